@@ -1,0 +1,35 @@
+//! Why a document is not one.
+
+/// Why a document, an overlay or a method table is not valid.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is not JSON.
+    #[error("{name}: not JSON: {source}")]
+    Json {
+        /// The file.
+        name: String,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// The document breaks a rule of schema documents.
+    #[error("{name}: {pointer}: {message}")]
+    Invalid {
+        /// The file.
+        name: String,
+        /// JSON Pointer to the place.
+        pointer: String,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn invalid(name: &str, pointer: &str, message: impl Into<String>) -> Self {
+        Self::Invalid {
+            name: name.into(),
+            pointer: pointer.into(),
+            message: message.into(),
+        }
+    }
+}
