@@ -1,1 +1,105 @@
-//! Work in progress.
+//! Generates typed Rust from an Agent Client Protocol schema document.
+//!
+//! The schema is the only place where the protocol is written down; what comes out
+//! of here is types, traits, typed callers and dispatch, all over the runtime in
+//! `acp-sdk`. A pipeline of small passes:
+//!
+//! 1. a [`Document`] with its overlays, and its method table;
+//! 2. `lower`: JSON Schema idioms to what typify digests, beside an IR of what the
+//!    wire asks;
+//! 3. `types`: typify, of whose output only names and types are kept;
+//! 4. `refine`: items with docs, constructors and serde;
+//! 5. `dispatch`: method markers, traits, handles, services;
+//! 6. `format`.
+//!
+//! ```no_run
+//! // build.rs
+//! acp_codegen::Builder::v1().overlay("my-extensions.json").write_to_out_dir("acp.rs")?;
+//! # Ok::<(), acp_codegen::Error>(())
+//! ```
+
+mod builder;
+mod dispatch;
+mod error;
+mod format;
+mod ir;
+mod lower;
+mod names;
+mod overrides;
+mod refine;
+mod types;
+
+use acp_schema::{Document, Protocol};
+
+pub use self::builder::Builder;
+pub use self::error::Error;
+use self::overrides::Overrides;
+
+/// How to generate.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Where the schema's reference page is, for links in the docs.
+    pub reference: Option<String>,
+    /// Whether a hint that nothing uses is an error, as it is for the document that
+    /// the hints are for.
+    pub complete: bool,
+}
+
+impl Options {
+    /// Options for the bundled document of protocol version 1.
+    #[must_use]
+    pub fn v1() -> Self {
+        let reference = "https://agentclientprotocol.com/protocol/v1/schema".to_owned();
+        Self {
+            reference: Some(reference),
+            complete: true,
+        }
+    }
+
+    /// Options for any other document.
+    #[must_use]
+    pub fn other() -> Self {
+        Self {
+            reference: None,
+            complete: false,
+        }
+    }
+}
+
+/// What was generated.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Output {
+    /// Rust source: the items of one module.
+    pub text: String,
+    /// How many types it has.
+    pub types: usize,
+    /// How many methods it has.
+    pub methods: usize,
+}
+
+/// Generates Rust from a document. A pure function: same input, same text.
+///
+/// # Errors
+/// When the document's methods are not complete, or a definition has a form that
+/// has no Rust type; the error says where.
+pub fn generate(document: &Document, options: &Options) -> Result<Output, Error> {
+    let overrides = Overrides::new(overrides::V1);
+    let protocol = Protocol::from_document(document)?;
+    let lowered = lower::lower(document, &overrides)?;
+    names::check(&lowered.types)?;
+    let skeletons = types::Skeletons::new(&lowered.plain)?;
+    let model = refine::Model::new(&lowered.types, &skeletons);
+    let mut chunks = refine::types(&model)?;
+    chunks.extend(dispatch::dispatch(&protocol, &model, &overrides, options)?);
+    chunks.insert(0, refine::imports(&chunks));
+    if options.complete {
+        overrides.check_used()?;
+    }
+    Ok(Output {
+        text: format::format(chunks)?,
+        types: lowered.types.len(),
+        methods: protocol.methods().count(),
+    })
+}

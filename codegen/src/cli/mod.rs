@@ -1,0 +1,103 @@
+//! The command line: arguments in, text out.
+//!
+//! Results go to standard output or, whole or not at all, to the file asked for.
+
+mod methods;
+mod output;
+
+use std::path::{Path, PathBuf};
+
+use acp_codegen::{Error, Options, generate};
+use acp_schema::Document;
+use clap::{Args, Parser};
+
+use self::output::write;
+
+/// Generates typed Rust from an Agent Client Protocol schema document.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 done, 1 the document or a file is at fault, 2 usage."
+)]
+pub(crate) enum Command {
+    /// Writes the Rust of a document: types, traits, typed callers, dispatch.
+    ///
+    /// The text is the content of one module and needs the crate `acp-sdk`. The same
+    /// input always gives the same text.
+    Generate {
+        #[command(flatten)]
+        source: Source,
+        /// Where to write; standard output if not given. The file is replaced at
+        /// once when all went well, and left alone otherwise.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Lists the methods of a document: who handles them, params, results.
+    Methods {
+        #[command(flatten)]
+        source: Source,
+        /// Writes JSON in place of a table.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Which document.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// The schema document: JSON Schema 2020-12 with `$defs`, `x-method` and `x-side`.
+    /// The bundled one of protocol version 1 if not given.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// An overlay to add: definitions, methods, patches. May be given several times.
+    #[arg(long = "overlay", value_name = "FILE")]
+    overlays: Vec<PathBuf>,
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<(), Error> {
+        match self {
+            Self::Generate { source, out } => {
+                let output = generate(&source.document()?, &source.options())?;
+                write(out.as_deref(), &output.text)
+            }
+            Self::Methods { source, json } => {
+                let document = source.document()?;
+                let text = if json {
+                    methods::json(&document)
+                } else {
+                    methods::table(&document)
+                };
+                write(None, &text?)
+            }
+        }
+    }
+}
+
+impl Source {
+    fn document(&self) -> Result<Document, Error> {
+        let mut document = match &self.file {
+            Some(path) => Document::parse(&path.display().to_string(), &read(path)?)?,
+            None => Document::v1()?,
+        };
+        for path in &self.overlays {
+            document = document.overlay(&path.display().to_string(), &read(path)?)?;
+        }
+        Ok(document)
+    }
+
+    fn options(&self) -> Options {
+        if self.file.is_none() {
+            Options::v1()
+        } else {
+            Options::other()
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|source| Error::Io {
+        path: path.into(),
+        source,
+    })
+}

@@ -1,0 +1,37 @@
+//! Writing of results: all or nothing.
+
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use acp_codegen::Error;
+
+/// Writes `text` to `path`, or to standard output.
+pub(crate) fn write(path: Option<&Path>, text: &str) -> Result<(), Error> {
+    let result = match path {
+        Some(path) => replace(path, text),
+        None => match std::io::stdout().lock().write_all(text.as_bytes()) {
+            // The reader, such as `head`, has seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        },
+    };
+    let path = path.unwrap_or(Path::new("standard output"));
+    result.map_err(|source| Error::Io {
+        path: path.into(),
+        source,
+    })
+}
+
+/// Replaces `path` by way of a file beside it, so that nobody ever sees half of it.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+    let mut beside = name.to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = path.with_file_name(beside);
+    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        // What is left is ours, and the error that counts is the first.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}

@@ -1,0 +1,86 @@
+//! Typed callers: what one side uses to call the other.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::{Call, Role, handled_by};
+use crate::refine::{described, written};
+
+pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
+    let handle = role.ident("Handle");
+    let methods = handled_by(role, calls).map(method);
+    let who = role.name.to_lowercase();
+    let article = if who.starts_with('a') { "an" } else { "a" };
+    let head = written(&format!(
+        "Calls {article} {who} over a connection. Clones call over the same one."
+    ));
+    quote! {
+        #head
+        #[derive(Clone, Debug)]
+        pub struct #handle(Peer);
+
+        impl #handle {
+            #[doc = " Calls the other end of a connection."]
+            #[must_use]
+            pub fn new(peer: Peer) -> Self { Self(peer) }
+
+            #[doc = " The other end of the connection, for calls without types."]
+            #[must_use]
+            pub fn peer(&self) -> &Peer { &self.0 }
+
+            #(#methods)*
+
+            #[doc = " Sends a request that the protocol does not define, and waits for its answer."]
+            #[doc = ""]
+            #[doc = " # Errors"]
+            #[doc = " When the other side answers with an error, or the connection ends."]
+            pub async fn ext_request(
+                &self,
+                method: &str,
+                params: Option<&Json>,
+            ) -> runtime::Result<Json> {
+                self.0.call_ext(method, params).await
+            }
+
+            #[doc = " Sends a notification that the protocol does not define."]
+            #[doc = ""]
+            #[doc = " # Errors"]
+            #[doc = " When the connection has ended."]
+            pub async fn ext_notification(
+                &self,
+                method: &str,
+                params: Option<&Json>,
+            ) -> runtime::Result<()> {
+                self.0.notify_ext(method, params).await
+            }
+        }
+    }
+}
+
+fn method(call: &Call<'_>) -> TokenStream {
+    let Call {
+        function,
+        params,
+        marker,
+        ..
+    } = call;
+    let errors = match call.result {
+        Some(_) => "When the other side answers with an error, or the connection ends.",
+        None => "When the connection has ended.",
+    };
+    let docs = described(Some(&format!("{}\n\n# Errors\n{errors}", call.docs)), "");
+    match &call.result {
+        Some(result) => quote! {
+            #docs
+            pub async fn #function(&self, req: #params) -> runtime::Result<#result> {
+                self.0.call::<methods::#marker>(&req).await
+            }
+        },
+        None => quote! {
+            #docs
+            pub async fn #function(&self, note: #params) -> runtime::Result<()> {
+                self.0.notify::<methods::#marker>(&note).await
+            }
+        },
+    }
+}

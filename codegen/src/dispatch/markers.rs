@@ -1,0 +1,91 @@
+//! The module `methods`: a type per method that ties name, params and result.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Call;
+use crate::ir::{Presence, Shape};
+use crate::refine::{Model, described};
+
+/// The member by which messages belong to a session.
+const SESSION: &str = "sessionId";
+
+pub(super) fn module(calls: &[Call<'_>]) -> TokenStream {
+    // A method that both sides handle has one marker.
+    let mut seen = BTreeSet::new();
+    let markers = calls
+        .iter()
+        .filter(|call| seen.insert(&call.marker))
+        .map(|call| {
+            let Call {
+                marker,
+                params,
+                result,
+                ..
+            } = call;
+            let name = &call.method.name;
+            let docs = described(Some(&call.docs), "");
+            let body = quote! {
+                const NAME: &'static str = #name;
+                type Params = super::#params;
+            };
+            let implementation = match result {
+                Some(result) => quote! {
+                    impl Method for #marker {
+                        #body
+                        type Result = super::#result;
+                    }
+                },
+                None => quote!(impl Notification for #marker { #body }),
+            };
+            quote! {
+                #docs
+                #[derive(Clone, Copy, Debug)]
+                pub struct #marker;
+
+                #implementation
+            }
+        });
+    quote! {
+        #[doc = " A type per method, which ties its name to its params and its result."]
+        pub mod methods {
+            use super::{Method, Notification};
+
+            #(#markers)*
+        }
+    }
+}
+
+/// What the connection asks of params: which session they are about.
+pub(super) fn params(model: &Model<'_>, calls: &[Call<'_>]) -> TokenStream {
+    let mut seen = BTreeSet::new();
+    let typed = calls
+        .iter()
+        .filter(|call| model.get(&call.params.to_string()).is_some());
+    let impls = typed.filter(|call| seen.insert(&call.params)).map(|call| {
+        let params = &call.params;
+        let name = params.to_string();
+        let fields = match model.get(&name).map(|ty| &ty.shape) {
+            Some(Shape::Struct(fields)) => fields.as_slice(),
+            _ => &[],
+        };
+        let session = fields
+            .iter()
+            .find(|field| field.wire == SESSION && field.presence == Presence::Required)
+            .and_then(|field| model.skeletons.slot(&name, &field.wire).ok());
+        match session {
+            Some(slot) => {
+                let ident = &slot.ident;
+                quote! {
+                    impl Params for #params {
+                        fn session_id(&self) -> Option<&str> { Some(self.#ident.as_ref()) }
+                    }
+                }
+            }
+            None => quote!(impl Params for #params {}),
+        }
+    });
+    quote!(#(#impls)*)
+}

@@ -1,0 +1,179 @@
+//! From the method table to code: markers, traits, handles, services.
+//!
+//! Each method becomes a marker type with its name, params and result, one method
+//! of the trait of the side that handles it, one of the handle that calls that
+//! side, and one arm of that side's dispatch. Behaviour stays in the runtime.
+
+mod handles;
+mod markers;
+mod roles;
+mod services;
+
+use std::collections::BTreeSet;
+
+use acp_schema::{Kind, Method, Protocol, Side};
+use heck::{ToSnakeCase as _, ToUpperCamelCase as _};
+use proc_macro2::TokenStream;
+use quote::format_ident;
+use syn::Ident;
+
+use crate::lower::ANY;
+use crate::overrides::{Hint, Overrides};
+use crate::refine::Model;
+use crate::{Error, Options};
+
+/// A method with the Rust names it gets.
+#[derive(Debug)]
+struct Call<'a> {
+    method: &'a Method,
+    /// Of the trait's and the handle's method.
+    function: Ident,
+    /// Of the type in the module `methods`.
+    marker: Ident,
+    params: Ident,
+    /// What it answers with; a notification has no answer.
+    result: Option<Ident>,
+    docs: String,
+    required: bool,
+    default: Option<&'static str>,
+}
+
+/// One side of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Role {
+    side: Side,
+    /// The name of the trait, and the start of the names around it.
+    name: &'static str,
+    other: &'static str,
+}
+
+const ROLES: [Role; 2] = [
+    Role {
+        side: Side::Agent,
+        name: "Agent",
+        other: "Client",
+    },
+    Role {
+        side: Side::Client,
+        name: "Client",
+        other: "Agent",
+    },
+];
+
+impl Role {
+    fn ident(self, suffix: &str) -> Ident {
+        format_ident!("{}{suffix}", self.name)
+    }
+
+    fn peer(self) -> Role {
+        Role {
+            name: self.other,
+            other: self.name,
+            ..self
+        }
+    }
+}
+
+/// All items about methods; none for a document without methods.
+///
+/// # Errors
+/// When a default answer in the override table is no Rust expression.
+pub(crate) fn dispatch(
+    protocol: &Protocol,
+    model: &Model<'_>,
+    overrides: &Overrides,
+    options: &Options,
+) -> Result<Vec<TokenStream>, Error> {
+    let mut calls: Vec<Call<'_>> = protocol
+        .methods()
+        .map(|method| call(method, model, overrides, options))
+        .collect();
+    separate_forms(&mut calls);
+    if calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut chunks = vec![markers::params(model, &calls), markers::module(&calls)];
+    for role in ROLES {
+        chunks.push(roles::items(role, &calls)?);
+    }
+    for role in ROLES {
+        chunks.push(handles::items(role, &calls));
+    }
+    for role in ROLES {
+        chunks.push(services::items(role, &calls));
+    }
+    Ok(chunks)
+}
+
+fn call<'a>(
+    method: &'a Method,
+    model: &Model<'_>,
+    overrides: &Overrides,
+    options: &Options,
+) -> Call<'a> {
+    let (params, result) = match &method.kind {
+        Kind::Request { params, result } => (params, Some(result)),
+        Kind::Notification { params } => (params, None),
+    };
+    let named = overrides.find(params, |hint| match hint {
+        Hint::MethodName(name) => Some(name.to_owned()),
+        _ => None,
+    });
+    let name = named.unwrap_or_else(|| {
+        let stem = params
+            .strip_suffix("Request")
+            .or_else(|| params.strip_suffix("Notification"));
+        stem.unwrap_or(params).to_snake_case()
+    });
+    // A definition that accepts anything has no type of its own.
+    let ty = |name: &str| format_ident!("{}", if model.get(name).is_some() { name } else { ANY });
+    let mut docs = method.description.clone().unwrap_or_default();
+    let link = match &options.reference {
+        Some(page) => {
+            let anchor = method.name.trim_start_matches("$/").replace('/', "-");
+            format!("[`{}`]({page}#{anchor})", method.name)
+        }
+        None => format!("`{}`", method.name),
+    };
+    if !docs.is_empty() {
+        docs.push_str("\n\n");
+    }
+    docs.push_str(&format!("Method {link}."));
+    Call {
+        method,
+        marker: format_ident!("{}", name.to_upper_camel_case()),
+        function: format_ident!("{name}"),
+        params: ty(params),
+        result: result.map(|result| ty(result)),
+        docs,
+        required: overrides.has(&method.name, Hint::RequiredMethod),
+        default: overrides.find(&method.name, |hint| match hint {
+            // The expression is written against one document's types.
+            Hint::DefaultAnswer(answer) if options.complete => Some(answer),
+            _ => None,
+        }),
+    }
+}
+
+/// A method can be a request and a notification, on one side or on different
+/// ones; the name of the latter says so, for each has a marker of its own.
+fn separate_forms(calls: &mut [Call<'_>]) {
+    let requests: BTreeSet<Ident> = calls
+        .iter()
+        .filter(|call| call.result.is_some())
+        .map(|call| call.function.clone())
+        .collect();
+    for call in calls.iter_mut().filter(|call| call.result.is_none()) {
+        if requests.contains(&call.function) {
+            call.function = format_ident!("{}_notification", call.function);
+            call.marker = format_ident!("{}Notification", call.marker);
+        }
+    }
+}
+
+/// The calls that a side handles.
+fn handled_by<'a>(role: Role, calls: &'a [Call<'a>]) -> impl Iterator<Item = &'a Call<'a>> {
+    calls
+        .iter()
+        .filter(move |call| call.method.side == role.side)
+}

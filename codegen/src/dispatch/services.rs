@@ -1,0 +1,93 @@
+//! Dispatch: from a method's name to the trait's method.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::{Call, Role, handled_by};
+use crate::refine::written;
+
+pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
+    let service = role.ident("Service");
+    let (name, cx) = (role.ident(""), role.ident("Cx"));
+    let arm = |call: &Call<'_>| {
+        let (method, function) = (&call.method.name, &call.function);
+        let (receiver, verb) = match call.result {
+            Some(_) => (quote!(request), quote!(answer)),
+            None => (quote!(note), quote!(handle)),
+        };
+        quote! {
+            #method => #receiver.#verb(move |cx, params| async move {
+                handler.#function(&#cx::new(cx), params).await
+            })
+        }
+    };
+    let requests: Vec<_> = handled_by(role, calls)
+        .filter(|call| call.result.is_some())
+        .map(arm)
+        .collect();
+    let notifications: Vec<_> = handled_by(role, calls)
+        .filter(|call| call.result.is_none())
+        .map(arm)
+        .collect();
+    let request = matched(
+        &requests,
+        &quote!(request.method()),
+        &quote! {
+            request.answer_ext(move |cx, method, params| async move {
+                handler.ext_request(&#cx::new(cx), &method, params).await
+            })
+        },
+    );
+    let notification = matched(
+        &notifications,
+        &quote!(note.method()),
+        &quote! {
+            note.handle_ext(move |cx, method, params| async move {
+                handler.ext_notification(&#cx::new(cx), &method, params).await
+            })
+        },
+    );
+    let head = written(&format!(
+        "Dispatches the messages of a connection to its [`{name}`]."
+    ));
+    quote! {
+        #head
+        #[derive(Debug)]
+        pub struct #service<T>(Arc<T>);
+
+        impl<T: #name> #service<T> {
+            #[doc = " Dispatches to `handler`."]
+            #[must_use]
+            pub fn new(handler: impl Into<Arc<T>>) -> Self { Self(handler.into()) }
+        }
+
+        impl<T> Clone for #service<T> {
+            fn clone(&self) -> Self { Self(Arc::clone(&self.0)) }
+        }
+
+        impl<T: #name> Service for #service<T> {
+            fn request(&self, request: Request<'_>) -> Task {
+                let handler = Arc::clone(&self.0);
+                #request
+            }
+
+            fn notification(&self, note: Note<'_>) -> Task {
+                let handler = Arc::clone(&self.0);
+                #notification
+            }
+        }
+    }
+}
+
+/// A match over method names; only its last arm when there are no others.
+fn matched(arms: &[TokenStream], on: &TokenStream, other: &TokenStream) -> TokenStream {
+    if arms.is_empty() {
+        return other.clone();
+    }
+    quote! {
+        match #on {
+            #(#arms,)*
+            _ => #other,
+        }
+    }
+}

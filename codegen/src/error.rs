@@ -1,0 +1,64 @@
+//! Why a document could not be turned into code.
+
+use std::path::PathBuf;
+
+/// Why generation failed. Each message names the place and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The document, an overlay or the method table is not valid.
+    #[error(transparent)]
+    Schema(#[from] acp_schema::Error),
+    /// A schema uses a form that has no Rust type.
+    #[error("{pointer}: {message}; {help}")]
+    Unsupported {
+        /// JSON Pointer into the document.
+        pointer: String,
+        /// What was found.
+        message: String,
+        /// What to write instead.
+        help: String,
+    },
+    /// A definition's name cannot be that of a generated type.
+    #[error(
+        "/$defs/{name}: the name is taken by {taken_by}; \
+         rename the definition (and its `$ref`s)"
+    )]
+    NameTaken {
+        /// The definition.
+        name: String,
+        /// Who has the name already.
+        taken_by: String,
+    },
+    /// Rows of the override table that no part of the document uses.
+    #[error("unused overrides: {}; remove the rows or correct their names", .0.join(", "))]
+    UnusedOverrides(Vec<String>),
+    /// typify refused the lowered schema, or gave something else than asked for.
+    #[error("typify cannot digest the definitions: {0}; please report the document")]
+    Typify(String),
+    /// The generated code does not parse, which is a bug of this crate.
+    #[error("generated code does not parse: {0}; please report the document")]
+    Format(#[from] syn::Error),
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn unsupported(
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self::Unsupported {
+            pointer: pointer.into(),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Objects: their fields, and the union that may stand among them.
+
+use serde_json::{Map, Value, json};
+
+use super::value::{nullable, reference};
+use super::{Lowerer, branches, docs};
+use crate::Error;
+use crate::ir::{Field, Leniency, Presence, Shape};
+use crate::overrides::Hint;
+
+/// The fields of an object, in the IR and for typify.
+#[derive(Default)]
+pub(super) struct Members {
+    fields: Vec<Field>,
+    plain: Map<String, Value>,
+    /// What typify must not wrap in an `Option`.
+    required: Vec<String>,
+}
+
+impl Members {
+    pub(super) fn finish(self) -> (Shape, Value) {
+        let Self {
+            fields,
+            plain,
+            required,
+        } = self;
+        let plain = json!({ "type": "object", "properties": plain, "required": required });
+        (Shape::Struct(fields), plain)
+    }
+}
+
+impl Lowerer<'_> {
+    pub(super) fn object(
+        &mut self,
+        name: &str,
+        at: &str,
+        schema: &Value,
+    ) -> Result<(Shape, Value), Error> {
+        if branches(schema).is_none() {
+            return Ok(self.members(name, at, schema, None)?.finish());
+        }
+        let tag = super::union::tag(schema);
+        let mut members = self.members(name, at, schema, tag.as_deref())?;
+        let (field, union) = self.union_names(name, schema);
+        let differs = match &tag {
+            Some(tag) => format!("that differs by `{tag}`"),
+            None => "that has one of several forms".to_owned(),
+        };
+        let docs = format!("The part of `{name}` {differs}.");
+        self.flattened_union(&union, at, schema, docs)?;
+        // A tag that is also a property, and may be null, means an optional union.
+        let own =
+            tag.and_then(|tag| schema.pointer(&format!("/properties/{}", super::escape(&tag))));
+        let optional = own.is_some_and(|own| nullable(own).is_some());
+        let plain = match optional {
+            true => json!({ "anyOf": [reference(&union), { "type": "null" }] }),
+            false => reference(&union),
+        };
+        if members.plain.insert(field.clone(), plain).is_some() {
+            return Err(Error::unsupported(
+                at,
+                format!("the union's field `{field}` has the name of a property"),
+                "rename the property, or add a `Union` row to the override table",
+            ));
+        }
+        if !optional {
+            members.required.push(field.clone());
+        }
+        members.fields.push(Field {
+            wire: field,
+            docs: Some(format!("The part {differs}.")),
+            presence: if optional {
+                Presence::Optional
+            } else {
+                Presence::Required
+            },
+            leniency: own.map_or_else(Leniency::default, leniency),
+            flattened: true,
+        });
+        Ok(members.finish())
+    }
+
+    /// The fields of an object but for the one that is a tag.
+    pub(super) fn members(
+        &mut self,
+        name: &str,
+        at: &str,
+        schema: &Value,
+        tag: Option<&str>,
+    ) -> Result<Members, Error> {
+        let mut members = Members::default();
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .map_or_else(Vec::new, |names| {
+                names.iter().filter_map(Value::as_str).collect()
+            });
+        let none = Map::new();
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&none);
+        for (wire, property) in properties
+            .iter()
+            .filter(|(wire, _)| Some(wire.as_str()) != tag)
+        {
+            let at = format!("{at}/properties/{}", super::escape(wire));
+            let value = self.value(&Self::inline_name(name, wire), &at, property)?;
+            let presence = presence(required.contains(&wire.as_str()), property, &value);
+            // typify wraps what is not required in an `Option`, which is right for
+            // these two only.
+            if !matches!(presence, Presence::Optional | Presence::Patch) {
+                members.required.push(wire.clone());
+            }
+            members.plain.insert(wire.clone(), value);
+            members.fields.push(Field {
+                wire: wire.clone(),
+                docs: docs(property),
+                presence,
+                leniency: leniency(property),
+                flattened: false,
+            });
+        }
+        Ok(members)
+    }
+
+    /// The names of the field and the type of a union among an object's members.
+    fn union_names(&self, name: &str, schema: &Value) -> (String, String) {
+        let named = self.overrides.find(name, |hint| match hint {
+            Hint::Union { field, name } => Some((field.to_owned(), name.to_owned())),
+            _ => None,
+        });
+        named.unwrap_or_else(|| {
+            let field = super::union::tag(schema).unwrap_or_else(|| "variant".into());
+            let union = Self::inline_name(name, &field);
+            (field, union)
+        })
+    }
+}
+
+fn presence(required: bool, property: &Value, plain: &Value) -> Presence {
+    let tri_state = property.get("x-tri-state").is_some_and(|flag| flag == true);
+    let list = matches!(
+        plain.get("type").and_then(Value::as_str),
+        Some("array" | "object")
+    );
+    match property.get("default") {
+        _ if required => Presence::Required,
+        _ if tri_state => Presence::Patch,
+        Some(default) if !default.is_null() && nullable(property).is_none() => {
+            Presence::Default(default.clone())
+        }
+        _ if list => Presence::Empty,
+        _ => Presence::Optional,
+    }
+}
+
+fn leniency(property: &Value) -> Leniency {
+    let has = |marker: &str| property.get(marker).is_some_and(|flag| flag == true);
+    Leniency {
+        on_error: has("x-deserialize-default-on-error"),
+        on_null: has("x-deserialize-default-on-null"),
+        skip_items: has("x-deserialize-skip-invalid-items"),
+    }
+}

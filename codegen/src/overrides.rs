@@ -1,0 +1,200 @@
+//! What a schema cannot say, in one table with a reason per row.
+//!
+//! The generator knows no definition by name; this table does. A row that nothing
+//! uses is an error when the bundled document is generated, so it cannot go stale.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use crate::Error;
+
+/// One row: what to do otherwise, and why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// The definition or method that the row is about.
+    pub(crate) at: &'static str,
+    pub(crate) hint: Hint,
+    /// For readers of the table.
+    #[allow(dead_code, reason = "documentation of the row")]
+    pub(crate) reason: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Hint {
+    /// The Rust name of the method whose params are the definition `at`.
+    MethodName(&'static str),
+    /// The trait has no default for the method `at`.
+    RequiredMethod,
+    /// The trait's default answer to the method `at`, a Rust expression.
+    DefaultAnswer(&'static str),
+    /// The field and type of the union that is part of the object `at`.
+    Union {
+        field: &'static str,
+        name: &'static str,
+    },
+    /// A named value of the integer `at`.
+    Constant {
+        name: &'static str,
+        value: i64,
+        docs: &'static str,
+    },
+    /// The variant without a tag of the union `at` also takes unknown tags.
+    DefaultTakesUnknown,
+}
+
+/// Hints for protocol version 1.
+pub(crate) const V1: &[Row] = &[
+    Row {
+        at: "SessionNotification",
+        hint: Hint::MethodName("session_update"),
+        reason: "`session` would not say what it does; the method is session/update",
+    },
+    Row {
+        at: "initialize",
+        hint: Hint::DefaultAnswer("InitializeResponse::new(ProtocolVersion::V1)"),
+        reason: "an agent that speaks one version answers with it, whatever was asked",
+    },
+    Row {
+        at: "session/new",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every agent",
+    },
+    Row {
+        at: "session/prompt",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every agent",
+    },
+    Row {
+        at: "session/cancel",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every agent; ignored cancels wedge sessions",
+    },
+    Row {
+        at: "session/request_permission",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every client",
+    },
+    Row {
+        at: "session/update",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every client",
+    },
+    Row {
+        at: "ProtocolVersion",
+        hint: Hint::Constant {
+            name: "V1",
+            value: 1,
+            docs: "Protocol version 1.",
+        },
+        reason: "the schema gives the range of versions, not the one it describes",
+    },
+    Row {
+        at: "SessionConfigOption",
+        hint: Hint::Union {
+            field: "kind",
+            name: "SessionConfigKind",
+        },
+        reason: "`type` is a keyword, and the type's name is shorter than the derived one",
+    },
+    Row {
+        at: "SetSessionConfigOptionRequest",
+        hint: Hint::Union {
+            field: "value",
+            name: "SessionConfigOptionValue",
+        },
+        reason: "the union is the new value; its tag only says of which type",
+    },
+    Row {
+        at: "SessionConfigOptionValue",
+        hint: Hint::DefaultTakesUnknown,
+        reason: "the schema's text says that unknown types with string values are value ids",
+    },
+    Row {
+        at: "CreateElicitationRequest",
+        hint: Hint::Union {
+            field: "mode",
+            name: "ElicitationMode",
+        },
+        reason: "the derived name, CreateElicitationRequestMode, is long",
+    },
+    Row {
+        at: "CreateElicitationResponse",
+        hint: Hint::Union {
+            field: "action",
+            name: "ElicitationAction",
+        },
+        reason: "the derived name, CreateElicitationResponseAction, is long",
+    },
+    Row {
+        at: "ElicitationFormMode",
+        hint: Hint::Union {
+            field: "scope",
+            name: "ElicitationScope",
+        },
+        reason: "one type for what both modes share",
+    },
+    Row {
+        at: "ElicitationUrlMode",
+        hint: Hint::Union {
+            field: "scope",
+            name: "ElicitationScope",
+        },
+        reason: "one type for what both modes share",
+    },
+];
+
+/// A table in use: it notes which rows were asked for and found.
+#[derive(Debug)]
+pub(crate) struct Overrides {
+    rows: &'static [Row],
+    used: RefCell<BTreeSet<usize>>,
+}
+
+impl Overrides {
+    pub(crate) fn new(rows: &'static [Row]) -> Self {
+        Self {
+            rows,
+            used: RefCell::default(),
+        }
+    }
+
+    /// The hints for `at` that `pick` takes.
+    pub(crate) fn all<T>(&self, at: &str, pick: impl Fn(Hint) -> Option<T>) -> Vec<T> {
+        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.at == at);
+        rows.filter_map(|(index, row)| {
+            let picked = pick(row.hint)?;
+            self.used.borrow_mut().insert(index);
+            Some(picked)
+        })
+        .collect()
+    }
+
+    /// The first hint for `at` that `pick` takes.
+    pub(crate) fn find<T>(&self, at: &str, pick: impl Fn(Hint) -> Option<T>) -> Option<T> {
+        self.all(at, pick).into_iter().next()
+    }
+
+    /// Whether there is this hint for `at`.
+    pub(crate) fn has(&self, at: &str, hint: Hint) -> bool {
+        self.find(at, |found| (found == hint).then_some(()))
+            .is_some()
+    }
+
+    /// Fails when a row was never used.
+    pub(crate) fn check_used(&self) -> Result<(), Error> {
+        let used = self.used.borrow();
+        let unused = self
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !used.contains(index));
+        let unused: Vec<String> = unused
+            .map(|(_, row)| format!("{} ({:?})", row.at, row.hint))
+            .collect();
+        if unused.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::UnusedOverrides(unused))
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Constructors: `new` with what is required, a setter for each of the rest.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Ident, Type as RustType};
+
+use super::structs::Part;
+use super::{Model, head, unions, unwrap_option};
+use crate::ir::{Presence, Shape};
+
+pub(super) fn items(
+    model: &Model<'_>,
+    name: &Ident,
+    parts: &[Part<'_>],
+    required: bool,
+    own_defaults: bool,
+) -> TokenStream {
+    let new = new(model, parts, required, own_defaults);
+    let setters = parts
+        .iter()
+        .filter(|part| part.field.presence != Presence::Required);
+    let setters = setters.map(|part| setter(model, part));
+    let defaults = parts.iter().filter_map(|part| {
+        let (ident, ty) = (default_name(part.ident), &part.ty);
+        let value = part.default.as_ref()?;
+        Some(quote!(fn #ident() -> #ty { #value }))
+    });
+    let by_hand = (!required && !own_defaults).then(|| {
+        quote! {
+            impl Default for #name {
+                fn default() -> Self { Self::new() }
+            }
+        }
+    });
+    quote! {
+        impl #name {
+            #new
+            #(#setters)*
+            #(#defaults)*
+        }
+
+        #by_hand
+    }
+}
+
+/// The function that makes the default of a field, when it is not the type's own.
+pub(super) fn default_name(field: &Ident) -> Ident {
+    format_ident!("default_{}", field.to_string().trim_end_matches('_'))
+}
+
+fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool) -> TokenStream {
+    if !required && own_defaults {
+        return quote! {
+            #[doc = " A value with nothing set."]
+            #[must_use]
+            pub fn new() -> Self { Self::default() }
+        };
+    }
+    let mut parameters = Vec::new();
+    let mut values = Vec::new();
+    for part in parts {
+        let (ident, ty) = (part.ident, &part.ty);
+        match (&part.field.presence, &part.default) {
+            (Presence::Required, _) => {
+                let (parameter, value) = parameter(model, ident, ty);
+                parameters.push(quote!(#ident: #parameter));
+                values.push(match value {
+                    Some(value) => quote!(#ident: #value),
+                    None => quote!(#ident),
+                });
+            }
+            (Presence::Optional, _) => values.push(quote!(#ident: None)),
+            (_, Some(_)) => {
+                let default = default_name(ident);
+                values.push(quote!(#ident: Self::#default()));
+            }
+            (Presence::Empty, None) => {
+                let head = format_ident!("{}", head(ty).0);
+                values.push(quote!(#ident: #head::new()));
+            }
+            (Presence::Patch, None) => values.push(quote!(#ident: Patch::Absent)),
+            (Presence::Default(_), None) => values.push(quote!(#ident: Default::default())),
+        }
+    }
+    let doc = if required {
+        " A value with what is required; the rest is not set."
+    } else {
+        " A value with nothing set."
+    };
+    quote! {
+        #[doc = #doc]
+        #[must_use]
+        pub fn new(#(#parameters),*) -> Self { Self { #(#values),* } }
+    }
+}
+
+fn setter(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
+    let ident = part.ident;
+    let name = format_ident!("with_{}", ident.to_string().trim_end_matches('_'));
+    let doc = format!(" Sets [`{ident}`](Self::{ident}).");
+    let inner = match part.field.presence {
+        Presence::Patch => {
+            let ty = &part.ty;
+            return quote! {
+                #[doc = #doc]
+                #[must_use]
+                pub fn #name(mut self, #ident: impl Into<#ty>) -> Self {
+                    self.#ident = #ident.into();
+                    self
+                }
+            };
+        }
+        Presence::Optional => unwrap_option(&part.ty),
+        _ => &part.ty,
+    };
+    let (parameter, value) = parameter(model, ident, inner);
+    let value = value.unwrap_or_else(|| quote!(#ident));
+    let value = if matches!(part.field.presence, Presence::Optional) {
+        quote!(Some(#value))
+    } else {
+        value
+    };
+    quote! {
+        #[doc = #doc]
+        #[must_use]
+        pub fn #name(mut self, #ident: #parameter) -> Self {
+            self.#ident = #value;
+            self
+        }
+    }
+}
+
+/// How a value of type `ty` is passed, and what converts it.
+///
+/// `impl Into<T>` only where there is something to convert from; for lists and
+/// plain structs it would only make inference fail.
+fn parameter(
+    model: &Model<'_>,
+    ident: &Ident,
+    ty: &RustType,
+) -> (TokenStream, Option<TokenStream>) {
+    let (name, _) = head(ty);
+    let convertible = match name.as_str() {
+        "String" | "Json" | "Meta" => true,
+        _ => model.get(&name).is_some_and(|ty| match &ty.shape {
+            Shape::Id | Shape::Text(_) | Shape::Integer(_) => true,
+            Shape::Union(union) => unions::has_from(model, &ty.name, union),
+            Shape::Struct(_) | Shape::Wrapper => false,
+        }),
+    };
+    if convertible {
+        (quote!(impl Into<#ty>), Some(quote!(#ident.into())))
+    } else {
+        (quote!(#ty), None)
+    }
+}

@@ -1,0 +1,167 @@
+//! Items as a careful person would write them: docs, constructors, serde.
+//!
+//! Each file has one concern and adds it to a type's skeleton.
+
+mod construct;
+mod decode;
+mod defaults;
+mod docs;
+mod strings;
+mod structs;
+mod traits;
+mod unions;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::{Ident, Type as RustType};
+
+pub(crate) use self::docs::{described, written};
+use crate::Error;
+use crate::ir::{Shape, Type};
+use crate::names::RUNTIME;
+use crate::types::{Skeleton, Skeletons};
+
+/// The types of a document with their skeletons.
+pub(crate) struct Model<'a> {
+    pub(crate) types: &'a [Type],
+    pub(crate) skeletons: &'a Skeletons,
+    by_name: BTreeMap<&'a str, &'a Type>,
+    not_eq: BTreeSet<&'a str>,
+}
+
+impl<'a> Model<'a> {
+    pub(crate) fn new(types: &'a [Type], skeletons: &'a Skeletons) -> Self {
+        let by_name = types.iter().map(|ty| (ty.name.as_str(), ty)).collect();
+        let not_eq = traits::not_eq(types, skeletons);
+        Self {
+            types,
+            skeletons,
+            by_name,
+            not_eq,
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Type> {
+        self.by_name.get(name).copied()
+    }
+
+    fn is_eq(&self, name: &str) -> bool {
+        !self.not_eq.contains(name)
+    }
+}
+
+/// The imports that `chunks` need, and no other.
+pub(crate) fn imports(chunks: &[TokenStream]) -> TokenStream {
+    let mut used = BTreeSet::new();
+    chunks
+        .iter()
+        .for_each(|chunk| identifiers(chunk.clone(), &mut used));
+    let names = |names: &[&str]| {
+        let names = names.iter().filter(|name| used.contains(**name));
+        names
+            .map(|name| format_ident!("{name}"))
+            .collect::<Vec<_>>()
+    };
+    let arc = used.contains("Arc").then(|| {
+        quote!(
+            use ::std::sync::Arc;
+        )
+    });
+    let serde = names(&["Deserialize", "Serialize"]);
+    let serde = (!serde.is_empty()).then(|| quote!(use ::acp_sdk::runtime::serde::{#(#serde),*};));
+    let runtime = names(RUNTIME);
+    let module = used.contains("runtime").then(|| quote!(self,));
+    quote! {
+        #arc
+        #serde
+        use ::acp_sdk::runtime::{#module #(#runtime),*};
+    }
+}
+
+fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => {
+                found.insert(ident.to_string());
+            }
+            TokenTree::Group(group) => identifiers(group.stream(), found),
+            // serde's attributes name functions of the runtime in strings.
+            TokenTree::Literal(literal) if literal.to_string().starts_with("\"runtime::") => {
+                found.insert("runtime".to_owned());
+            }
+            TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+/// The items of all types, one chunk a type.
+///
+/// # Errors
+/// When a default cannot be expressed in Rust.
+pub(crate) fn types(model: &Model<'_>) -> Result<Vec<TokenStream>, Error> {
+    model.types.iter().map(|ty| one(model, ty)).collect()
+}
+
+fn one(model: &Model<'_>, ty: &Type) -> Result<TokenStream, Error> {
+    match &ty.shape {
+        Shape::Struct(fields) => structs::items(model, ty, fields),
+        Shape::Id => Ok(strings::id(ty)),
+        Shape::Text(values) => strings::text(model, ty, values),
+        Shape::Integer(values) => Ok(strings::integer(model, ty, values)),
+        Shape::Union(union) => unions::items(model, ty, union),
+        Shape::Wrapper => wrapper(model, ty),
+    }
+}
+
+fn wrapper(model: &Model<'_>, ty: &Type) -> Result<TokenStream, Error> {
+    let Some(Skeleton::Newtype(inner)) = model.skeletons.get(&ty.name) else {
+        return Err(Error::Typify(format!("`{}` is no newtype", ty.name)));
+    };
+    let name = format_ident!("{}", ty.name);
+    let docs = described(ty.docs.as_deref(), "A value of its own type.");
+    let derives = traits::derives(model, ty, &["Serialize", "Deserialize"]);
+    Ok(quote! {
+        #docs
+        #derives
+        #[serde(transparent, crate = "::acp_sdk::runtime::serde")]
+        pub struct #name(pub #inner);
+
+        runtime::value!(#name);
+    })
+}
+
+/// The name of the variant that keeps what no other takes.
+pub(crate) fn catch_all<'a>(mut idents: impl Iterator<Item = &'a Ident>) -> Ident {
+    let taken = idents.any(|ident| ident == "Unknown");
+    format_ident!("{}", if taken { "Unrecognized" } else { "Unknown" })
+}
+
+/// The last segment of a path type and its first argument: `Vec<T>` is `("Vec", T)`.
+pub(crate) fn head(ty: &RustType) -> (String, Option<&RustType>) {
+    let RustType::Path(path) = ty else {
+        return (String::new(), None);
+    };
+    let Some(last) = path.path.segments.last() else {
+        return (String::new(), None);
+    };
+    let argument = match &last.arguments {
+        syn::PathArguments::AngleBracketed(arguments) => {
+            arguments.args.iter().find_map(|argument| match argument {
+                syn::GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            })
+        }
+        _ => None,
+    };
+    (last.ident.to_string(), argument)
+}
+
+/// The type inside `Option<…>`, or the type itself.
+pub(crate) fn unwrap_option(ty: &RustType) -> &RustType {
+    match head(ty) {
+        (name, Some(inner)) if name == "Option" => inner,
+        _ => ty,
+    }
+}

@@ -1,0 +1,84 @@
+//! Ids, enums of strings, integers: small types over macros of the runtime.
+
+use heck::ToShoutySnakeCase as _;
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use super::{Model, catch_all, described};
+use crate::Error;
+use crate::ir::{Constant, Type};
+use crate::types::Skeleton;
+
+pub(super) fn id(ty: &Type) -> TokenStream {
+    let name = format_ident!("{}", ty.name);
+    let docs = described(ty.docs.as_deref(), "An identifier.");
+    quote! {
+        #docs
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct #name(Arc<str>);
+
+        runtime::string_id!(#name);
+    }
+}
+
+pub(super) fn text(
+    model: &Model<'_>,
+    ty: &Type,
+    values: &[Constant<String>],
+) -> Result<TokenStream, Error> {
+    let name = format_ident!("{}", ty.name);
+    let head = described(ty.docs.as_deref(), "One of several words.");
+    let mut variants = Vec::new();
+    let mut pairs = Vec::new();
+    let other = catch_all(
+        model
+            .skeletons
+            .slots(&ty.name)
+            .iter()
+            .map(|slot| &slot.ident),
+    );
+    for value in values {
+        let ident = &model.skeletons.slot(&ty.name, &value.value)?.ident;
+        let docs = described(value.docs.as_deref(), &format!("`{}`", value.value));
+        let text = &value.value;
+        variants.push(quote!(#docs #ident));
+        pairs.push(quote!(#ident = #text));
+    }
+    Ok(quote! {
+        #head
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum #name {
+            #(#variants,)*
+            #[doc = " A value that this version has no name for, as it came."]
+            #other(String),
+        }
+
+        runtime::string_enum!(#name { #(#pairs,)* .. #other });
+    })
+}
+
+pub(super) fn integer(model: &Model<'_>, ty: &Type, values: &[Constant<i64>]) -> TokenStream {
+    let name = format_ident!("{}", ty.name);
+    let head = described(ty.docs.as_deref(), "A number with a meaning.");
+    let repr = match model.skeletons.get(&ty.name) {
+        Some(Skeleton::Newtype(repr)) => quote!(#repr),
+        _ => quote!(i64),
+    };
+    let constants = values.iter().map(|value| {
+        let ident = format_ident!("{}", value.name.to_shouty_snake_case());
+        let docs = described(value.docs.as_deref(), &format!("`{}`", value.name));
+        let number = Literal::i64_unsuffixed(value.value);
+        quote!(#docs pub const #ident: Self = Self(#number);)
+    });
+    let constants = (!values.is_empty()).then(|| quote!(impl #name { #(#constants)* }));
+    quote! {
+        #head
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct #name(#repr);
+
+        #constants
+
+        runtime::integer!(#name, #repr);
+    }
+}

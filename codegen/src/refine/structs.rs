@@ -1,0 +1,167 @@
+//! Struct items: fields with their docs and serde attributes.
+
+use heck::ToLowerCamelCase as _;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Ident, Type as RustType};
+
+use super::{Model, construct, decode, defaults, described, traits, unwrap_option};
+use crate::Error;
+use crate::ir::{Field, Presence, Type};
+
+/// A field with what typify made of it.
+pub(super) struct Part<'a> {
+    pub(super) field: &'a Field,
+    pub(super) ident: &'a Ident,
+    pub(super) ty: RustType,
+    /// The default that is not the type's own.
+    pub(super) default: Option<TokenStream>,
+}
+
+pub(super) fn items(model: &Model<'_>, ty: &Type, fields: &[Field]) -> Result<TokenStream, Error> {
+    let parts: Vec<Part<'_>> = fields
+        .iter()
+        .map(|field| part(model, ty, field))
+        .collect::<Result<_, _>>()?;
+    let name = format_ident!("{}", ty.name);
+    let flattened = fields.iter().any(|field| field.flattened);
+    let required = parts
+        .iter()
+        .any(|part| part.field.presence == Presence::Required);
+    let own_defaults = parts.iter().all(|part| part.default.is_none());
+
+    let mut derived = Vec::new();
+    if !required && own_defaults {
+        derived.push("Default");
+    }
+    derived.push("Serialize");
+    if !flattened {
+        derived.push("Deserialize");
+    }
+    let head = described(ty.docs.as_deref(), &format!("The object `{name}`."));
+    let derives = traits::derives(model, ty, &derived);
+    let rename_all = parts.iter().any(|part| {
+        let ident = part.ident.to_string();
+        !part.field.flattened
+            && ident != part.field.wire
+            && ident.to_lower_camel_case() == part.field.wire
+    });
+    let rename_all = rename_all.then(|| quote!(rename_all = "camelCase",));
+    let members = parts
+        .iter()
+        .map(|part| member(&name, part, rename_all.is_some(), flattened));
+    let construct = construct::items(model, &name, &parts, required, own_defaults);
+    let decode = decode::items(model, &name, &parts, flattened);
+    Ok(quote! {
+        #head
+        #derives
+        #[serde(#rename_all crate = "::acp_sdk::runtime::serde")]
+        #[non_exhaustive]
+        pub struct #name { #(#members,)* }
+
+        #construct
+        #decode
+    })
+}
+
+fn part<'a>(model: &Model<'a>, ty: &Type, field: &'a Field) -> Result<Part<'a>, Error> {
+    let slot = model.skeletons.slot(&ty.name, &field.wire)?;
+    let rust = slot.ty.clone().ok_or_else(|| {
+        Error::Typify(format!(
+            "field `{}` of `{}` has no type",
+            field.wire, ty.name
+        ))
+    })?;
+    let rust = match field.presence {
+        Presence::Patch => {
+            let inner = unwrap_option(&rust);
+            syn::parse_quote!(Patch<#inner>)
+        }
+        _ => rust,
+    };
+    let at = format!("{}/properties/{}", ty.at, field.wire);
+    let default = match &field.presence {
+        Presence::Default(value) => defaults::expression(model, &at, &rust, value)?,
+        _ => None,
+    };
+    Ok(Part {
+        field,
+        ident: &slot.ident,
+        ty: rust,
+        default,
+    })
+}
+
+fn member(owner: &Ident, part: &Part<'_>, rename_all: bool, flattened: bool) -> TokenStream {
+    let Part {
+        field, ident, ty, ..
+    } = part;
+    let docs = described(
+        field.docs.as_deref(),
+        &format!("The member `{}`.", field.wire),
+    );
+    let attributes = attributes(owner, part, rename_all, flattened);
+    let attributes = (!attributes.is_empty()).then(|| quote!(#[serde(#(#attributes),*)]));
+    quote!(#docs #attributes pub #ident: #ty)
+}
+
+/// The serde attributes of a field; those for reading only when serde reads it.
+fn attributes(
+    owner: &Ident,
+    part: &Part<'_>,
+    rename_all: bool,
+    flattened: bool,
+) -> Vec<TokenStream> {
+    let Part {
+        field, ident, ty, ..
+    } = part;
+    if field.flattened {
+        let mut attributes = vec![quote!(flatten)];
+        if field.presence == Presence::Optional {
+            attributes.push(quote!(skip_serializing_if = "Option::is_none"));
+        }
+        return attributes;
+    }
+    let mut attributes = Vec::new();
+    let ident = ident.to_string();
+    let natural = if rename_all {
+        ident.to_lower_camel_case()
+    } else {
+        ident
+    };
+    if natural != field.wire {
+        let wire = &field.wire;
+        attributes.push(quote!(rename = #wire));
+    }
+    let read = !flattened;
+    match &field.presence {
+        Presence::Required => {}
+        Presence::Optional => attributes.push(quote!(skip_serializing_if = "Option::is_none")),
+        Presence::Patch => {
+            if read {
+                attributes.push(quote!(default));
+            }
+            attributes.push(quote!(skip_serializing_if = "Patch::is_absent"));
+        }
+        Presence::Empty => {
+            if read {
+                attributes.push(quote!(default));
+            }
+            let (head, _) = super::head(ty);
+            let test = format!("{head}::is_empty");
+            attributes.push(quote!(skip_serializing_if = #test));
+        }
+        Presence::Default(_) if read => match &part.default {
+            Some(_) => {
+                let path = format!("{owner}::{}", construct::default_name(part.ident));
+                attributes.push(quote!(default = #path));
+            }
+            None => attributes.push(quote!(default)),
+        },
+        Presence::Default(_) => {}
+    }
+    if field.leniency.on_null && read && field.presence != Presence::Optional {
+        attributes.push(quote!(deserialize_with = "runtime::default_on_null"));
+    }
+    attributes
+}

@@ -1,0 +1,278 @@
+//! Unions: enums of newtype variants, told apart by a tag or by their form.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, format_ident, quote};
+use syn::Ident;
+
+use super::{Model, catch_all, described, traits};
+use crate::Error;
+use crate::ir::{Content, Field, Form, Presence, Shape, Type, Union, Variant};
+use crate::types::Slot;
+
+pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<TokenStream, Error> {
+    let name = format_ident!("{}", ty.name);
+    let slots: Vec<(&Variant, &Slot)> = union
+        .variants
+        .iter()
+        .map(|variant| Ok((variant, model.skeletons.slot(&ty.name, &variant.key)?)))
+        .collect::<Result<_, Error>>()?;
+    let inner = inner_froms(model, ty, &slots);
+    let froms = froms(model, &ty.name, union).into_iter().map(|slot| {
+        let (ident, payload) = (&slot.ident, &slot.ty);
+        quote! {
+            impl From<#payload> for #name {
+                fn from(value: #payload) -> Self { Self::#ident(value) }
+            }
+        }
+    });
+    let other = catch_all(slots.iter().map(|(_, slot)| &slot.ident));
+    let (attributes, unknown, decode) = match &union.tag {
+        Some(tag) => (
+            quote!(tag = #tag,),
+            Some(quote! {
+                #[doc = " A variant that this version does not know, as it came."]
+                #[serde(untagged)]
+                #other(UnknownVariant),
+            }),
+            tagged(&name, tag, &slots, &other),
+        ),
+        None => (
+            quote!(untagged,),
+            None,
+            untagged(model, &ty.name, &name, &slots),
+        ),
+    };
+    let variants = slots.iter().map(|(variant, slot)| {
+        let docs = described(variant.docs.as_deref(), &format!("`{}`", variant.key));
+        let attributes = attribute(union, variant, &slot.ident);
+        let ident = &slot.ident;
+        let payload = slot.ty.as_ref().map(|ty| quote!((#ty)));
+        quote!(#docs #attributes #ident #payload)
+    });
+    let head = described(ty.docs.as_deref(), "One of several forms.");
+    let derives = traits::derives(model, ty, &["Serialize"]);
+    Ok(quote! {
+        #head
+        #derives
+        #[serde(#attributes crate = "::acp_sdk::runtime::serde")]
+        #[non_exhaustive]
+        pub enum #name {
+            #(#variants,)*
+            #unknown
+        }
+
+        #(#froms)*
+        #(#inner)*
+        #decode
+    })
+}
+
+fn attribute(union: &Union, variant: &Variant, ident: &Ident) -> Option<TokenStream> {
+    union.tag.as_ref()?;
+    match variant.content {
+        Content::Default { .. } => Some(quote!(#[serde(untagged)])),
+        _ if ident == &variant.key => None,
+        _ => {
+            let key = &variant.key;
+            Some(quote!(#[serde(rename = #key)]))
+        }
+    }
+}
+
+fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -> TokenStream {
+    let arms = slots.iter().map(|(variant, slot)| {
+        let (key, ident) = (&variant.key, &slot.ident);
+        match variant.content {
+            Content::Unit => quote!(#key => branch.unit().map(|()| Self::#ident)),
+            _ => quote!(#key => branch.payload().map(Self::#ident)),
+        }
+    });
+    let default = slots
+        .iter()
+        .find_map(|(variant, slot)| match variant.content {
+            Content::Default { takes_unknown } => Some((&slot.ident, takes_unknown)),
+            _ => None,
+        });
+    let fallback = match default {
+        Some((ident, true)) => {
+            quote!(branch.payload_or_unknown(other, Self::#ident, Self::#other))
+        }
+        _ => quote!(branch.unknown(other).map(Self::#other)),
+    };
+    let untagged = default.map(|(ident, _)| {
+        quote! {
+            fn untagged(object: &mut Object<'_>) -> Result<Self, DecodeError> {
+                object.flattened().map(Self::#ident)
+            }
+        }
+    });
+    quote! {
+        impl Tagged for #name {
+            const TAG: &'static str = #tag;
+
+            fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+                match tag {
+                    #(#arms,)*
+                    other => #fallback,
+                }
+            }
+
+            #untagged
+        }
+
+        runtime::tagged_union!(#name);
+    }
+}
+
+fn untagged(
+    model: &Model<'_>,
+    text: &str,
+    name: &Ident,
+    slots: &[(&Variant, &Slot)],
+) -> TokenStream {
+    let keys: Vec<&str> = slots
+        .iter()
+        .map(|(variant, _)| variant.key.as_str())
+        .collect();
+    let expected = format!("{text} ({})", keys.join(", "));
+    let objects = slots
+        .iter()
+        .all(|(variant, _)| variant.content == Content::Object);
+    let reads = slots.iter().map(|(variant, slot)| {
+        let ident = &slot.ident;
+        match (objects, variant.content) {
+            (true, _) => {
+                let names = required(model, slot);
+                quote!((&[#(#names),*], |object| object.flattened().map(Self::#ident)))
+            }
+            (false, content) => {
+                let form = format_ident!("{}", form(content));
+                let wrap = match content {
+                    Content::Null => quote!(|()| Self::#ident),
+                    _ => quote!(Self::#ident),
+                };
+                quote! {
+                    (runtime::Form::#form, |raw, cx| FromJson::from_json(raw, cx).map(#wrap))
+                }
+            }
+        }
+    });
+    if objects {
+        return quote! {
+            impl FromObject for #name {
+                fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
+                    object.first_of(#expected, &[#(#reads),*])
+                }
+            }
+
+            runtime::deserialize_with!(#name, runtime::object);
+        };
+    }
+    quote! {
+        impl FromJson for #name {
+            fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
+                runtime::first_of(raw, cx, #expected, &[#(#reads),*])
+            }
+        }
+
+        runtime::deserialize_with!(#name, runtime::json);
+    }
+}
+
+/// Conversions from the only field of a payload that the union defines itself.
+fn inner_froms(model: &Model<'_>, ty: &Type, slots: &[(&Variant, &Slot)]) -> Vec<TokenStream> {
+    let name = format_ident!("{}", ty.name);
+    let mut seen = BTreeSet::new();
+    let inner = slots.iter().filter_map(|(_, slot)| {
+        let payload = super::head(slot.ty.as_ref()?).0;
+        let inline = model.get(&payload)?;
+        let Shape::Struct(fields) = &inline.shape else {
+            return None;
+        };
+        let [
+            Field {
+                presence: Presence::Required,
+                wire,
+                flattened: false,
+                ..
+            },
+        ] = &fields[..]
+        else {
+            return None;
+        };
+        if !inline.at.starts_with(&format!("{}/", ty.at)) {
+            return None;
+        }
+        let field = model.skeletons.slot(&payload, wire).ok()?.ty.as_ref()?;
+        if !seen.insert(field.to_token_stream().to_string()) {
+            return None;
+        }
+        let (variant, payload) = (&slot.ident, &slot.ty);
+        Some(quote! {
+            impl From<#field> for #name {
+                fn from(value: #field) -> Self { Self::#variant(#payload::new(value)) }
+            }
+        })
+    });
+    inner.collect()
+}
+
+/// The members without which an object is not the payload of a variant.
+fn required<'a>(model: &Model<'a>, slot: &Slot) -> Vec<&'a str> {
+    let name = slot
+        .ty
+        .as_ref()
+        .map(|ty| super::head(ty).0)
+        .unwrap_or_default();
+    let Some(Shape::Struct(fields)) = model.get(&name).map(|ty| &ty.shape) else {
+        return Vec::new();
+    };
+    let required = |field: &&Field| field.presence == Presence::Required && !field.flattened;
+    fields
+        .iter()
+        .filter(required)
+        .map(|field| field.wire.as_str())
+        .collect()
+}
+
+/// The form of a variant's JSON, as the runtime calls it.
+fn form(content: Content) -> &'static str {
+    match content {
+        Content::Null => "Null",
+        Content::Object => "Object",
+        Content::Value(form) => match form {
+            Form::Boolean => "Boolean",
+            Form::Number => "Number",
+            Form::String => "String",
+            Form::Array => "Array",
+            Form::Any => "Any",
+        },
+        Content::Unit | Content::Payload | Content::Default { .. } => "Any",
+    }
+}
+
+/// Whether there is something to convert into the union from.
+pub(super) fn has_from(model: &Model<'_>, name: &str, union: &Union) -> bool {
+    !froms(model, name, union).is_empty()
+}
+
+/// The variants whose payload no other variant has.
+fn froms<'a>(model: &Model<'a>, name: &str, union: &Union) -> Vec<&'a Slot> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let slots: Vec<&Slot> = union
+        .variants
+        .iter()
+        .filter_map(|variant| model.skeletons.slot(name, &variant.key).ok())
+        .filter(|slot| slot.ty.is_some())
+        .collect();
+    let key = |slot: &Slot| slot.ty.as_ref().map(|ty| ty.to_token_stream().to_string());
+    for slot in &slots {
+        *counts.entry(key(slot).unwrap_or_default()).or_default() += 1;
+    }
+    slots
+        .into_iter()
+        .filter(|slot| counts.get(&key(slot).unwrap_or_default()) == Some(&1))
+        .collect()
+}

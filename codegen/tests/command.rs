@@ -1,0 +1,95 @@
+//! The command as its users meet it.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs the command in `directory`.
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-codegen"));
+    command
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn methods_as_a_table_and_as_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let table = text(&run(directory.path(), &["methods"]).stdout);
+    assert_eq!(table.lines().count(), 26, "{table}");
+    let prompt = table
+        .lines()
+        .find(|line| line.starts_with("session/prompt "))
+        .unwrap();
+    let words: Vec<&str> = prompt.split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["session/prompt", "agent", "PromptRequest", "PromptResponse"]
+    );
+
+    let json = text(&run(directory.path(), &["methods", "--json"]).stdout);
+    let methods: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let cancel = methods
+        .iter()
+        .find(|method| method["method"] == "session/cancel")
+        .unwrap();
+    assert_eq!(cancel["params"], "CancelNotification");
+    assert!(cancel["result"].is_null());
+}
+
+#[test]
+fn a_file_is_replaced_whole_or_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let schema = directory.path().join("schema.json");
+    let out = directory.path().join("out.rs");
+    std::fs::write(&schema, r#"{"$defs": {"A": {"type": "string"}}}"#).unwrap();
+    let output = run(
+        directory.path(),
+        &["generate", "schema.json", "--out", "out.rs"],
+    );
+    assert!(output.status.success(), "{output:?}");
+    let first = std::fs::read_to_string(&out).unwrap();
+    assert!(first.contains("pub struct A("), "{first}");
+    assert_eq!(
+        text(&run(directory.path(), &["generate", "schema.json"]).stdout),
+        first
+    );
+
+    for broken in ["{", r#"{"$defs": {"A": {"type": ["string", "integer"]}}}"#] {
+        std::fs::write(&schema, broken).unwrap();
+        let output = run(
+            directory.path(),
+            &["generate", "schema.json", "--out", "out.rs"],
+        );
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), first);
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn errors_name_the_file_and_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &["generate", "absent.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("absent.json"), "{output:?}");
+    assert!(output.stdout.is_empty());
+    let output = run(directory.path(), &["generate", "--out", "no/such/out.rs"]);
+    assert!(
+        text(&output.stderr).contains("no/such/out.rs"),
+        "{output:?}"
+    );
+    assert_eq!(
+        run(directory.path(), &["generate", "--nonsense"])
+            .status
+            .code(),
+        Some(2)
+    );
+}

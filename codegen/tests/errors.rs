@@ -1,0 +1,80 @@
+//! Documents that cannot be generated: the error says where, what, and what to do.
+
+use acp_codegen::{Error, Options, generate};
+use acp_schema::Document;
+
+/// The error of a document with the given definitions.
+fn error(definitions: &str) -> String {
+    let text = format!(r#"{{"$defs": {definitions}}}"#);
+    let result: Result<_, Error> = Document::parse("test.json", &text)
+        .map_err(Error::from)
+        .and_then(|document| generate(&document, &Options::other()));
+    result.expect_err("the document is at fault").to_string()
+}
+
+#[test]
+fn each_fault_is_named_with_its_place_and_a_remedy() {
+    for (definitions, expected) in [
+        (
+            r#"{"A": {"type": "object", "properties": {"b/c": {"type": "object", "properties": {
+                "d": {"type": ["string", "integer"]}}}}}}"#,
+            "/$defs/A/properties/b~1c/properties/d: a schema of this form has no Rust type; \
+             use a `$ref`, one `type`, `oneOf` with a tag, or `anyOf` with titles",
+        ),
+        (
+            r#"{"A": {"anyOf": [{"title": "Text", "type": "string"}, {"type": "integer"}]}}"#,
+            "/$defs/A/anyOf/1: a branch has neither a tag nor a name; \
+             give it a `title`, which becomes the name of the variant",
+        ),
+        (
+            r##"{"A": {"oneOf": [{"type": "object", "required": ["t"], "allOf": [{"$ref": "#/$defs/B"}],
+                "properties": {"t": {"type": "string", "const": "x"}, "more": {"type": "string"}}}]},
+                "B": {"type": "object"}}"##,
+            "/$defs/A/oneOf/0: a branch both refers to a type and adds properties; \
+             move the properties into the type",
+        ),
+        (
+            r#"{"A": {"type": "object", "properties": {"a": {"type": "array",
+                "items": {"type": "string"}, "default": ["x"]}}}}"#,
+            "/$defs/A/properties/a: a default of this form; use an empty list, a scalar, \
+             or an object that repeats its fields' defaults",
+        ),
+        (
+            r#"{"A": {"type": "object", "anyOf": [{"title": "Text", "type": "string"}]}}"#,
+            "/$defs/A: a union among an object's members has a branch that is not an object; \
+             make every branch an object, or move the union into a property",
+        ),
+        (
+            r#"{"Option": {"type": "string"}}"#,
+            "/$defs/Option: the name is taken by Rust; rename the definition (and its `$ref`s)",
+        ),
+        (
+            r#"{"Agent": {"type": "string"}}"#,
+            "/$defs/Agent: the name is taken by a generated trait or handle; \
+             rename the definition (and its `$ref`s)",
+        ),
+        (
+            r#"{"A": {"type": "object", "properties": {"b": {"type": "object",
+                "properties": {"x": {"type": "string"}}}}}, "AB": {"type": "string"}}"#,
+            "/$defs/AB: the name is taken by /$defs/A/properties/b; \
+             rename the definition (and its `$ref`s)",
+        ),
+    ] {
+        assert_eq!(error(definitions), expected);
+    }
+}
+
+#[test]
+fn a_reference_to_nothing_is_named() {
+    let text = error(r##"{"A": {"type": "object", "properties": {"b": {"$ref": "#/$defs/B"}}}}"##);
+    assert!(text.contains("/$defs/A/properties/b"), "{text}");
+    assert!(text.contains('B'), "{text}");
+}
+
+#[test]
+fn a_hint_that_nothing_uses_is_an_error_for_the_document_it_belongs_to() {
+    let document = Document::parse("test.json", r#"{"$defs": {}}"#).unwrap();
+    let error = generate(&document, &Options::v1()).unwrap_err().to_string();
+    assert!(error.contains("session/prompt (RequiredMethod)"), "{error}");
+    assert!(generate(&document, &Options::other()).is_ok());
+}

@@ -1,0 +1,119 @@
+//! Unions without a tag: the first branch that takes the value.
+
+use serde_json::value::RawValue;
+
+use super::object::kind;
+use super::{Decode, DecodeError, Object};
+
+/// What a JSON value looks like from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Boolean,
+    /// Any number.
+    Number,
+    /// Any string.
+    String,
+    /// A list.
+    Array,
+    /// An object.
+    Object,
+    /// Any value.
+    Any,
+}
+
+impl Form {
+    /// Whether `raw` has this form, as far as its first byte tells.
+    fn has(self, raw: &RawValue) -> bool {
+        let first = raw.get().as_bytes().first();
+        match self {
+            Self::Null => first == Some(&b'n'),
+            Self::Boolean => matches!(first, Some(b't' | b'f')),
+            Self::Number => matches!(first, Some(b'-' | b'0'..=b'9')),
+            Self::String => first == Some(&b'"'),
+            Self::Array => first == Some(&b'['),
+            Self::Object => first == Some(&b'{'),
+            Self::Any => true,
+        }
+    }
+}
+
+/// How to read one branch of a union, and the form it takes.
+type Branch<T> = (Form, fn(&RawValue, &mut Decode) -> Result<T, DecodeError>);
+
+/// Reads a union without a tag: the first branch that takes the value.
+///
+/// All branches are tried strictly before any is tried with leniency.
+///
+/// # Errors
+/// When no branch takes it: the error of the branch that got furthest.
+pub fn first_of<T>(
+    raw: &RawValue,
+    cx: &mut Decode,
+    expected: &str,
+    branches: &[Branch<T>],
+) -> Result<T, DecodeError> {
+    let mut error = cx.error(format!("invalid type: {}, expected {expected}", kind(raw)));
+    for &strict in rounds(cx) {
+        for (_, read) in branches.iter().filter(|(form, _)| form.has(raw)) {
+            match cx.attempt(strict, |cx| read(raw, cx)) {
+                Ok(value) => return Ok(value),
+                Err(other) => error = further(error, other),
+            }
+        }
+    }
+    Err(error)
+}
+
+/// How to read one branch of a union of objects, and the members it must have.
+type ObjectBranch<T> = (
+    &'static [&'static str],
+    fn(&mut Object<'_>) -> Result<T, DecodeError>,
+);
+
+impl Object<'_> {
+    /// Reads a union without a tag: the first branch that takes the members.
+    ///
+    /// # Errors
+    /// When no branch takes them: the error of the branch that got furthest.
+    pub fn first_of<T>(
+        &mut self,
+        expected: &str,
+        branches: &[ObjectBranch<T>],
+    ) -> Result<T, DecodeError> {
+        let mut error = self.cx.error(format!("invalid value: expected {expected}"));
+        for &strict in rounds(self.cx) {
+            // A branch whose members are not there is only asked for the sake of its error.
+            let complete = |names: &[&str]| names.iter().all(|name| self.has(name));
+            let any = branches.iter().any(|(names, _)| complete(names));
+            let asked: Vec<_> = branches
+                .iter()
+                .filter(|(names, _)| !any || complete(names))
+                .collect();
+            for (_, read) in asked {
+                match self.attempt(strict, read) {
+                    Ok(value) => return Ok(value),
+                    Err(other) => error = further(error, other),
+                }
+            }
+        }
+        Err(error)
+    }
+}
+
+/// Strictly first, with leniency second, if it is allowed.
+fn rounds(cx: &Decode) -> &'static [bool] {
+    if cx.strict { &[true] } else { &[true, false] }
+}
+
+/// The error that lies deeper; the first of equals.
+fn further(known: DecodeError, other: DecodeError) -> DecodeError {
+    let depth = |error: &DecodeError| error.path.matches('/').count();
+    if depth(&other) > depth(&known) {
+        other
+    } else {
+        known
+    }
+}

@@ -1,0 +1,59 @@
+//! Impls shared by generated integer newtypes, such as error codes.
+
+/// Implements an integer newtype that keeps values it has no name for.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_integer {
+    ($name:ident, $repr:ty) => {
+        impl $name {
+            /// The value of the given number.
+            #[must_use]
+            pub const fn new(number: $repr) -> Self {
+                Self(number)
+            }
+
+            /// The number.
+            #[must_use]
+            pub const fn get(self) -> $repr {
+                self.0
+            }
+        }
+
+        impl ::core::convert::From<$repr> for $name {
+            fn from(number: $repr) -> Self {
+                Self(number)
+            }
+        }
+
+        impl ::core::convert::From<$name> for $repr {
+            fn from(value: $name) -> Self {
+                value.0
+            }
+        }
+
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl $crate::runtime::serde::Serialize for $name {
+            fn serialize<S: $crate::runtime::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $crate::runtime::serde::Serialize::serialize(&self.0, serializer)
+            }
+        }
+
+        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                <$repr as $crate::runtime::serde::Deserialize>::deserialize(deserializer).map(Self)
+            }
+        }
+
+        $crate::__acp_value!($name);
+    };
+}

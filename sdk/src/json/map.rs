@@ -1,0 +1,148 @@
+//! A JSON object as a map that keeps the order of its members.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A map from names to `V` in the order of the document.
+///
+/// Order carries meaning for readers, such as the fields of a form. Lookup is
+/// linear, for these objects have few members.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Map<V>(Vec<(String, V)>);
+
+impl<V> Map<V> {
+    /// An empty map.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The number of members.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of the member `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&V> {
+        self.iter()
+            .find_map(|(key, value)| (key == name).then_some(value))
+    }
+
+    /// Sets the member `name`, in place when there is one already; returns the
+    /// value that it replaces.
+    pub fn insert(&mut self, name: impl Into<String>, value: V) -> Option<V> {
+        let name = name.into();
+        match self.0.iter_mut().find(|(key, _)| *key == name) {
+            Some((_, old)) => Some(std::mem::replace(old, value)),
+            None => {
+                self.0.push((name, value));
+                None
+            }
+        }
+    }
+
+    /// The members in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &V)> + DoubleEndedIterator {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+}
+
+impl<V> Default for Map<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for Map<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Into<String>, V> FromIterator<(K, V)> for Map<V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(members: I) -> Self {
+        let mut map = Self::new();
+        for (name, value) in members {
+            map.insert(name, value);
+        }
+        map
+    }
+}
+
+impl<K: Into<String>, V, const N: usize> From<[(K, V); N]> for Map<V> {
+    fn from(members: [(K, V); N]) -> Self {
+        members.into_iter().collect()
+    }
+}
+
+impl<V> IntoIterator for Map<V> {
+    type Item = (String, V);
+    type IntoIter = std::vec::IntoIter<(String, V)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<V: Serialize> Serialize for Map<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Map<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MapVisitor(PhantomData))
+    }
+}
+
+struct MapVisitor<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for MapVisitor<V> {
+    type Value = Map<V>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        // Members are pushed, not inserted: a search per member would make the
+        // time quadratic in what a peer sends. The last of equal names wins below.
+        let mut members: Vec<(String, V)> = Vec::new();
+        while let Some(member) = access.next_entry()? {
+            members.push(member);
+        }
+        Ok(Map(keep_last(members)))
+    }
+}
+
+/// Drops all but the last of members with equal names.
+pub(super) fn keep_last<V>(mut members: Vec<(String, V)>) -> Vec<(String, V)> {
+    let mut seen = std::collections::HashSet::with_capacity(members.len());
+    let keep: Vec<bool> = members
+        .iter()
+        .rev()
+        .map(|(name, _)| seen.insert(name.clone()))
+        .collect();
+    let mut keep = keep.into_iter().rev();
+    members.retain(|_| keep.next().unwrap_or(true));
+    members
+}
+
+impl<V> Map<V> {
+    /// The map of `members`, of which no two may have the same name.
+    pub(super) fn from_unique(members: Vec<(String, V)>) -> Self {
+        Self(members)
+    }
+}

@@ -1,0 +1,30 @@
+//! JSON as generated types see it: lossless values, decoding with exact error
+//! paths, and the small impls that every generated type shares.
+//!
+//! Decoding has two passes. The strict one is plain serde, which streams. Only
+//! when it fails does [`decode()`] run the second one ([`FromJson`]): it works on
+//! raw text one level at a time, applies the leniency that the schema declares,
+//! reports each use of it, and knows the JSON Pointer of what it cannot accept.
+
+mod decode;
+mod integer;
+mod map;
+mod meta;
+mod patch;
+mod tagged;
+mod text;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::decode::{
+    Decode, DecodeError, Form, FromJson, FromObject, Leniency, Object, decode, default_on_null,
+    first_of, json, object, value_of,
+};
+pub use self::map::Map;
+pub use self::meta::Meta;
+pub use self::patch::Patch;
+pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged, tagged_object};
+pub use self::text::text;
+pub use self::value::Json;

@@ -1,0 +1,181 @@
+//! Impls shared by generated string types: ids and enums with an open end.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserializer;
+use serde::de::{Error, Visitor};
+
+/// Reads a string straight into `T`, without a `String` in between.
+///
+/// # Errors
+/// When the input is not a string.
+pub fn text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: for<'a> From<&'a str>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_str(TextVisitor(PhantomData))
+}
+
+struct TextVisitor<T>(PhantomData<T>);
+
+impl<T: for<'a> From<&'a str>> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        Ok(T::from(text))
+    }
+}
+
+/// Implements an identifier, a newtype over `Arc<str>`: cheap to clone, read with
+/// one allocation.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_string_id {
+    ($name:ident) => {
+        impl $name {
+            /// The identifier's text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl ::core::convert::From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(::std::sync::Arc::from(text))
+            }
+        }
+
+        impl ::core::convert::From<::std::string::String> for $name {
+            fn from(text: ::std::string::String) -> Self {
+                Self(::std::sync::Arc::from(text))
+            }
+        }
+
+        impl ::core::convert::From<&$name> for $name {
+            fn from(id: &$name) -> Self {
+                id.clone()
+            }
+        }
+
+        $crate::__acp_text_impls!($name);
+    };
+}
+
+/// Implements an enum of strings; the variant after `..` keeps any other text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_string_enum {
+    ($name:ident { $($variant:ident = $text:literal,)* .. $other:ident }) => {
+        impl $name {
+            /// The text that stands for the value on the wire.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)*
+                    Self::$other(text) => text,
+                }
+            }
+        }
+
+        impl ::core::convert::From<&str> for $name {
+            fn from(text: &str) -> Self {
+                match text {
+                    $($text => Self::$variant,)*
+                    other => Self::$other(::std::convert::Into::into(other)),
+                }
+            }
+        }
+
+        impl ::core::convert::From<::std::string::String> for $name {
+            fn from(text: ::std::string::String) -> Self {
+                match text.as_str() {
+                    $($text => Self::$variant,)*
+                    _ => Self::$other(text),
+                }
+            }
+        }
+
+        $crate::__acp_text_impls!($name);
+    };
+}
+
+/// What identifiers and string enums have in common.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_text_impls {
+    ($name:ident) => {
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl ::core::convert::AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
+        impl ::core::cmp::PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.as_str() == other
+            }
+        }
+
+        impl ::core::cmp::PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.as_str() == *other
+            }
+        }
+
+        impl $crate::runtime::serde::Serialize for $name {
+            fn serialize<S: $crate::runtime::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        $crate::__acp_deserialize_with!($name, $crate::runtime::text);
+        $crate::__acp_value!($name);
+    };
+}
+
+/// Implements `Deserialize` by a function of the runtime.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_deserialize_with {
+    ($name:ident, $read:path) => {
+        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                $read(deserializer)
+            }
+        }
+    };
+}
+
+/// Implements `FromJson` for a type that serde reads in one piece.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_value {
+    ($name:ident) => {
+        impl $crate::runtime::FromJson for $name {
+            fn from_json(
+                raw: &$crate::runtime::RawValue,
+                cx: &mut $crate::runtime::Decode,
+            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
+                $crate::runtime::value_of(raw, cx)
+            }
+        }
+    };
+}

@@ -1,0 +1,114 @@
+//! Any JSON value, kept as the text it arrived in.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Any JSON value, kept as text.
+///
+/// Numbers of any size, the order of members and nesting of any depth survive a
+/// round trip. Two values are equal when their texts are.
+#[derive(Clone)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// The value's JSON text.
+    #[must_use]
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The value as borrowed raw JSON.
+    #[must_use]
+    pub fn as_raw(&self) -> &RawValue {
+        &self.0
+    }
+
+    /// The JSON form of a value.
+    ///
+    /// # Errors
+    /// When `value` has no JSON form, such as a map whose keys are not strings.
+    pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::value::to_raw_value(value).map(Self)
+    }
+
+    /// Reads the value as `T`.
+    ///
+    /// # Errors
+    /// When the JSON does not have the form of a `T`.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.get())
+    }
+
+    /// The value as a tree; `None` when it nests deeper than a tree can be built.
+    #[must_use]
+    pub fn to_value(&self) -> Option<Value> {
+        self.parse().ok()
+    }
+
+    /// Whether the value is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Json {}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self::from(&value)
+    }
+}
+
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Self {
+        // A `Value` always has a JSON form, so the fallback is never taken.
+        Self::new(value).unwrap_or_else(|_| Self(RawValue::NULL.to_owned()))
+    }
+}
+
+impl From<Box<RawValue>> for Json {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(raw)
+    }
+}
+
+impl From<&RawValue> for Json {
+    fn from(raw: &RawValue) -> Self {
+        Self(raw.to_owned())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
