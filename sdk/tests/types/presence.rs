@@ -1,0 +1,79 @@
+//! Absent, null and value: defaults, options and patches.
+
+use acp_sdk::runtime::{Json, Meta, Patch};
+use acp_sdk::v1::*;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{json, valid};
+
+#[test]
+fn absent_fields_stay_absent() {
+    assert_eq!(json(&ToolCallUpdate::new("c")), r#"{"toolCallId":"c"}"#);
+    assert_eq!(
+        json(&ToolCall::new("c", "t")),
+        r#"{"toolCallId":"c","title":"t"}"#
+    );
+    assert_eq!(json(&valid::<SessionInfoUpdate>(r#"{"_meta":null}"#)), "{}");
+}
+
+#[test]
+fn an_empty_list_in_a_patch_is_not_an_absent_one() {
+    let text = r#"{"toolCallId":"c","content":[]}"#;
+    let update: ToolCallUpdate = valid(text);
+    assert_eq!(update.content, Some(vec![]));
+    assert_eq!(json(&update), text);
+}
+
+#[test]
+fn defaults_of_the_schema() {
+    let response: InitializeResponse = valid(r#"{"protocolVersion":1}"#);
+    assert_eq!(response, InitializeResponse::new(ProtocolVersion::V1));
+    assert_eq!(
+        valid::<ElicitationSchema>("{}").type_,
+        ElicitationSchemaType::Object
+    );
+    assert_eq!(
+        ElicitationSchema::default().type_,
+        ElicitationSchemaType::Object
+    );
+}
+
+#[test]
+fn metadata_is_kept_as_text_and_read_on_demand() {
+    let text = r#"{"stopReason":"end_turn","_meta":{"b":1e400,"a":{"x":[1,2]}}}"#;
+    let response: PromptResponse = valid(text);
+    let meta = response.meta.as_ref().unwrap();
+    assert_eq!(meta.get::<Json>("b").unwrap().get(), "1e400");
+    assert_eq!(json(&response), text);
+
+    let mut meta = Meta::new();
+    meta.insert("k", &json!({ "n": 1 })).unwrap();
+    meta.insert("k", &[1, 2]).unwrap();
+    assert_eq!(meta.get::<Vec<u8>>("k"), Some(vec![1, 2]));
+    assert_eq!(meta.get::<String>("k"), None);
+    assert!(meta.contains_key("k") && !meta.contains_key("j"));
+}
+
+#[test]
+fn a_patch_tells_absence_from_null() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Info {
+        #[serde(default, skip_serializing_if = "Patch::is_absent")]
+        title: Patch<String>,
+    }
+    for (text, title) in [
+        ("{}", Patch::Absent),
+        (r#"{"title":null}"#, Patch::Null),
+        (r#"{"title":"t"}"#, Patch::Value("t".to_owned())),
+    ] {
+        let info: Info = serde_json::from_str(text).unwrap();
+        assert_eq!(info, Info { title });
+        assert_eq!(json(&info), text);
+    }
+    let mut title = Some("old".to_owned());
+    Patch::Absent.apply(&mut title);
+    assert_eq!(title.as_deref(), Some("old"));
+    Patch::Null.apply(&mut title);
+    assert_eq!(title, None);
+}

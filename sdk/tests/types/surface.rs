@@ -1,0 +1,75 @@
+//! The Rust side: constructors, conversions, what users write.
+
+use acp_sdk::runtime::{Method, Notification, Params};
+use acp_sdk::v1::*;
+use serde_json::json;
+
+use crate::json;
+
+#[test]
+fn constructors_take_what_is_at_hand() {
+    let request = PromptRequest::new("s", vec![TextContent::new("hi").into()]);
+    assert_eq!(
+        json(&request),
+        r#"{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}"#
+    );
+    let call = ToolCallUpdate::new("c")
+        .with_kind(ToolKind::Edit)
+        .with_status("completed")
+        .with_title(String::from("t"))
+        .with_raw_input(json!({ "a": 1 }))
+        .with_content(vec![Diff::new("/a", "new").with_old_text("old").into()]);
+    assert_eq!(
+        json(&call),
+        r#"{"toolCallId":"c","kind":"edit","status":"completed","title":"t","content":[{"type":"diff","path":"/a","oldText":"old","newText":"new"}],"rawInput":{"a":1}}"#
+    );
+}
+
+#[test]
+fn a_new_value_of_an_option_is_what_it_is() {
+    let flag = SetSessionConfigOptionRequest::new("s", "c", true);
+    assert_eq!(
+        json(&flag),
+        r#"{"sessionId":"s","configId":"c","type":"boolean","value":true}"#
+    );
+    let id = SetSessionConfigOptionRequest::new("s", "c", SessionConfigValueId::from("v"));
+    assert_eq!(json(&id), r#"{"sessionId":"s","configId":"c","value":"v"}"#);
+}
+
+#[test]
+fn ids_are_cheap_texts() {
+    let id = SessionId::from("s");
+    assert_eq!(id.as_str(), "s");
+    assert_eq!(id.to_string(), "s");
+    assert_eq!(id, *"s");
+    assert_eq!(id.clone().as_str().as_ptr(), id.as_str().as_ptr());
+    assert_eq!(CancelNotification::new(&id).session_id, id);
+}
+
+#[test]
+fn enums_of_strings_convert_both_ways() {
+    assert_eq!(ToolKind::from("switch_mode"), ToolKind::SwitchMode);
+    assert_eq!(
+        ToolKind::from(String::from("odd")),
+        ToolKind::Unknown("odd".into())
+    );
+    assert_eq!(ToolKind::SwitchMode.to_string(), "switch_mode");
+}
+
+#[test]
+fn markers_tie_names_to_types() {
+    fn request<M: Method<Params = PromptRequest, Result = PromptResponse>>() -> &'static str {
+        M::NAME
+    }
+    fn notification<N: Notification<Params = SessionNotification>>() -> &'static str {
+        N::NAME
+    }
+    assert_eq!(request::<methods::Prompt>(), "session/prompt");
+    assert_eq!(notification::<methods::SessionUpdate>(), "session/update");
+}
+
+#[test]
+fn params_know_their_session() {
+    assert_eq!(CancelNotification::new("s").session_id(), Some("s"));
+    assert_eq!(ListSessionsRequest::new().session_id(), None);
+}
