@@ -7,9 +7,7 @@ use crate::ir::Type;
 pub(crate) const RUNTIME: &[&str] = &[
     "Branch",
     "Cx",
-    "Decode",
     "DecodeError",
-    "FromJson",
     "FromObject",
     "Json",
     "Map",
@@ -21,7 +19,6 @@ pub(crate) const RUNTIME: &[&str] = &[
     "Params",
     "Patch",
     "Peer",
-    "RawValue",
     "Request",
     "Service",
     "Tagged",

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote};
 
 use super::Model;
-use crate::ir::Type;
+use crate::ir::{Shape, Type};
 use crate::types::{Skeleton, Skeletons};
 
 /// `#[derive(Clone, Debug, PartialEq, …)]`.
@@ -14,6 +14,17 @@ pub(super) fn derives(model: &Model<'_>, ty: &Type, more: &[&str]) -> TokenStrea
     let eq = model.is_eq(&ty.name).then(|| quote!(Eq,));
     let more = more.iter().map(|name| format_ident!("{name}"));
     quote!(#[derive(Clone, Debug, PartialEq, #eq #(#more),*)])
+}
+
+/// Whether a union is of plain values, so that it can be a key, as request ids are.
+pub(super) fn is_hash(model: &Model<'_>, ty: &Type) -> bool {
+    const PLAIN: &[&str] = &[
+        "String", "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
+    ];
+    matches!(&ty.shape, Shape::Union(union) if union.tag.is_none())
+        && parts(model.skeletons.get(&ty.name))
+            .iter()
+            .all(|part| PLAIN.contains(&part.as_str()))
 }
 
 /// The types that hold a floating-point number somewhere, which has no `Eq`.

@@ -21,10 +21,23 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
     let inner = inner_froms(model, ty, &slots);
     let froms = froms(model, &ty.name, union).into_iter().map(|slot| {
         let (ident, payload) = (&slot.ident, &slot.ty);
+        let text = slot
+            .ty
+            .as_ref()
+            .is_some_and(|ty| super::head(ty).0 == "String");
+        let borrowed = text.then(|| {
+            quote! {
+                impl From<&str> for #name {
+                    fn from(value: &str) -> Self { Self::#ident(value.to_owned()) }
+                }
+            }
+        });
         quote! {
             impl From<#payload> for #name {
                 fn from(value: #payload) -> Self { Self::#ident(value) }
             }
+
+            #borrowed
         }
     });
     let other = catch_all(slots.iter().map(|(_, slot)| &slot.ident));
@@ -38,11 +51,7 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
             }),
             tagged(&name, tag, &slots, &other),
         ),
-        None => (
-            quote!(untagged,),
-            None,
-            untagged(model, &ty.name, &name, &slots),
-        ),
+        None => (quote!(untagged,), None, untagged(model, &name, &slots)),
     };
     let variants = slots.iter().map(|(variant, slot)| {
         let docs = described(variant.docs.as_deref(), &format!("`{}`", variant.key));
@@ -52,7 +61,9 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         quote!(#docs #attributes #ident #payload)
     });
     let head = described(ty.docs.as_deref(), "One of several forms.");
-    let derives = traits::derives(model, ty, &["Serialize"]);
+    let hash = traits::is_hash(model, ty).then_some("Hash");
+    let derived: Vec<&str> = hash.into_iter().chain(["Serialize"]).collect();
+    let derives = traits::derives(model, ty, &derived);
     Ok(quote! {
         #head
         #derives
@@ -126,59 +137,22 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
     }
 }
 
-fn untagged(
-    model: &Model<'_>,
-    text: &str,
-    name: &Ident,
-    slots: &[(&Variant, &Slot)],
-) -> TokenStream {
-    let keys: Vec<&str> = slots
+fn untagged(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> TokenStream {
+    if slots
         .iter()
-        .map(|(variant, _)| variant.key.as_str())
-        .collect();
-    let expected = format!("{text} ({})", keys.join(", "));
-    let objects = slots
-        .iter()
-        .all(|(variant, _)| variant.content == Content::Object);
-    let reads = slots.iter().map(|(variant, slot)| {
-        let ident = &slot.ident;
-        match (objects, variant.content) {
-            (true, _) => {
-                let names = required(model, slot);
-                quote!((&[#(#names),*], |object| object.flattened().map(Self::#ident)))
-            }
-            (false, content) => {
-                let form = format_ident!("{}", form(content));
-                let wrap = match content {
-                    Content::Null => quote!(|()| Self::#ident),
-                    _ => quote!(Self::#ident),
-                };
-                quote! {
-                    (runtime::Form::#form, |raw, cx| FromJson::from_json(raw, cx).map(#wrap))
-                }
-            }
-        }
+        .all(|(variant, _)| variant.content == Content::Object)
+    {
+        let branches = slots.iter().map(|(_, slot)| {
+            let (ident, names) = (&slot.ident, required(model, slot));
+            quote!(#ident: [#(#names),*])
+        });
+        return quote!(runtime::object_union!(#name { #(#branches,)* }););
+    }
+    let branches = slots.iter().map(|(variant, slot)| {
+        let (ident, form) = (&slot.ident, format_ident!("{}", form(variant.content)));
+        quote!(#ident: #form)
     });
-    if objects {
-        return quote! {
-            impl FromObject for #name {
-                fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-                    object.first_of(#expected, &[#(#reads),*])
-                }
-            }
-
-            runtime::deserialize_with!(#name, runtime::object);
-        };
-    }
-    quote! {
-        impl FromJson for #name {
-            fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-                runtime::first_of(raw, cx, #expected, &[#(#reads),*])
-            }
-        }
-
-        runtime::deserialize_with!(#name, runtime::json);
-    }
+    quote!(runtime::value_union!(#name { #(#branches,)* });)
 }
 
 /// Conversions from the only field of a payload that the union defines itself.

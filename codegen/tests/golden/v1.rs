@@ -3,13 +3,12 @@
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
-    self, Branch, Cx, Decode, DecodeError, FromJson, FromObject, Json, Map, Meta, Method,
-    Note, Notification, Object, Params, Peer, RawValue, Request, Service, Tagged, Task,
-    UnknownVariant,
+    self, Branch, Cx, DecodeError, FromObject, Json, Map, Meta, Method, Note,
+    Notification, Object, Params, Peer, Request, Service, Tagged, Task, UnknownVariant,
 };
 
 /// One of several forms.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum RequestId {
@@ -33,31 +32,13 @@ impl From<String> for RequestId {
     }
 }
 
-impl FromJson for RequestId {
-    fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        runtime::first_of(
-            raw,
-            cx,
-            "RequestId (Null, Number, Str)",
-            &[
-                (
-                    runtime::Form::Null,
-                    |raw, cx| FromJson::from_json(raw, cx).map(|()| Self::Null),
-                ),
-                (
-                    runtime::Form::Number,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::Number),
-                ),
-                (
-                    runtime::Form::String,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::Str),
-                ),
-            ],
-        )
+impl From<&str> for RequestId {
+    fn from(value: &str) -> Self {
+        Self::Str(value.to_owned())
     }
 }
 
-runtime::deserialize_with!(RequestId, runtime::json);
+runtime::value_union!(RequestId { Null: Null, Number: Number, Str: String });
 
 /// The object `WriteTextFileRequest`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -403,11 +384,19 @@ pub enum ToolKind {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    ToolKind { Read = "read", Edit = "edit", Delete = "delete", Move = "move", Search =
-    "search", Execute = "execute", Think = "think", Fetch = "fetch", SwitchMode =
-    "switch_mode", Other = "other", ..Unknown }
-);
+runtime::string_enum!(ToolKind {
+    Read = "read",
+    Edit = "edit",
+    Delete = "delete",
+    Move = "move",
+    Search = "search",
+    Execute = "execute",
+    Think = "think",
+    Fetch = "fetch",
+    SwitchMode = "switch_mode",
+    Other = "other",
+    ..Unknown
+});
 
 /// One of several words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -425,10 +414,13 @@ pub enum ToolCallStatus {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    ToolCallStatus { Pending = "pending", InProgress = "in_progress", Completed =
-    "completed", Failed = "failed", ..Unknown }
-);
+runtime::string_enum!(ToolCallStatus {
+    Pending = "pending",
+    InProgress = "in_progress",
+    Completed = "completed",
+    Failed = "failed",
+    ..Unknown
+});
 
 /// One of several forms.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -933,26 +925,10 @@ impl From<BlobResourceContents> for EmbeddedResourceResource {
     }
 }
 
-impl FromObject for EmbeddedResourceResource {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        object
-            .first_of(
-                "EmbeddedResourceResource (TextResourceContents, BlobResourceContents)",
-                &[
-                    (
-                        &["text", "uri"],
-                        |object| object.flattened().map(Self::TextResourceContents),
-                    ),
-                    (
-                        &["blob", "uri"],
-                        |object| object.flattened().map(Self::BlobResourceContents),
-                    ),
-                ],
-            )
-    }
-}
-
-runtime::deserialize_with!(EmbeddedResourceResource, runtime::object);
+runtime::object_union!(EmbeddedResourceResource {
+    TextResourceContents: ["text", "uri"],
+    BlobResourceContents: ["blob", "uri"],
+});
 
 /// The object `TextResourceContents`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -1378,10 +1354,13 @@ pub enum PermissionOptionKind {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    PermissionOptionKind { AllowOnce = "allow_once", AllowAlways = "allow_always",
-    RejectOnce = "reject_once", RejectAlways = "reject_always", ..Unknown }
-);
+runtime::string_enum!(PermissionOptionKind {
+    AllowOnce = "allow_once",
+    AllowAlways = "allow_always",
+    RejectOnce = "reject_once",
+    RejectAlways = "reject_always",
+    ..Unknown
+});
 
 /// The object `CreateTerminalRequest`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -2073,10 +2052,13 @@ pub enum StringFormat {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    StringFormat { Email = "email", Uri = "uri", Date = "date", DateTime = "date-time",
-    ..Unknown }
-);
+runtime::string_enum!(StringFormat {
+    Email = "email",
+    Uri = "uri",
+    Date = "date",
+    DateTime = "date-time",
+    ..Unknown
+});
 
 /// The object `EnumOption`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -2784,20 +2766,7 @@ impl From<ElicitationRequestScope> for ElicitationScope {
     }
 }
 
-impl FromObject for ElicitationScope {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        object
-            .first_of(
-                "ElicitationScope (Session, Request)",
-                &[
-                    (&["sessionId"], |object| object.flattened().map(Self::Session)),
-                    (&["requestId"], |object| object.flattened().map(Self::Request)),
-                ],
-            )
-    }
-}
-
-runtime::deserialize_with!(ElicitationScope, runtime::object);
+runtime::object_union!(ElicitationScope { Session: ["sessionId"], Request: ["requestId"] });
 
 /// An identifier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -4117,10 +4086,13 @@ pub enum SessionConfigOptionCategory {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    SessionConfigOptionCategory { Mode = "mode", Model = "model", ModelConfig =
-    "model_config", ThoughtLevel = "thought_level", ..Unknown }
-);
+runtime::string_enum!(SessionConfigOptionCategory {
+    Mode = "mode",
+    Model = "model",
+    ModelConfig = "model_config",
+    ThoughtLevel = "thought_level",
+    ..Unknown
+});
 
 /// An identifier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -4151,27 +4123,7 @@ impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
     }
 }
 
-impl FromJson for SessionConfigSelectOptions {
-    fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        runtime::first_of(
-            raw,
-            cx,
-            "SessionConfigSelectOptions (Ungrouped, Grouped)",
-            &[
-                (
-                    runtime::Form::Array,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::Ungrouped),
-                ),
-                (
-                    runtime::Form::Array,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::Grouped),
-                ),
-            ],
-        )
-    }
-}
-
-runtime::deserialize_with!(SessionConfigSelectOptions, runtime::json);
+runtime::value_union!(SessionConfigSelectOptions { Ungrouped: Array, Grouped: Array });
 
 /// The object `SessionConfigSelectOption`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -4785,10 +4737,14 @@ pub enum StopReason {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    StopReason { EndTurn = "end_turn", MaxTokens = "max_tokens", MaxTurnRequests =
-    "max_turn_requests", Refusal = "refusal", Cancelled = "cancelled", ..Unknown }
-);
+runtime::string_enum!(StopReason {
+    EndTurn = "end_turn",
+    MaxTokens = "max_tokens",
+    MaxTurnRequests = "max_turn_requests",
+    Refusal = "refusal",
+    Cancelled = "cancelled",
+    ..Unknown
+});
 
 /// The object `Error`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -5308,9 +5264,12 @@ pub enum PlanEntryPriority {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    PlanEntryPriority { High = "high", Medium = "medium", Low = "low", ..Unknown }
-);
+runtime::string_enum!(PlanEntryPriority {
+    High = "high",
+    Medium = "medium",
+    Low = "low",
+    ..Unknown
+});
 
 /// One of several words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -5326,10 +5285,12 @@ pub enum PlanEntryStatus {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    PlanEntryStatus { Pending = "pending", InProgress = "in_progress", Completed =
-    "completed", ..Unknown }
-);
+runtime::string_enum!(PlanEntryStatus {
+    Pending = "pending",
+    InProgress = "in_progress",
+    Completed = "completed",
+    ..Unknown
+});
 
 /// The object `Plan`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -5437,17 +5398,7 @@ impl From<UnstructuredCommandInput> for AvailableCommandInput {
     }
 }
 
-impl FromObject for AvailableCommandInput {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        object
-            .first_of(
-                "AvailableCommandInput (unstructured)",
-                &[(&["hint"], |object| object.flattened().map(Self::Unstructured))],
-            )
-    }
-}
-
-runtime::deserialize_with!(AvailableCommandInput, runtime::object);
+runtime::object_union!(AvailableCommandInput { Unstructured: ["hint"] });
 
 /// The object `UnstructuredCommandInput`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -5769,9 +5720,12 @@ pub enum NoticeSeverity {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    NoticeSeverity { Info = "info", Warning = "warning", Error = "error", ..Unknown }
-);
+runtime::string_enum!(NoticeSeverity {
+    Info = "info",
+    Warning = "warning",
+    Error = "error",
+    ..Unknown
+});
 
 /// The object `Notice`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -5850,10 +5804,13 @@ pub enum CompactionStatus {
     Unknown(String),
 }
 
-runtime::string_enum!(
-    CompactionStatus { InProgress = "in_progress", Completed = "completed", Failed =
-    "failed", Cancelled = "cancelled", ..Unknown }
-);
+runtime::string_enum!(CompactionStatus {
+    InProgress = "in_progress",
+    Completed = "completed",
+    Failed = "failed",
+    Cancelled = "cancelled",
+    ..Unknown
+});
 
 /// The object `CompactionUpdate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -8060,6 +8017,12 @@ impl From<String> for ElicitationContentValue {
     }
 }
 
+impl From<&str> for ElicitationContentValue {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+
 impl From<i64> for ElicitationContentValue {
     fn from(value: i64) -> Self {
         Self::Integer(value)
@@ -8084,39 +8047,13 @@ impl From<Vec<String>> for ElicitationContentValue {
     }
 }
 
-impl FromJson for ElicitationContentValue {
-    fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        runtime::first_of(
-            raw,
-            cx,
-            "ElicitationContentValue (String, Integer, Number, Boolean, StringArray)",
-            &[
-                (
-                    runtime::Form::String,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::String),
-                ),
-                (
-                    runtime::Form::Number,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::Integer),
-                ),
-                (
-                    runtime::Form::Number,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::Number),
-                ),
-                (
-                    runtime::Form::Boolean,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::Boolean),
-                ),
-                (
-                    runtime::Form::Array,
-                    |raw, cx| FromJson::from_json(raw, cx).map(Self::StringArray),
-                ),
-            ],
-        )
-    }
-}
-
-runtime::deserialize_with!(ElicitationContentValue, runtime::json);
+runtime::value_union!(ElicitationContentValue {
+    String: String,
+    Integer: Number,
+    Number: Number,
+    Boolean: Boolean,
+    StringArray: Array,
+});
 
 /// The object `ElicitationAcceptAction`.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]

@@ -140,7 +140,7 @@ fn ids_of_requests() {
         ("null", RequestId::Null),
         ("0", RequestId::from(0)),
         ("-9223372036854775808", RequestId::Number(i64::MIN)),
-        (r#""a\nb""#, RequestId::from("a\nb".to_owned())),
+        (r#""a\nb""#, RequestId::from("a\nb")),
     ] {
         assert_eq!(valid::<RequestId>(text), id);
         assert_eq!(json(&id), text);

@@ -117,3 +117,57 @@ fn further(known: DecodeError, other: DecodeError) -> DecodeError {
         known
     }
 }
+
+/// Implements the decoding of a union of objects without a tag: each variant with
+/// the members that its payload must have.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_object_union {
+    ($name:ident { $($variant:ident: [$($member:literal),*]),* $(,)? }) => {
+        impl $crate::runtime::FromObject for $name {
+            fn from_object(
+                object: &mut $crate::runtime::Object<'_>,
+            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
+                object.first_of(
+                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
+                    &[$((&[$($member),*], |object| object.flattened().map(Self::$variant))),*],
+                )
+            }
+        }
+
+        $crate::__acp_deserialize_with!($name, $crate::runtime::object);
+    };
+}
+
+/// Implements the decoding of a union of any values without a tag: each variant
+/// with the form of its JSON. A variant whose form is `Null` has no payload.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_value_union {
+    (@read $variant:ident Null) => {
+        |raw, cx| $crate::runtime::FromJson::from_json(raw, cx).map(|()| Self::$variant)
+    };
+    (@read $variant:ident $form:ident) => {
+        |raw, cx| $crate::runtime::FromJson::from_json(raw, cx).map(Self::$variant)
+    };
+    ($name:ident { $($variant:ident: $form:ident),* $(,)? }) => {
+        impl $crate::runtime::FromJson for $name {
+            fn from_json(
+                raw: &$crate::runtime::RawValue,
+                cx: &mut $crate::runtime::Decode,
+            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
+                $crate::runtime::first_of(
+                    raw,
+                    cx,
+                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
+                    &[$((
+                        $crate::runtime::Form::$form,
+                        $crate::__acp_value_union!(@read $variant $form),
+                    )),*],
+                )
+            }
+        }
+
+        $crate::__acp_deserialize_with!($name, $crate::runtime::json);
+    };
+}

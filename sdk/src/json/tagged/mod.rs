@@ -134,23 +134,6 @@ pub fn tagged_object<T: Tagged>(object: &mut Object<'_>) -> Result<T, DecodeErro
     }
 }
 
-/// Implements the decoding traits of a union by its [`Tagged`].
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_tagged_union {
-    ($name:ident) => {
-        impl $crate::runtime::FromObject for $name {
-            fn from_object(
-                object: &mut $crate::runtime::Object<'_>,
-            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
-                $crate::runtime::tagged_object(object)
-            }
-        }
-
-        $crate::__acp_deserialize_with!($name, $crate::runtime::tagged);
-    };
-}
-
 impl Branch for &mut Object<'_> {
     type Error = DecodeError;
 
@@ -175,4 +158,21 @@ impl Branch for &mut Object<'_> {
         let payload = self.first_of("", &[(&[], P::from_object)]);
         Ok(payload.map_or_else(|_| unknown(self.rest(tag)), known))
     }
+}
+
+/// Implements the decoding traits of a union by its [`Tagged`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_tagged_union {
+    ($name:ident) => {
+        impl $crate::runtime::FromObject for $name {
+            fn from_object(
+                object: &mut $crate::runtime::Object<'_>,
+            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
+                $crate::runtime::tagged_object(object)
+            }
+        }
+
+        $crate::__acp_deserialize_with!($name, $crate::runtime::tagged);
+    };
 }

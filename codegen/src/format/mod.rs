@@ -1,5 +1,7 @@
 //! Tokens to text: prettyplease, and blank lines where a reader expects them.
 
+mod macros;
+
 use proc_macro2::TokenStream;
 
 use crate::Error;
@@ -24,7 +26,11 @@ pub(crate) fn format(chunks: Vec<TokenStream>) -> Result<String, Error> {
                 text.push('\n');
             }
             after_import = import;
-            push_spaced(&mut text, &prettyplease::unparse(&file));
+            match file.items.as_slice() {
+                // prettyplease does not know how our macros are best laid out.
+                [syn::Item::Macro(item)] => text.push_str(&macros::layout(&item.mac)),
+                _ => push_spaced(&mut text, &prettyplease::unparse(&file)),
+            }
         }
     }
     Ok(text)
