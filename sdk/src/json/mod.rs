@@ -5,6 +5,8 @@
 //! when it fails does [`decode()`] run the second one ([`FromJson`]): it works on
 //! raw text one level at a time, applies the leniency that the schema declares,
 //! reports each use of it, and knows the JSON Pointer of what it cannot accept.
+//!
+//! Generated code reaches all of this as `acp_sdk::runtime`.
 
 mod decode;
 mod integer;
@@ -18,9 +20,12 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use serde;
+pub use serde_json::value::RawValue;
+
 pub use self::decode::{
-    Decode, DecodeError, Form, FromJson, FromObject, Leniency, Object, decode, default_on_null,
-    first_of, json, object, value_of,
+    Decode, DecodeError, Form, FromJson, FromObject, Kept, Leniency, Object, decode, decode_result,
+    default_on_null, first_object_of, first_of, json, object, value_of,
 };
 pub use self::map::Map;
 pub use self::meta::Meta;
@@ -28,3 +33,9 @@ pub use self::patch::Patch;
 pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged, tagged_object};
 pub use self::text::text;
 pub use self::value::Json;
+pub use crate::{
+    __acp_deserialize_with as deserialize_with, __acp_integer as integer,
+    __acp_object_union as object_union, __acp_string_enum as string_enum,
+    __acp_string_id as string_id, __acp_tagged_union as tagged_union, __acp_value as value,
+    __acp_value_union as value_union,
+};

@@ -1,6 +1,6 @@
 //! What the schema tolerates is dropped, and each loss is reported with its path.
 
-use acp_sdk::runtime::{Leniency, decode};
+use acp_sdk::runtime::{Leniency, decode, decode_result};
 use acp_sdk::v1::*;
 
 use crate::{error, json, read, valid};
@@ -130,6 +130,26 @@ fn a_member_given_twice_counts_once_and_is_reported() {
         (id, dropped),
         (AuthenticateRequest::new("b"), vec!["/methodId".to_owned()])
     );
+}
+
+#[test]
+fn a_null_result_is_an_empty_one_where_nothing_is_required() {
+    let mut reports = 0;
+    let mut observer = |_| reports += 1;
+    let loaded = decode_result::<LoadSessionResponse>("null", &mut observer).unwrap();
+    assert_eq!(loaded, LoadSessionResponse::new());
+    let created = decode_result::<NewSessionResponse>("null", &mut observer).unwrap_err();
+    assert_eq!(
+        created.to_string(),
+        "invalid type: null, expected an object"
+    );
+    assert_eq!(reports, 1);
+}
+
+#[test]
+fn numbers_that_must_be_there_may_not_be_null() {
+    let text = r#"{"sessionUpdate":"usage_update","used":null,"size":1}"#;
+    assert_eq!(error::<SessionUpdate>(text).path, "/used");
 }
 
 #[test]

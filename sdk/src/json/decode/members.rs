@@ -18,6 +18,15 @@ pub(crate) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
+    /// A member whose value is held elsewhere.
+    pub(crate) fn placeholder(name: Cow<'a, str>) -> Self {
+        Self {
+            name,
+            raw: Cow::Borrowed(RawValue::NULL),
+            taken: false,
+        }
+    }
+
     pub(crate) fn new(name: Cow<'a, str>, raw: Box<RawValue>) -> Self {
         Self {
             name,

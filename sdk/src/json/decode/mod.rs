@@ -5,6 +5,7 @@
 //! Its time is linear in the input for each level of nesting; its memory is the
 //! list of one object's members a level.
 
+mod kept;
 mod leaf;
 mod members;
 mod object;
@@ -16,6 +17,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+pub use self::kept::{Kept, first_object_of};
 pub use self::leaf::value_of;
 pub(super) use self::members::{Member, Name, collect};
 pub use self::object::Object;
@@ -105,6 +107,32 @@ pub fn decode<T: DeserializeOwned + FromJson>(
     let value = T::from_json(raw, &mut cx)?;
     cx.report(observer);
     Ok(value)
+}
+
+/// Reads the result of a request, as [`decode()`] does.
+///
+/// Some peers answer `null` where a result has nothing to say. Where an empty object
+/// would do, that is what it is taken for, and reported.
+///
+/// # Errors
+/// As [`decode()`].
+pub fn decode_result<T: DeserializeOwned + FromJson>(
+    text: &str,
+    observer: &mut dyn FnMut(Leniency),
+) -> Result<T, DecodeError> {
+    let result = decode(text, observer);
+    if result.is_ok() || text.trim() != "null" {
+        return result;
+    }
+    let Ok(empty) = serde_json::from_str("{}") else {
+        return result;
+    };
+    let reason = "null in place of an object".to_owned();
+    observer(Leniency {
+        path: String::new(),
+        reason,
+    });
+    Ok(empty)
 }
 
 /// The state of a decoder: where it stands, and what it may tolerate.

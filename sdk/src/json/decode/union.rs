@@ -135,7 +135,17 @@ macro_rules! __acp_object_union {
             }
         }
 
-        $crate::__acp_deserialize_with!($name, $crate::runtime::object);
+        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                $crate::runtime::first_object_of(
+                    deserializer,
+                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
+                    &[$((&[$($member),*], |kept| kept.read().map(Self::$variant))),*],
+                )
+            }
+        }
     };
 }
 

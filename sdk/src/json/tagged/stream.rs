@@ -1,18 +1,16 @@
 //! The strict reader of tagged unions.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::slice;
 
 use serde::Deserializer;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
-};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Branch, Tagged, UnknownVariant, tagged_object};
-use crate::json::decode::{Member, Name};
+use crate::json::decode::{Kept, Member, Name};
 use crate::json::{Decode, FromObject, Object};
 
 /// `Deserialize` for a tagged union.
@@ -46,8 +44,7 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
                     };
                     return T::read(&value, rest);
                 }
-                let raw = serde_json::value::to_raw_value(&value).map_err(A::Error::custom)?;
-                members.push(Member::new(name, raw));
+                members.push(Member::placeholder(name));
                 if tag.replace(value.into_owned()).is_some() {
                     return Err(A::Error::duplicate_field(T::TAG));
                 }
@@ -56,14 +53,7 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
             }
         }
         match tag {
-            Some(tag) => T::read(
-                &tag,
-                Late {
-                    members,
-                    tag: T::TAG,
-                },
-            )
-            .map_err(A::Error::custom),
+            Some(tag) => T::read(&tag, Late::new(members, T::TAG)).map_err(A::Error::custom),
             None => {
                 let mut cx = Decode::strict();
                 tagged_object(&mut Object::new(members, &mut cx)).map_err(A::Error::custom)
@@ -81,16 +71,12 @@ struct Rest<'de, A> {
 
 impl<'de, A: MapAccess<'de>> Rest<'de, A> {
     /// All members, the tag first among them.
-    fn collect(mut self, tag: &str) -> Result<Late<'de>, A::Error> {
-        let raw = serde_json::value::to_raw_value(tag).map_err(A::Error::custom)?;
-        let mut members = vec![Member::new(self.tag.into(), raw)];
+    fn collect(mut self) -> Result<Late<'de>, A::Error> {
+        let mut members = vec![Member::placeholder(self.tag.into())];
         while let Some(Name(name)) = self.map.next_key()? {
             members.push(Member::new(name, self.map.next_value::<Box<RawValue>>()?));
         }
-        Ok(Late {
-            members,
-            tag: self.tag,
-        })
+        Ok(Late::new(members, self.tag))
     }
 }
 
@@ -107,7 +93,7 @@ impl<'de, A: MapAccess<'de>> Branch for Rest<'de, A> {
     }
 
     fn unknown(self, tag: &str) -> Result<UnknownVariant, A::Error> {
-        self.collect(tag)?.unknown(tag).map_err(A::Error::custom)
+        self.collect()?.unknown(tag).map_err(A::Error::custom)
     }
 
     fn payload_or_unknown<P: FromObject + DeserializeOwned, T>(
@@ -116,26 +102,24 @@ impl<'de, A: MapAccess<'de>> Branch for Rest<'de, A> {
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
     ) -> Result<T, A::Error> {
-        let late = self.collect(tag)?;
+        let late = self.collect()?;
         late.payload_or_unknown(tag, known, unknown)
             .map_err(A::Error::custom)
     }
 }
 
-/// An object whose tag came after other members, which were kept unparsed.
+/// An object whose tag is known and whose members are kept, the tag's value aside.
 struct Late<'de> {
-    members: Vec<Member<'de>>,
+    kept: Kept<'de>,
     tag: &'static str,
 }
 
-impl Late<'_> {
-    fn read<P: DeserializeOwned>(&self) -> Result<P, serde_json::Error> {
-        let members = self.members.iter();
-        P::deserialize(MapAccessDeserializer::new(Replay {
-            members,
-            tag: self.tag,
-            value: None,
-        }))
+impl<'de> Late<'de> {
+    fn new(members: Vec<Member<'de>>, tag: &'static str) -> Self {
+        Self {
+            kept: Kept { members },
+            tag,
+        }
     }
 }
 
@@ -143,15 +127,21 @@ impl Branch for Late<'_> {
     type Error = serde_json::Error;
 
     fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, Self::Error> {
-        self.read()
+        self.kept.read_without(Some(self.tag))
     }
 
     fn unit(self) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    fn unknown(self, tag: &str) -> Result<UnknownVariant, Self::Error> {
-        Ok(UnknownVariant::from_members(tag, self.members.iter()))
+    fn unknown(mut self, tag: &str) -> Result<UnknownVariant, Self::Error> {
+        // Most tags are known, so the tag's own JSON is only made here.
+        let raw = serde_json::value::to_raw_value(tag)?;
+        let members = &mut self.kept.members;
+        if let Some(member) = members.iter_mut().find(|member| member.name == self.tag) {
+            member.raw = Cow::Owned(raw);
+        }
+        Ok(UnknownVariant::from_members(tag, members.iter()))
     }
 
     fn payload_or_unknown<P: FromObject + DeserializeOwned, T>(
@@ -160,40 +150,9 @@ impl Branch for Late<'_> {
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
     ) -> Result<T, Self::Error> {
-        match self.read() {
+        match self.kept.read_without(Some(self.tag)) {
             Ok(payload) => Ok(known(payload)),
             Err(_) => self.unknown(tag).map(unknown),
         }
-    }
-}
-
-/// Kept members, as serde wants them.
-struct Replay<'a, 'de> {
-    members: slice::Iter<'a, Member<'de>>,
-    tag: &'static str,
-    value: Option<&'a RawValue>,
-}
-
-impl<'a> MapAccess<'a> for Replay<'a, '_> {
-    type Error = serde_json::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'a>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Self::Error> {
-        let Some(member) = self.members.find(|member| member.name != self.tag) else {
-            return Ok(None);
-        };
-        self.value = Some(&*member.raw);
-        seed.deserialize((*member.name).into_deserializer())
-            .map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'a>>(
-        &mut self,
-        seed: V,
-    ) -> Result<V::Value, Self::Error> {
-        let value = self.value.take().unwrap_or(RawValue::NULL);
-        seed.deserialize(value)
     }
 }
