@@ -31,3 +31,53 @@ fn a_diff_shows_the_place_and_no_more() {
         "@@ line 51 @@\n  47\n  48\n  49\n- 50\n+ fifty\n  51\n  52\n  53\n"
     );
 }
+
+#[test]
+fn an_overlay_adds_methods_and_union_members() {
+    let directory = tempfile::tempdir().unwrap();
+    let overlay = directory.path().join("overlay.json");
+    let text = r##"{
+        "$defs": {
+            "PingRequest": { "type": "object", "x-side": "agent", "x-method": "_example/ping" },
+            "PingResponse": { "type": "object", "x-side": "agent", "x-method": "_example/ping" },
+            "Video": { "type": "object", "properties": { "url": { "type": "string" } }, "required": ["url"] }
+        },
+        "x-patch": [{
+            "op": "add",
+            "path": "/$defs/ContentBlock/oneOf/-",
+            "value": {
+                "type": "object",
+                "properties": { "type": { "type": "string", "const": "video" } },
+                "required": ["type"],
+                "allOf": [{ "$ref": "#/$defs/Video" }]
+            }
+        }]
+    }"##;
+    std::fs::write(&overlay, text).unwrap();
+    let text = Builder::v1().overlay(&overlay).generate().unwrap();
+    for expected in [
+        "fn ping(\n        &self,\n        cx: &AgentCx,\n        req: PingRequest,",
+        "pub async fn ping(&self, req: PingRequest) -> runtime::Result<PingResponse>",
+        "\"video\" => branch.payload().map(Self::Video),",
+        "impl From<Video> for ContentBlock",
+    ] {
+        assert!(text.contains(expected), "{expected}");
+    }
+
+    std::fs::write(&overlay, r#"{"$defs": {"Plan": {"type": "string"}}}"#).unwrap();
+    let error = Builder::v1()
+        .overlay(&overlay)
+        .generate()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("overlay.json") && error.contains("/$defs/Plan"),
+        "{error}"
+    );
+    let absent = Builder::v1()
+        .overlay("absent.json")
+        .generate()
+        .unwrap_err()
+        .to_string();
+    assert!(absent.starts_with("absent.json: "), "{absent}");
+}

@@ -2,7 +2,7 @@
 
 use acp_sdk::v1::*;
 
-use crate::{json, same, valid};
+use crate::{json, read, same, valid};
 
 #[test]
 fn unknown_text_of_an_enum_is_kept() {
@@ -56,6 +56,14 @@ fn an_unknown_part_of_an_object_keeps_only_what_is_not_the_objects_own() {
 
     same::<CreateElicitationRequest>(
         r#"{"message":"m","mode":"voice","sessionId":"s","lang":"en"}"#,
+    );
+
+    let (twice, dropped) = read::<SessionConfigOption>(
+        r#"{"id":"o","name":"a","name":"n","type":"slider","currentValue":3,"max":9}"#,
+    );
+    assert_eq!(
+        (json(&twice).as_str(), dropped),
+        (text, vec!["/name".to_owned()])
     );
 }
 

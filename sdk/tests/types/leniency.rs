@@ -47,7 +47,7 @@ fn what_a_dropped_value_had_dropped_itself_is_not_reported_twice() {
     // The block has a tolerable fault and a fatal one: only the whole block counts.
     let (_, dropped) = read::<ToolCallUpdate>(
         r#"{"toolCallId":"c","content":[{"type":"content","content":
-        {"type":"image","uri":5,"data":"AA=="}}]}"#,
+        {"type":"image","annotations":5,"data":"AA=="}}]}"#,
     );
     assert_eq!(dropped, ["/content/0"]);
 }
