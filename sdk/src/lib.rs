@@ -1,11 +1,90 @@
-//! Typed Rust for the Agent Client Protocol.
+//! Typed Rust for the [Agent Client Protocol](https://agentclientprotocol.com).
+//!
+//! Types, the traits [`Agent`](v1::Agent) and [`Client`](v1::Client), and the typed
+//! callers are generated from the protocol's JSON Schema. By hand are the connection
+//! ([`ConnectionBuilder`]) and what generated code stands on ([`runtime`]).
+//!
+//! An agent implements a trait and hands itself over:
+//!
+//! ```no_run
+//! use acp_sdk::{Result, v1::*};
+//!
+//! struct Echo;
+//!
+//! impl Agent for Echo {
+//!     async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+//!         Ok(NewSessionResponse::new("session-1"))
+//!     }
+//!     async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+//!         for block in req.prompt {
+//!             let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
+//!             cx.client().session_update(SessionNotification::new(req.session_id.clone(), update)).await?;
+//!         }
+//!         Ok(PromptResponse::new(StopReason::EndTurn))
+//!     }
+//!     async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> { Ok(()) }
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<()> { acp_sdk::serve_stdio(Echo).await }
+//! ```
 
+// Generated code names this crate from outside, so that the same text works elsewhere.
 extern crate self as acp_sdk;
 
+mod connection;
+mod error;
 mod json;
+mod jsonrpc;
 pub mod runtime;
+mod transport;
+
+pub use crate::connection::{ConnectionBuilder, Driver, Observer};
+pub use crate::error::{Closed, Error, Result};
+pub use crate::json::{Json, Meta, Patch};
+pub use crate::v1::Error as RpcError;
+
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Protocol version 1: types, traits and typed callers, generated from its schema.
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/v1.rs"));
+}
+
+/// Serves an agent on standard input and output until the client closes them.
+///
+/// Takes both over: what the process prints by accident goes to standard error.
+///
+/// # Errors
+///
+/// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
+/// reading or writing fails later.
+pub async fn serve_stdio<A: v1::Agent>(agent: A) -> Result<()> {
+    let (reader, writer) = transport::stdio()?;
+    serve(agent, reader, writer).await
+}
+
+/// Serves an agent on a pair of streams until the client closes its side.
+///
+/// # Errors
+///
+/// [`Error::Closed`] when reading or writing fails.
+pub async fn serve<A: v1::Agent>(
+    agent: A,
+    reader: impl AsyncRead + Send + 'static,
+    writer: impl AsyncWrite + Send + 'static,
+) -> Result<()> {
+    ConnectionBuilder::new()
+        .agent(agent, reader, writer)
+        .1
+        .await
+}
+
+/// Talks to an agent on a pair of streams; the driver must be polled, usually by spawning it.
+pub fn connect<C: v1::Client>(
+    client: C,
+    reader: impl AsyncRead + Send + 'static,
+    writer: impl AsyncWrite + Send + 'static,
+) -> (v1::AgentHandle, Driver) {
+    ConnectionBuilder::new().client(client, reader, writer)
 }

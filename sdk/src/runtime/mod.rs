@@ -1,6 +1,55 @@
-//! What generated code is written against. Placeholder of the connection's part.
+//! What generated code is written against, and what untyped code can use.
+//!
+//! Generated text calls this module only; behaviour lives here, by hand.
 
+mod cx;
+mod peer;
+mod service;
+
+pub use self::cx::Cx;
+pub use self::peer::Peer;
+pub use self::service::{Note, Request, Service, Task, unsupported, unsupported_ext};
+pub use crate::error::{Error, Result};
 pub use crate::json::*;
 
-mod stub;
-pub use stub::*;
+use std::pin::Pin;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A future that owns what it needs.
+pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A type that travels in a message.
+pub trait Payload: Serialize + DeserializeOwned + FromJson + Send + 'static {}
+impl<T: Serialize + DeserializeOwned + FromJson + Send + 'static> Payload for T {}
+
+/// The params of a method.
+pub trait Params: Payload {
+    /// The session that these params are about, if the method has one.
+    fn session_id(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// A request: its name and types.
+pub trait Method {
+    /// As on the wire.
+    const NAME: &'static str;
+    /// What is asked.
+    type Params: Params;
+    /// What is answered.
+    type Result: Payload;
+}
+
+/// A notification: its name and type.
+pub trait Notification {
+    /// As on the wire.
+    const NAME: &'static str;
+    /// What is told.
+    type Params: Params;
+}
+
+/// A value of the peer's that is worth having but not worth a complaint.
+pub(crate) fn decode_quietly<T: Payload>(raw: &RawValue) -> Option<T> {
+    decode(raw.get(), &mut |_| {}).ok()
+}

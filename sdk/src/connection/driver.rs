@@ -1,0 +1,551 @@
+//! The loop: reads lines, starts handlers, delivers responses, writes what has gathered.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::JoinSet;
+
+use super::lanes::{Delivery, LaneId};
+use super::options::{ExplainClose, Options};
+use super::outbox::write_failed;
+use super::pending::Reply;
+use super::{Shared, lock};
+use crate::error::{Closed, Error, Result};
+use crate::jsonrpc::{self, CANCEL_REQUEST, Incoming, Outcome};
+use crate::runtime::{BoxFuture, Note, Peer, Request, Service, Task};
+use crate::transport::{Line, LineBuffer};
+use crate::v1::{Error as RpcError, ErrorCode};
+
+/// Error answers to lines that are no message: this many at once, and one more for each
+/// message, so that a flood of garbage is not answered by a flood of errors.
+const COMPLAINTS: u32 = 32;
+
+/// Chunks handled before other tasks of the runtime get a turn.
+const ROUNDS: usize = 8;
+
+/// Runs a connection; await it or spawn it. Dropping it ends the connection at once.
+///
+/// It ends when the peer has closed its side and every answer is written, with an error
+/// when the streams fail. It needs a tokio runtime with time enabled.
+#[must_use = "a connection does nothing until its driver is polled"]
+pub struct Driver(Pin<Box<dyn Future<Output = Result<()>> + Send>>);
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+impl Future for Driver {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+type Reader = Pin<Box<dyn AsyncRead + Send>>;
+type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+
+impl Driver {
+    pub(crate) fn open(
+        service: Arc<dyn Service>,
+        options: Options,
+        explain_close: Option<ExplainClose>,
+        reader: Reader,
+        writer: Writer,
+    ) -> (Peer, Self) {
+        let shared = Arc::new(Shared::new(options));
+        let peer = Peer::new(shared.clone());
+        let state = Loop {
+            reader,
+            lines: LineBuffer::new(shared.options.max_message_bytes),
+            output: Output {
+                writer,
+                batch: Vec::new(),
+                written: 0,
+                dirty: false,
+                shut: false,
+            },
+            core: Core {
+                shared,
+                service,
+                tasks: JoinSet::new(),
+                complaints: COMPLAINTS,
+            },
+        };
+        (peer, Self(Box::pin(state.run(explain_close))))
+    }
+}
+
+struct Loop {
+    reader: Reader,
+    lines: LineBuffer,
+    output: Output,
+    core: Core,
+}
+
+/// Why reading ended.
+enum End {
+    Eof,
+    ReadFailed(io::Error),
+    WriteFailed(io::Error),
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.core
+            .shared
+            .close(&Closed::new("the connection was dropped"));
+    }
+}
+
+impl Loop {
+    async fn run(mut self, explain_close: Option<ExplainClose>) -> Result<()> {
+        let end = std::future::poll_fn(|cx| self.poll_running(cx)).await;
+        let reason = match (&end, explain_close) {
+            (End::ReadFailed(error), _) => {
+                Closed::new(format!("reading from the peer failed: {error}"))
+            }
+            (End::Eof | End::WriteFailed(_), Some(explain)) => explain.await,
+            (End::Eof, None) => Closed::new("the peer closed the stream"),
+            (End::WriteFailed(error), None) => write_failed(error),
+        };
+        let shared = self.core.shared.clone();
+        shared.close_reading(&reason);
+        if !matches!(end, End::WriteFailed(_)) {
+            let rest = std::future::poll_fn(|cx| self.poll_finishing(cx));
+            // What is not done by then is dropped with the task set.
+            let _ = tokio::time::timeout(shared.options.grace, rest).await;
+        }
+        shared.close(&reason);
+        match end {
+            End::Eof => Ok(()),
+            End::ReadFailed(_) | End::WriteFailed(_) => Err(Error::Closed(reason)),
+        }
+    }
+
+    fn poll_running(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        for _ in 0..ROUNDS {
+            self.core.shared.outbox.register(cx.waker());
+            let wrote = match self.output.poll(cx, &self.core.shared) {
+                Poll::Ready(Ok(())) => true,
+                Poll::Ready(Err(error)) => {
+                    // The peer's last words may explain why it no longer listens.
+                    while let Poll::Ready(Ok(true)) = self.poll_read(cx) {}
+                    return Poll::Ready(End::WriteFailed(error));
+                }
+                Poll::Pending => false,
+            };
+            self.core.reap(cx);
+            let read = self.core.may_read()
+                && match self.poll_read(cx) {
+                    Poll::Ready(Ok(true)) => true,
+                    Poll::Ready(Ok(false)) => return Poll::Ready(End::Eof),
+                    Poll::Ready(Err(error)) => return Poll::Ready(End::ReadFailed(error)),
+                    Poll::Pending => false,
+                };
+            if !wrote && !read {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads one chunk and handles its lines; `false` at the end of the stream.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut chunk = ReadBuf::new(self.lines.room());
+        let result = ready!(self.reader.as_mut().poll_read(cx, &mut chunk));
+        let bytes = chunk.filled().len();
+        if let Err(error) = result {
+            return match error.kind() {
+                io::ErrorKind::Interrupted => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                // A peer that dies with unread data resets its socket: an end like any other.
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                    Poll::Ready(Ok(false))
+                }
+                _ => Poll::Ready(Err(error)),
+            };
+        }
+        if bytes == 0 {
+            if let Some(line) = self.lines.rest() {
+                self.core.line(line, cx);
+            }
+            return Poll::Ready(Ok(false));
+        }
+        self.lines.filled(bytes);
+        while let Some(line) = self.lines.next_line() {
+            self.core.line(line, cx);
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// Lets the handlers end and writes their answers.
+    fn poll_finishing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            self.core.shared.outbox.register(cx.waker());
+            let written = self.output.poll(cx, &self.core.shared);
+            match self.core.tasks.poll_join_next(cx) {
+                Poll::Ready(Some(_)) => {}
+                Poll::Ready(None) => match written {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending if self.output.is_empty() => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                },
+                Poll::Pending => match written {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+        }
+    }
+}
+
+/// The writing half: one batch at a time.
+struct Output {
+    writer: Writer,
+    batch: Vec<u8>,
+    written: usize,
+    /// Something was written since the last flush.
+    dirty: bool,
+    shut: bool,
+}
+
+/// A batch buffer above this size is given back after use.
+const KEEP: usize = 1 << 20;
+
+impl Output {
+    /// Writes on; ready when it got anywhere, pending when there is nothing to do or no room.
+    fn poll(&mut self, cx: &mut Context<'_>, shared: &Shared) -> Poll<io::Result<()>> {
+        if self.is_empty() {
+            if self.batch.capacity() > KEEP {
+                self.batch = Vec::new();
+            }
+            self.written = 0;
+            if !shared.outbox.take(&mut self.batch) {
+                self.batch.clear();
+                return self.poll_idle(cx, shared);
+            }
+        }
+        let bytes = ready!(
+            self.writer
+                .as_mut()
+                .poll_write(cx, &self.batch[self.written..])
+        )?;
+        if bytes == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.written += bytes;
+        self.dirty = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_idle(&mut self, cx: &mut Context<'_>, shared: &Shared) -> Poll<io::Result<()>> {
+        if self.dirty {
+            ready!(self.writer.as_mut().poll_flush(cx))?;
+            self.dirty = false;
+        }
+        if shared.outbox.is_finishing() && !self.shut {
+            ready!(self.writer.as_mut().poll_shutdown(cx))?;
+            self.shut = true;
+        }
+        Poll::Pending
+    }
+
+    fn is_empty(&self) -> bool {
+        self.written >= self.batch.len()
+    }
+}
+
+/// What happens to a message.
+struct Core {
+    shared: Arc<Shared>,
+    service: Arc<dyn Service>,
+    tasks: JoinSet<()>,
+    complaints: u32,
+}
+
+impl Core {
+    /// Whether another chunk can be taken in without holding more memory than agreed.
+    fn may_read(&self) -> bool {
+        let options = &self.shared.options;
+        // Answers that could not wait, such as errors, may go above the high-water mark;
+        // a peer that provokes them without reading them is not read either.
+        if self.shared.outbox.unsent() > 4 * options.high_water.max(64 << 10) {
+            return false;
+        }
+        let lanes = lock(&self.shared.lanes);
+        if lanes.queued_bytes() <= options.max_queued_bytes {
+            return true;
+        }
+        if !lanes.has_calls() {
+            return false;
+        }
+        // A notification handler waits for the peer, whose answer stands behind what is
+        // already too much: read on for a while, then end the handler's wait.
+        let desperate = lanes.queued_bytes() > 4 * options.max_queued_bytes;
+        drop(lanes);
+        if desperate {
+            lock(&self.shared.pending).give_up_handlers();
+        }
+        !desperate
+    }
+
+    /// Forgets the tasks that have ended.
+    fn reap(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(_)) = self.tasks.poll_join_next(cx) {}
+    }
+
+    fn line(&mut self, line: Line<'_>, cx: &mut Context<'_>) {
+        match line {
+            Line::Text(text) => self.message(text, cx),
+            Line::TooLong(bytes) => {
+                let max = self.shared.options.max_message_bytes;
+                tracing::debug!(bytes, max, "skipped a line above the limit");
+                self.shared.options.observer.line_too_long(bytes);
+                let reason = format!("a message of {bytes} bytes is above the limit of {max}");
+                self.complain(None, RpcError::new(ErrorCode::INVALID_REQUEST, reason));
+            }
+        }
+    }
+
+    fn message(&mut self, text: &[u8], cx: &mut Context<'_>) {
+        let incoming = jsonrpc::read(text);
+        if !matches!(incoming, Incoming::Invalid { .. }) {
+            self.complaints = (self.complaints + 1).min(COMPLAINTS);
+        }
+        match incoming {
+            Incoming::Request { id, method, params } => self.request(id, &method, params, cx),
+            Incoming::Notification { method, params } if method == CANCEL_REQUEST => {
+                self.cancel_request(params);
+            }
+            Incoming::Notification { method, params } => {
+                self.notification(&method, params, text.len(), cx);
+            }
+            Incoming::Response { id, outcome } => self.response(id, outcome),
+            Incoming::Complaint { error } => {
+                tracing::warn!(
+                    error = error.get(),
+                    "the peer reports an error without a request"
+                );
+                self.shared.options.observer.complaint(error.get());
+            }
+            Incoming::Invalid {
+                code,
+                id,
+                reason,
+                answerable,
+            } => {
+                tracing::debug!(reason, "skipped a line that is no message");
+                self.shared.options.observer.bad_line(text, &reason);
+                if answerable && (id.is_some() || self.shared.options.answers_bad_lines) {
+                    self.complain(id, RpcError::new(code, reason));
+                }
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        cx: &mut Context<'_>,
+    ) {
+        let (in_use, running) = {
+            let inbound = lock(&self.shared.inbound);
+            (inbound.contains(id), inbound.len())
+        };
+        if in_use {
+            // An error under this id would be taken for the first request's answer.
+            let reason = format!(
+                "the id {} of {method} belongs to a request in progress",
+                id.get()
+            );
+            return self.complain(None, RpcError::new(ErrorCode::INVALID_REQUEST, reason));
+        }
+        if running >= self.shared.options.max_requests {
+            let reason = format!("{method} is refused: {running} requests are in progress");
+            return self.complain(Some(id), RpcError::new(ErrorCode::INTERNAL_ERROR, reason));
+        }
+        let request = Request::new(&self.shared, id, method, params);
+        let service = &self.service;
+        // Code of the application runs in here, if only to make the future.
+        let Ok(Task {
+            future: Some(mut future),
+            request: Some(state),
+        }) = catch_unwind(AssertUnwindSafe(|| service.request(request)))
+        else {
+            return;
+        };
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => {
+                lock(&self.shared.inbound).enter(&state);
+                self.tasks.spawn(future);
+            }
+            // After a panic the future's responder has answered as it was dropped.
+            Ok(Poll::Ready(())) | Err(_) => {}
+        }
+    }
+
+    fn notification(
+        &mut self,
+        method: &str,
+        params: Option<&RawValue>,
+        bytes: usize,
+        cx: &mut Context<'_>,
+    ) {
+        let note = Note::new(&self.shared, method, params);
+        let service = &self.service;
+        let Ok(Task {
+            future: Some(mut future),
+            ..
+        }) = catch_unwind(AssertUnwindSafe(|| service.notification(note)))
+        else {
+            return;
+        };
+        let lane = {
+            let mut lanes = lock(&self.shared.lanes);
+            let lane = lanes.arrive();
+            if !lanes.is_idle() {
+                match lanes.queue(session_of(params).as_deref(), future, bytes) {
+                    Some(unqueued) => future = unqueued,
+                    None => return,
+                }
+            }
+            lane
+        };
+        if poll_handler(&mut future, lane, cx).is_pending() {
+            let key = lock(&self.shared.lanes).open(session_of(params).as_deref(), lane);
+            self.tasks
+                .spawn(run_lane(self.shared.clone(), key, lane, future));
+        }
+    }
+
+    fn response(&mut self, id: &RawValue, outcome: Outcome<'_>) {
+        let number = id.get().parse::<u64>().ok();
+        let waiting = number.and_then(|id| lock(&self.shared.pending).remove(id));
+        let Some(waiting) = waiting else {
+            let late = number.is_some_and(|id| lock(&self.shared.pending).was_sent(id));
+            tracing::debug!(
+                id = id.get(),
+                late,
+                "skipped an answer that nobody waits for"
+            );
+            return;
+        };
+        let reply = match outcome {
+            Outcome::Result(result) => Reply::Result(result.to_owned()),
+            Outcome::Error(error) => Reply::Error(Box::new(read_error(error))),
+            Outcome::Malformed => Reply::Error(Box::new(RpcError::new(
+                ErrorCode::INVALID_REQUEST,
+                "the peer's answer has both `result` and `error`",
+            ))),
+        };
+        let delivery = Delivery {
+            caller: waiting.caller,
+            reply,
+        };
+        let mut lanes = lock(&self.shared.lanes);
+        let free = if lanes.is_idle() {
+            Some(delivery)
+        } else {
+            lanes.hold(waiting.session, delivery)
+        };
+        drop(lanes);
+        if let Some(delivery) = free {
+            delivery.send();
+        }
+    }
+
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
+    fn cancel_request(&mut self, params: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, rename = "requestId")]
+            request_id: &'a RawValue,
+        }
+        let Some(params) = params.and_then(|p| serde_json::from_str::<Params<'_>>(p.get()).ok())
+        else {
+            tracing::debug!("skipped a $/cancel_request without a requestId");
+            return;
+        };
+        if !lock(&self.shared.inbound).cancel(params.request_id) {
+            tracing::debug!(
+                id = params.request_id.get(),
+                "skipped a cancellation of no running request"
+            );
+        }
+    }
+
+    /// Answers what is no proper request, within limits.
+    fn complain(&mut self, id: Option<&RawValue>, error: RpcError) {
+        if id.is_none() {
+            if self.complaints == 0 {
+                return;
+            }
+            self.complaints -= 1;
+        }
+        // A closed connection needs no answer.
+        let _ = self.shared.push_error(id, &error);
+    }
+}
+
+/// Handles the notifications of a session that could not be handled at once, in order.
+async fn run_lane(shared: Arc<Shared>, key: Arc<str>, lane: LaneId, mut future: BoxFuture) {
+    loop {
+        std::future::poll_fn(|cx| poll_handler(&mut future, lane, cx)).await;
+        let (next, free) = lock(&shared.lanes).finished(&key);
+        free.into_iter().for_each(Delivery::send);
+        match next {
+            Some(next) => future = next,
+            None => break,
+        }
+    }
+    // Reading may have been paused for the sake of this queue.
+    shared.outbox.nudge();
+}
+
+/// Polls a notification's handler; one that panics is done.
+fn poll_handler(future: &mut BoxFuture, lane: LaneId, cx: &mut Context<'_>) -> Poll<()> {
+    catch_unwind(AssertUnwindSafe(|| lane.enter(|| future.as_mut().poll(cx)))).unwrap_or_else(
+        |_| {
+            tracing::error!("a notification handler panicked");
+            Poll::Ready(())
+        },
+    )
+}
+
+/// The session that params name, read again because the handler owns the typed ones.
+fn session_of(params: Option<&RawValue>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "sessionId")]
+        session_id: String,
+    }
+    let params = serde_json::from_str::<Params>(params?.get()).ok()?;
+    Some(params.session_id)
+}
+
+/// An error object, or what was sent in place of one.
+fn read_error(raw: &RawValue) -> RpcError {
+    crate::runtime::decode_quietly(raw).unwrap_or_else(|| {
+        let message = format!(
+            "the peer answered with an error of unknown form: {}",
+            raw.get()
+        );
+        RpcError::new(ErrorCode::INTERNAL_ERROR, message)
+    })
+}

@@ -1,0 +1,215 @@
+//! The connection: one loop that both sides share, and what it promises.
+//!
+//! 1. **Order.** What the peer wrote before a response has been handled when that
+//!    response reaches its caller. Notifications of one session are handled one
+//!    after the other. What we send leaves in the order of the calls.
+//! 2. **The reader never waits for a handler.** A handler may call the peer and be
+//!    called back, to any depth.
+//! 3. **Bounded.** A message has a largest size; senders wait while the peer does
+//!    not read; reading pauses while notification handlers lag behind.
+//! 4. **One answer for every request**: a result, an error, or, when the
+//!    connection ends, an error that says why. A panic in a handler answers that
+//!    request with `-32603` and touches nothing else. Notifications are not answered.
+//! 5. **Bad input never ends a connection that can go on.**
+//!
+//! A handler is polled where its message was read, and becomes a task of its own
+//! only if it has to wait. So most requests cost no task, and a handler that
+//! computes for long before its first await holds up the connection: hand such
+//! work to [`tokio::task::spawn_blocking`].
+
+mod driver;
+mod inbound;
+mod lanes;
+mod options;
+mod outbox;
+mod pending;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+pub use driver::Driver;
+use inbound::Inbound;
+pub(crate) use inbound::RequestState;
+use lanes::{LaneId, Lanes};
+use options::Options;
+pub use options::{ConnectionBuilder, Observer};
+use outbox::Outbox;
+use pending::{Pending, Reply};
+
+use crate::error::{Closed, Error, Result};
+use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
+use crate::v1::Error as RpcError;
+
+/// What the loop, the handlers and the callers of one connection have in common.
+pub(crate) struct Shared {
+    outbox: Outbox,
+    pending: Mutex<Pending>,
+    inbound: Mutex<Inbound>,
+    lanes: Mutex<Lanes>,
+    pub(crate) options: Options,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+/// Std mutexes suffice: they are held for a few instructions and never across an await.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn new(options: Options) -> Self {
+        Self {
+            outbox: Outbox::new(options.high_water),
+            pending: Mutex::default(),
+            inbound: Mutex::default(),
+            lanes: Mutex::default(),
+            options,
+        }
+    }
+
+    /// Sends a request and waits for the answer; dropping the future cancels the request.
+    pub(crate) async fn call<P: Serialize + ?Sized>(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<&P>,
+        session: Option<&str>,
+    ) -> Result<Box<RawValue>> {
+        // Asked before the first wait: later polls may come from another place.
+        let lane = LaneId::current();
+        self.outbox.room().await?;
+        let (mut call, reply) = Call::open(self, session, lane)?;
+        self.outbox
+            .push(method, &Request::new(call.id, method, params))?;
+        call.sent = true;
+        match reply.await {
+            Ok(Reply::Result(result)) => Ok(result),
+            Ok(Reply::Error(error)) => Err(Error::Response {
+                method: method.to_owned(),
+                error,
+            }),
+            Ok(Reply::Closed(reason)) => Err(Error::Closed(reason)),
+            Ok(Reply::Overloaded) => Err(Error::Overloaded {
+                method: method.to_owned(),
+            }),
+            Err(_) => Err(Error::Closed(Closed::new("the connection was dropped"))),
+        }
+    }
+
+    /// Sends a notification as soon as there is room for it.
+    pub(crate) async fn notify<P: Serialize + ?Sized>(
+        &self,
+        method: &str,
+        params: Option<&P>,
+    ) -> Result<()> {
+        self.outbox.room().await?;
+        self.outbox.push(method, &Notification::new(method, params))
+    }
+
+    pub(crate) async fn room(&self) -> Result<()> {
+        self.outbox.room().await
+    }
+
+    /// Answers a request, without waiting for room.
+    pub(crate) fn answer<R: Serialize>(&self, request: &RequestState, result: Result<R>) {
+        let pushed = match result {
+            Ok(result) => self
+                .outbox
+                .push(&request.method, &Response::result(&request.id, &result)),
+            Err(error) => self.refuse(request, error),
+        };
+        match pushed {
+            Ok(()) | Err(Error::Closed(_)) => {}
+            Err(error) => {
+                let error = Error::internal(error);
+                // A message made of two strings always has a JSON form.
+                let _ = self.refuse(request, error);
+            }
+        }
+    }
+
+    fn refuse(&self, request: &RequestState, error: Error) -> Result<()> {
+        self.push_error(Some(&request.id), &error.into_rpc())
+    }
+
+    fn push_error(&self, id: Option<&RawValue>, error: &RpcError) -> Result<()> {
+        self.outbox.push("an answer", &Response::error(id, error))
+    }
+
+    /// The request has its answer or never will.
+    pub(crate) fn leave(&self, request: &RequestState) {
+        lock(&self.inbound).leave(request);
+    }
+
+    /// Writes everything out and closes our side of the stream.
+    pub(crate) fn finish(&self) {
+        self.outbox.finish();
+    }
+
+    /// No answer can come any more: every caller is told, every handler cancelled.
+    fn close_reading(&self, reason: &Closed) {
+        lock(&self.pending).close(reason);
+        lock(&self.inbound).cancel_all();
+    }
+
+    fn close(&self, reason: &Closed) {
+        self.close_reading(reason);
+        self.outbox.close(reason);
+        let held = lock(&self.lanes).release_all();
+        held.into_iter().for_each(lanes::Delivery::send);
+    }
+}
+
+/// One request of ours; dropped without an answer, it cancels itself.
+struct Call<'a> {
+    shared: &'a Arc<Shared>,
+    id: u64,
+    lane: Option<LaneId>,
+    sent: bool,
+}
+
+impl<'a> Call<'a> {
+    fn open(
+        shared: &'a Arc<Shared>,
+        session: Option<&str>,
+        lane: Option<LaneId>,
+    ) -> Result<(Self, oneshot::Receiver<Reply>)> {
+        let (id, reply) = lock(&shared.pending).open(session.map(Arc::from), lane)?;
+        if let Some(lane) = lane {
+            let free = lock(&shared.lanes).call_opened(lane);
+            free.into_iter().for_each(lanes::Delivery::send);
+        }
+        Ok((
+            Self {
+                shared,
+                id,
+                lane,
+                sent: false,
+            },
+            reply,
+        ))
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if let Some(lane) = self.lane {
+            lock(&self.shared.lanes).call_ended(lane);
+        }
+        let unanswered = lock(&self.shared.pending).remove(self.id).is_some();
+        if unanswered && self.sent {
+            let params = CancelRequest {
+                request_id: self.id,
+            };
+            let cancel = Notification::new(CANCEL_REQUEST, Some(&params));
+            // On a closed connection there is nothing left to cancel.
+            let _ = self.shared.outbox.push(CANCEL_REQUEST, &cancel);
+        }
+    }
+}

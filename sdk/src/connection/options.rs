@@ -1,0 +1,200 @@
+//! What can be set about a connection, and how one is opened.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Driver;
+use crate::error::Closed;
+use crate::runtime::{Peer, Service};
+use crate::v1::{Agent, AgentHandle, AgentService, Client, ClientHandle, ClientService};
+
+/// Told of input that was put up with. All methods do nothing by default.
+///
+/// They are called from the connection's loop, so they must not block.
+pub trait Observer: Send + Sync + 'static {
+    /// The peer wrote a line that is no message; `reason` says why not.
+    fn bad_line(&self, line: &[u8], reason: &str) {
+        let _ = (line, reason);
+    }
+
+    /// A line above the limit was skipped; `bytes` is its length.
+    fn line_too_long(&self, bytes: u64) {
+        let _ = bytes;
+    }
+
+    /// A value that does not fit its type was left out of a message, as the schema allows.
+    /// `path` is a JSON Pointer into the params or result.
+    fn dropped(&self, method: &str, path: &str, reason: &str) {
+        let _ = (method, path, reason);
+    }
+
+    /// The peer reported an error that belongs to no request.
+    fn complaint(&self, error: &str) {
+        let _ = error;
+    }
+}
+
+struct NoObserver;
+impl Observer for NoObserver {}
+
+pub(crate) struct Options {
+    pub(crate) max_message_bytes: usize,
+    pub(crate) high_water: usize,
+    pub(crate) max_queued_bytes: usize,
+    pub(crate) max_requests: usize,
+    pub(crate) grace: Duration,
+    pub(crate) answers_bad_lines: bool,
+    pub(crate) observer: Arc<dyn Observer>,
+}
+
+/// Opens connections; the defaults suit both sides.
+///
+/// ```
+/// # use acp_sdk::{ConnectionBuilder, v1::*, Result};
+/// # struct Echo;
+/// # impl Agent for Echo {
+/// #     async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
+/// #     async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
+/// #     async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> { Ok(()) }
+/// # }
+/// # async fn example(reader: tokio::io::Empty, writer: tokio::io::Sink) -> Result<()> {
+/// let (client, driver) = ConnectionBuilder::new()
+///     .max_message_bytes(1 << 20)
+///     .agent(Echo, reader, writer);
+/// # drop(client);
+/// driver.await
+/// # }
+/// ```
+#[must_use]
+pub struct ConnectionBuilder {
+    options: Options,
+    explain_close: Option<ExplainClose>,
+}
+
+/// Says why the peer closed the stream.
+pub(crate) type ExplainClose = Pin<Box<dyn Future<Output = Closed> + Send>>;
+
+impl std::fmt::Debug for ConnectionBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectionBuilder").finish_non_exhaustive()
+    }
+}
+
+impl Default for ConnectionBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ConnectionBuilder {
+    /// The defaults, as each method states them.
+    pub fn new() -> Self {
+        Self {
+            options: Options {
+                max_message_bytes: 32 << 20,
+                high_water: 64 << 10,
+                max_queued_bytes: 8 << 20,
+                max_requests: 10_000,
+                grace: Duration::from_secs(2),
+                answers_bad_lines: true,
+                observer: Arc::new(NoObserver),
+            },
+            explain_close: None,
+        }
+    }
+
+    /// The longest line accepted, in bytes; longer ones are skipped (default 32 MiB).
+    pub fn max_message_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_message_bytes = bytes;
+        self
+    }
+
+    /// Senders wait while more than this many bytes are unsent (default 64 KiB). A single
+    /// message may be larger.
+    pub fn high_water_bytes(mut self, bytes: usize) -> Self {
+        self.options.high_water = bytes.max(1);
+        self
+    }
+
+    /// Reading pauses while notifications of this size wait for their handlers (default 8 MiB).
+    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_queued_bytes = bytes;
+        self
+    }
+
+    /// Requests of the peer in progress at once; more are refused (default 10,000).
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.options.max_requests = requests;
+        self
+    }
+
+    /// How long handlers may still run when the peer has closed the stream (default 2 s).
+    /// They are told by [`Cx::cancelled`](crate::runtime::Cx::cancelled) and dropped after it.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.options.grace = grace;
+        self
+    }
+
+    /// Whether lines that are no message are answered with an error (default yes). Clients
+    /// say no: what agents print by accident is not a question.
+    pub fn answer_bad_lines(mut self, answer: bool) -> Self {
+        self.options.answers_bad_lines = answer;
+        self
+    }
+
+    /// Who is told of input that was put up with (default nobody; `tracing` has it at debug).
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.options.observer = Arc::new(observer);
+        self
+    }
+
+    /// When the peer closes the stream, this is awaited and becomes the reason that pending
+    /// calls fail with: the exit status of a process, say. It must end by itself.
+    pub fn explain_close(mut self, why: impl Future<Output = Closed> + Send + 'static) -> Self {
+        self.explain_close = Some(Box::pin(why));
+        self
+    }
+
+    /// Serves `agent` on a pair of streams. The driver must be polled, usually by spawning it.
+    pub fn agent<A: Agent>(
+        self,
+        agent: A,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> (ClientHandle, Driver) {
+        let (peer, driver) = self.open(AgentService::new(agent), reader, writer);
+        (ClientHandle::new(peer), driver)
+    }
+
+    /// Talks to an agent on a pair of streams. The driver must be polled, usually by spawning it.
+    pub fn client<C: Client>(
+        self,
+        client: C,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> (AgentHandle, Driver) {
+        let (peer, driver) =
+            self.answer_bad_lines(false)
+                .open(ClientService::new(client), reader, writer);
+        (AgentHandle::new(peer), driver)
+    }
+
+    /// Opens a connection for a service of your own, such as one generated from an overlay.
+    pub fn open(
+        self,
+        service: impl Service,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> (Peer, Driver) {
+        Driver::open(
+            Arc::new(service),
+            self.options,
+            self.explain_close,
+            Box::pin(reader),
+            Box::pin(writer),
+        )
+    }
+}

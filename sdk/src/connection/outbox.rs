@@ -1,0 +1,251 @@
+//! The one buffer that everything we send goes through.
+//!
+//! Guarantees: messages leave in the order in which they were put in, one line
+//! each, whole or not at all. Whoever sends waits while more than the high-water
+//! mark is unsent, so that a peer that does not read costs bounded memory.
+//! The buffer is emptied by the connection's loop with one write for all that
+//! has gathered since the last.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use crate::error::{Closed, Error, Result};
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+    /// Told whenever the buffer has been taken, or will never be again.
+    drained: Notify,
+    high_water: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// The connection's loop, when it sleeps.
+    writer: Option<Waker>,
+    closed: Option<Closed>,
+    /// Everything is to be written and the stream closed after it.
+    finishing: bool,
+}
+
+impl Outbox {
+    pub(crate) fn new(high_water: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            drained: Notify::new(),
+            high_water,
+        }
+    }
+
+    /// Waits until there is room for another message.
+    pub(crate) async fn room(&self) -> Result<()> {
+        loop {
+            if self.has_room()? {
+                return Ok(());
+            }
+            let mut drained = std::pin::pin!(self.drained.notified());
+            // Registered before the second look, or a notification in between would be missed.
+            drained.as_mut().enable();
+            if self.has_room()? {
+                return Ok(());
+            }
+            drained.await;
+        }
+    }
+
+    fn has_room(&self) -> Result<bool> {
+        let state = self.lock();
+        match &state.closed {
+            Some(closed) => Err(Error::Closed(closed.clone())),
+            None => Ok(state.bytes.len() < self.high_water),
+        }
+    }
+
+    /// Puts a message at the end, whether or not there is room.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection has ended, [`Error::Encode`] when
+    /// the message has no JSON form; nothing has been put in then.
+    pub(crate) fn push<T: Serialize>(&self, method: &str, message: &T) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(closed) = &state.closed {
+            return Err(Error::Closed(closed.clone()));
+        }
+        let begin = state.bytes.len();
+        if let Err(error) = serde_json::to_writer(&mut state.bytes, message) {
+            state.bytes.truncate(begin);
+            return Err(Error::Encode {
+                method: method.to_owned(),
+                reason: error.to_string(),
+            });
+        }
+        // Raw JSON from the application may be spread over lines; between tokens a blank
+        // means the same, and within strings JSON has no bare line feeds.
+        while let Some(at) = memchr::memchr(b'\n', &state.bytes[begin..]) {
+            state.bytes[begin + at] = b' ';
+        }
+        state.bytes.push(b'\n');
+        let writer = state.writer.take();
+        drop(state);
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+        Ok(())
+    }
+
+    /// Hands everything unsent to the loop by exchanging buffers; `false` if there is nothing.
+    pub(crate) fn take(&self, batch: &mut Vec<u8>) -> bool {
+        let mut state = self.lock();
+        if state.bytes.is_empty() {
+            return false;
+        }
+        batch.clear();
+        std::mem::swap(batch, &mut state.bytes);
+        let full = batch.len() >= self.high_water;
+        drop(state);
+        if full {
+            self.drained.notify_waiters();
+        }
+        true
+    }
+
+    /// Wakes `waker` at the next message; to be called before the last look at the buffer.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let mut state = self.lock();
+        match &mut state.writer {
+            Some(registered) => registered.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    /// Wakes the loop although there is nothing to send.
+    pub(crate) fn nudge(&self) {
+        let writer = self.lock().writer.take();
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+    }
+
+    pub(crate) fn unsent(&self) -> usize {
+        self.lock().bytes.len()
+    }
+
+    /// Asks the loop to write what there is and to close the stream.
+    pub(crate) fn finish(&self) {
+        self.lock().finishing = true;
+        self.nudge();
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.lock().finishing
+    }
+
+    /// Refuses everything from now on; what is still unsent can be taken.
+    pub(crate) fn close(&self, reason: &Closed) {
+        self.lock().closed.get_or_insert_with(|| reason.clone());
+        self.drained.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic in a Serialize implementation can leave half a message, which `push`
+        // would have truncated; the connection is then closed rather than corrupted.
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = PoisonError::into_inner(poisoned);
+            if let Some(end) = memchr::memrchr(b'\n', &state.bytes) {
+                state.bytes.truncate(end + 1);
+            } else {
+                state.bytes.clear();
+            }
+            self.state.clear_poison();
+            state
+        })
+    }
+}
+
+/// A broken pipe and its relatives, as a reason.
+pub(crate) fn write_failed(error: &io::Error) -> Closed {
+    Closed::new(format!("writing to the peer failed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_json_over_several_lines_leaves_as_one() {
+        let raw: Box<serde_json::value::RawValue> =
+            serde_json::from_str("{\n \"a\": [\n1]\n}").unwrap();
+        let outbox = Outbox::new(100);
+        outbox.push("x", &raw).unwrap();
+        let mut batch = Vec::new();
+        assert!(outbox.take(&mut batch));
+        assert_eq!(batch, b"{  \"a\": [ 1] }\n");
+    }
+
+    #[test]
+    fn a_message_that_fails_half_way_leaves_nothing() {
+        let outbox = Outbox::new(100);
+        outbox.push("x", &1).unwrap();
+        let bad = std::collections::BTreeMap::from([(vec![1], 2)]);
+        let error = outbox.push("x", &(1, bad)).unwrap_err();
+        assert!(matches!(error, Error::Encode { method, .. } if method == "x"));
+        outbox.push("x", &2).unwrap();
+        let mut batch = Vec::new();
+        assert!(outbox.take(&mut batch));
+        assert_eq!(batch, b"1\n2\n");
+    }
+
+    #[test]
+    fn a_panicking_message_leaves_nothing_and_the_next_one_goes_out() {
+        struct Bomb;
+        impl Serialize for Bomb {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                panic!("a fault in the application")
+            }
+        }
+        let outbox = Outbox::new(100);
+        outbox.push("x", &1).unwrap();
+        let push = std::panic::AssertUnwindSafe(|| outbox.push("x", &(7, Bomb)));
+        assert!(std::panic::catch_unwind(push).is_err());
+        outbox.push("x", &2).unwrap();
+        let mut batch = Vec::new();
+        assert!(outbox.take(&mut batch));
+        assert_eq!(batch, b"1\n2\n");
+    }
+
+    #[tokio::test]
+    async fn senders_wait_at_the_high_water_mark() {
+        let outbox = Outbox::new(4);
+        outbox.push("x", &"abcdef").unwrap();
+        let mut waiting = std::pin::pin!(outbox.room());
+        assert!(futures_poll(waiting.as_mut()).is_none());
+        let mut batch = Vec::new();
+        assert!(outbox.take(&mut batch));
+        assert!(matches!(futures_poll(waiting), Some(Ok(()))));
+    }
+
+    #[tokio::test]
+    async fn closing_ends_the_wait() {
+        let outbox = Outbox::new(1);
+        outbox.push("x", &1).unwrap();
+        let mut waiting = std::pin::pin!(outbox.room());
+        assert!(futures_poll(waiting.as_mut()).is_none());
+        outbox.close(&Closed::new("gone"));
+        assert!(matches!(futures_poll(waiting), Some(Err(Error::Closed(_)))));
+        assert!(matches!(outbox.push("x", &1), Err(Error::Closed(_))));
+    }
+
+    fn futures_poll<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        match future.poll(&mut cx) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        }
+    }
+}

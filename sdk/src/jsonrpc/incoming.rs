@@ -1,0 +1,185 @@
+//! Reads one line: request, notification, response, or the reason why it is none.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::v1::ErrorCode;
+
+/// One message, borrowed from the line it arrived in.
+#[derive(Debug)]
+pub(crate) enum Incoming<'a> {
+    Request {
+        id: &'a RawValue,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    Response {
+        id: &'a RawValue,
+        outcome: Outcome<'a>,
+    },
+    /// An error that answers no request: the peer could not read what we sent.
+    Complaint { error: &'a RawValue },
+    /// Not a message. `id` is the request's where one could be made out.
+    Invalid {
+        code: ErrorCode,
+        id: Option<&'a RawValue>,
+        reason: String,
+        /// Whether the peer may be waiting for an answer to it.
+        answerable: bool,
+    },
+}
+
+/// What a response carries.
+#[derive(Debug)]
+pub(crate) enum Outcome<'a> {
+    Result(&'a RawValue),
+    Error(&'a RawValue),
+    /// Both or neither, which JSON-RPC forbids.
+    Malformed,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Keeps an explicit `null` apart from an absent member.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Sorts a line. `line` is without its line ending; blank lines are the caller's to skip.
+pub(crate) fn read(line: &[u8]) -> Incoming<'_> {
+    let text = match std::str::from_utf8(line) {
+        Ok(text) => text,
+        Err(error) => return parse_error(format!("the line is not UTF-8: {error}")),
+    };
+    match serde_json::from_str::<Envelope<'_>>(text) {
+        Ok(envelope) => sort(envelope),
+        Err(error) => not_an_envelope(text, &error),
+    }
+}
+
+fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
+    let Envelope {
+        jsonrpc,
+        id,
+        method,
+        params,
+        result,
+        error,
+    } = envelope;
+    let versioned = jsonrpc.is_some_and(|version| version.get() == "\"2.0\"");
+    if let Some(id) = id.filter(|id| !is_id(id)) {
+        let reason = format!(
+            "`id` must be a string, an integer or null, not {}",
+            clip(id.get())
+        );
+        return invalid(None, reason, method.is_some());
+    }
+    match (method, id) {
+        (Some(_), id) if !versioned => {
+            invalid(id, "`jsonrpc` must be \"2.0\"".to_owned(), id.is_some())
+        }
+        (Some(method), Some(id)) => Incoming::Request { id, method, params },
+        (Some(method), None) => Incoming::Notification { method, params },
+        (None, id) => match (id.filter(|id| id.get() != "null"), result, error) {
+            (Some(id), Some(result), None) => Incoming::Response {
+                id,
+                outcome: Outcome::Result(result),
+            },
+            (Some(id), None, Some(error)) => Incoming::Response {
+                id,
+                outcome: Outcome::Error(error),
+            },
+            (Some(id), Some(_), Some(_)) => Incoming::Response {
+                id,
+                outcome: Outcome::Malformed,
+            },
+            (None, None, Some(error)) => Incoming::Complaint { error },
+            (None, Some(_), _) => invalid(None, "a result without `id`".to_owned(), false),
+            (_, None, None) => invalid(
+                id,
+                "neither `method`, `result` nor `error`".to_owned(),
+                true,
+            ),
+        },
+    }
+}
+
+/// Says why a line is not an object with the members of JSON-RPC.
+fn not_an_envelope<'a>(text: &'a str, error: &serde_json::Error) -> Incoming<'a> {
+    // Skipping validates the syntax without recursion and without building anything.
+    if serde_json::from_str::<&RawValue>(text).is_err() {
+        return parse_error(format!("the line is not JSON: {error}"));
+    }
+    match text.trim_start().as_bytes().first() {
+        Some(b'{') => invalid(None, error.to_string(), true),
+        Some(b'[') => invalid(
+            None,
+            "batches are not part of ACP: send one message a line".to_owned(),
+            true,
+        ),
+        _ => invalid(
+            None,
+            format!("a message is an object, not {}", clip(text)),
+            true,
+        ),
+    }
+}
+
+fn parse_error<'a>(reason: String) -> Incoming<'a> {
+    Incoming::Invalid {
+        code: ErrorCode::PARSE_ERROR,
+        id: None,
+        reason,
+        answerable: true,
+    }
+}
+
+fn invalid(id: Option<&RawValue>, reason: String, answerable: bool) -> Incoming<'_> {
+    Incoming::Invalid {
+        code: ErrorCode::INVALID_REQUEST,
+        id,
+        reason,
+        answerable,
+    }
+}
+
+/// Strings, null and whole numbers of any size are ids.
+fn is_id(id: &RawValue) -> bool {
+    let text = id.get().as_bytes();
+    match text.first() {
+        Some(b'"' | b'n') => true,
+        Some(b'-' | b'0'..=b'9') => text.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9')),
+        _ => false,
+    }
+}
+
+/// The beginning of a text, for an error message.
+fn clip(text: &str) -> &str {
+    let end = (0..=text.len().min(40))
+        .rev()
+        .find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests;

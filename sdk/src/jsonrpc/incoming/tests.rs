@@ -1,0 +1,137 @@
+use super::*;
+
+fn code_of(line: &str) -> (i32, Option<String>, bool) {
+    match read(line.as_bytes()) {
+        Incoming::Invalid {
+            code,
+            id,
+            answerable,
+            ..
+        } => (code.get(), id.map(|id| id.get().to_owned()), answerable),
+        other => panic!("{line} was taken as {other:?}"),
+    }
+}
+
+#[test]
+fn requests_keep_their_id_verbatim() {
+    for id in [
+        "1",
+        "-7",
+        "\"a\\u0062\"",
+        "null",
+        "123456789012345678901234567890",
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#);
+        match read(line.as_bytes()) {
+            Incoming::Request {
+                id: read,
+                method,
+                params: None,
+            } => {
+                assert_eq!((read.get(), &*method), (id, "x"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_escaped_method_name_is_unescaped() {
+    let line = br#"{"jsonrpc":"2.0","method":"session\/update","params":{}}"#;
+    assert!(matches!(
+        read(line),
+        Incoming::Notification { method, params: Some(_) } if method == "session/update"
+    ));
+}
+
+#[test]
+fn null_and_absent_members_differ() {
+    let null = br#"{"jsonrpc":"2.0","id":1,"result":null}"#;
+    assert!(matches!(
+        read(null),
+        Incoming::Response { outcome: Outcome::Result(raw), .. } if raw.get() == "null"
+    ));
+    let absent = br#"{"jsonrpc":"2.0","id":1}"#;
+    assert!(matches!(read(absent), Incoming::Invalid { .. }));
+}
+
+#[test]
+fn what_is_not_a_message_says_why() {
+    let id = |id: &str| Some(id.to_owned());
+    assert_eq!(code_of("{"), (-32700, None, true));
+    assert_eq!(code_of("hello"), (-32700, None, true));
+    assert_eq!(code_of("[]"), (-32600, None, true));
+    assert_eq!(code_of("17"), (-32600, None, true));
+    assert_eq!(code_of(r#"{"id":3,"method":"x"}"#), (-32600, id("3"), true));
+    assert_eq!(
+        code_of(r#"{"jsonrpc":"1.0","id":3,"method":"x"}"#),
+        (-32600, id("3"), true)
+    );
+    assert_eq!(code_of(r#"{"method":"x"}"#), (-32600, None, false));
+    assert_eq!(
+        code_of(r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#),
+        (-32600, None, true)
+    );
+    assert_eq!(
+        code_of(r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#),
+        (-32600, None, true)
+    );
+    assert_eq!(
+        code_of(r#"{"jsonrpc":"2.0","id":1,"method":5}"#),
+        (-32600, None, true)
+    );
+    assert_eq!(
+        code_of(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#),
+        (-32600, None, true)
+    );
+    assert_eq!(
+        code_of(r#"{"jsonrpc":"2.0","result":1}"#),
+        (-32600, None, false)
+    );
+    assert_eq!(code_of("{}"), (-32600, None, true));
+}
+
+#[test]
+fn errors_without_a_request_are_complaints() {
+    for line in [
+        r#"{"jsonrpc":"2.0","id":null,"error":{}}"#,
+        r#"{"error":{}}"#,
+    ] {
+        assert!(
+            matches!(read(line.as_bytes()), Incoming::Complaint { .. }),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_response_with_both_members_is_malformed() {
+    let line = br#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#;
+    assert!(matches!(
+        read(line),
+        Incoming::Response {
+            outcome: Outcome::Malformed,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn depth_and_bad_bytes_do_no_harm() {
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","method":"x","params":{}{}}}"#,
+        "[".repeat(10_000),
+        "]".repeat(10_000)
+    );
+    assert!(matches!(
+        read(deep.as_bytes()),
+        Incoming::Notification { .. }
+    ));
+    assert!(matches!(
+        read(b"{\"a\":\"\xff\"}"),
+        Incoming::Invalid { .. }
+    ));
+    // Raw text is not decoded here, so a lone surrogate waits for whoever reads the params.
+    let lone = br#"{"jsonrpc":"2.0","method":"x","params":{"t":"\ud800"}}"#;
+    assert!(matches!(read(lone), Incoming::Notification { .. }));
+}

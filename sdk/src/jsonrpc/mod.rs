@@ -1,0 +1,12 @@
+//! JSON-RPC 2.0 without I/O: what a line means, and how a message becomes one.
+//!
+//! Incoming text is borrowed: the envelope is split into slices of the line,
+//! and `params`, `result` and `error` stay raw until someone knows their type.
+//!
+//! Spec: <https://www.jsonrpc.org/specification>
+
+mod incoming;
+mod outgoing;
+
+pub(crate) use incoming::{Incoming, Outcome, read};
+pub(crate) use outgoing::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};

@@ -1,0 +1,49 @@
+//! What a handler knows of the message that it handles.
+
+use std::sync::Arc;
+
+use super::{Peer, decode_quietly};
+use crate::connection::RequestState;
+use crate::v1::RequestId;
+
+/// The message being handled and the way back to who sent it.
+#[derive(Debug, Clone)]
+pub struct Cx {
+    peer: Peer,
+    request: Option<Arc<RequestState>>,
+}
+
+impl Cx {
+    pub(crate) fn new(peer: Peer, request: Option<Arc<RequestState>>) -> Self {
+        Self { peer, request }
+    }
+
+    /// The other side of the connection.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// The id of the request; none while a notification is handled, or when the id is a
+    /// number that the schema's 64 bits cannot hold.
+    pub fn request_id(&self) -> Option<RequestId> {
+        decode_quietly(&self.request.as_ref()?.id)
+    }
+
+    /// Waits until the peer cancels this request, or can no longer hear the answer. For a
+    /// notification this never ends.
+    ///
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
+    pub async fn cancelled(&self) {
+        match &self.request {
+            Some(request) => request.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether the peer has cancelled this request, or can no longer hear the answer.
+    pub fn is_cancelled(&self) -> bool {
+        self.request
+            .as_ref()
+            .is_some_and(|request| request.is_cancelled())
+    }
+}

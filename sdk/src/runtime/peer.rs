@@ -1,0 +1,88 @@
+//! The other side of a connection, as something to call.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::{Json, Leniency, Method, Notification, Params as _, Payload, decode_result};
+use crate::connection::Shared;
+use crate::error::{Error, Result};
+
+/// Calls the other side. Clones call over the same connection.
+///
+/// A message is written when the future is first polled, and waits while the
+/// peer does not read. Dropping the future of a request cancels the request
+/// (`$/cancel_request`).
+#[derive(Debug, Clone)]
+pub struct Peer {
+    shared: Arc<Shared>,
+}
+
+impl Peer {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Sends a request and waits for its result.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Response`] when the peer refuses, [`Error::Closed`] when the connection ends
+    /// first, [`Error::Decode`] when the result does not fit.
+    pub async fn call<M: Method>(&self, params: &M::Params) -> Result<M::Result> {
+        let raw = self
+            .shared
+            .call(M::NAME, Some(params), params.session_id())
+            .await?;
+        self.decode(M::NAME, &raw)
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection has ended.
+    pub async fn notify<N: Notification>(&self, params: &N::Params) -> Result<()> {
+        self.shared.notify(N::NAME, Some(params)).await
+    }
+
+    /// Sends a request that the protocol does not define and waits for its result.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_ext(&self, method: &str, params: Option<&Json>) -> Result<Json> {
+        let raw = self.shared.call(method, params, None).await?;
+        self.decode(method, &raw)
+    }
+
+    /// Sends a notification that the protocol does not define.
+    ///
+    /// # Errors
+    ///
+    /// As [`notify`](Self::notify).
+    pub async fn notify_ext(&self, method: &str, params: Option<&Json>) -> Result<()> {
+        self.shared.notify(method, params).await
+    }
+
+    /// Writes everything out and closes our side of the stream. The peer may still write.
+    pub fn finish(&self) {
+        self.shared.finish();
+    }
+
+    fn decode<T: Payload>(&self, method: &str, raw: &RawValue) -> Result<T> {
+        let mut dropped = |leniency: Leniency| report(&self.shared, method, &leniency);
+        decode_result(raw.get(), &mut dropped).map_err(|error| Error::Decode {
+            method: method.to_owned(),
+            path: error.path,
+            reason: error.message,
+        })
+    }
+}
+
+/// Tells whoever wants to know that part of a message was left out.
+pub(super) fn report(shared: &Shared, method: &str, leniency: &Leniency) {
+    let Leniency { path, reason, .. } = leniency;
+    tracing::debug!(method, path, reason, "left a value out of a message");
+    shared.options.observer.dropped(method, path, reason);
+}

@@ -1,0 +1,269 @@
+//! From a message to a handler: the boundary between the connection and generated dispatch.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::peer::report;
+use super::{BoxFuture, Cx, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
+use crate::connection::{RequestState, Shared};
+use crate::error::{Error, Result};
+
+/// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
+pub trait Service: Send + Sync + 'static {
+    /// Finds the handler of a request.
+    fn request(&self, request: Request<'_>) -> Task;
+    /// Finds the handler of a notification.
+    fn notification(&self, note: Note<'_>) -> Task;
+}
+
+/// A handler that is ready to run, or nothing if the message is already dealt with.
+#[derive(Default)]
+pub struct Task {
+    pub(crate) future: Option<BoxFuture>,
+    pub(crate) request: Option<Arc<RequestState>>,
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Task")
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request that has arrived. Dropped without a handler, it is answered with an error.
+#[derive(Debug)]
+pub struct Request<'a> {
+    method: &'a str,
+    params: Option<&'a RawValue>,
+    responder: Responder,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        id: &RawValue,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> Self {
+        let state = Arc::new(RequestState::new(id, method));
+        Self {
+            method,
+            params,
+            responder: Responder {
+                shared: shared.clone(),
+                state,
+                open: true,
+            },
+        }
+    }
+
+    /// The method, unescaped.
+    pub fn method(&self) -> &str {
+        self.method
+    }
+
+    /// Hands the params to `handler` and its result to the peer. Params that do not fit are
+    /// answered with `-32602` and the JSON Pointer of what is wrong.
+    pub fn answer<P: Params, R: Payload, F, Fut>(self, handler: F) -> Task
+    where
+        F: FnOnce(Cx, P) -> Fut,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+    {
+        match read_params(&self.responder.shared, self.method, self.params) {
+            Ok(params) => self.responder.run(|cx| handler(cx, params)),
+            Err(error) => self.responder.refuse(error),
+        }
+    }
+
+    /// Hands an extension request to `handler`.
+    pub fn answer_ext<F, Fut>(self, handler: F) -> Task
+    where
+        F: FnOnce(Cx, String, Option<Json>) -> Fut,
+        Fut: Future<Output = Result<Json>> + Send + 'static,
+    {
+        let Self {
+            method,
+            params,
+            responder,
+        } = self;
+        match read_ext_params(&responder.shared, method, params) {
+            Ok(params) => responder.run(|cx| handler(cx, method.to_owned(), params)),
+            Err(error) => responder.refuse(error),
+        }
+    }
+}
+
+/// A notification that has arrived.
+#[derive(Debug)]
+pub struct Note<'a> {
+    method: &'a str,
+    params: Option<&'a RawValue>,
+    shared: &'a Arc<Shared>,
+}
+
+impl<'a> Note<'a> {
+    pub(crate) fn new(
+        shared: &'a Arc<Shared>,
+        method: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> Self {
+        Self {
+            method,
+            params,
+            shared,
+        }
+    }
+
+    /// The method, unescaped.
+    pub fn method(&self) -> &str {
+        self.method
+    }
+
+    /// Hands the params to `handler`. Notifications are never answered, so params that do not
+    /// fit are only reported.
+    pub fn handle<P: Params, F, Fut>(self, handler: F) -> Task
+    where
+        F: FnOnce(Cx, P) -> Fut,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let params = read_params(self.shared, self.method, self.params);
+        self.run(params, |cx, _, params| handler(cx, params))
+    }
+
+    /// Hands an extension notification to `handler`.
+    pub fn handle_ext<F, Fut>(self, handler: F) -> Task
+    where
+        F: FnOnce(Cx, String, Option<Json>) -> Fut,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let params = read_ext_params(self.shared, self.method, self.params);
+        self.run(params, handler)
+    }
+
+    fn run<P, Fut>(self, params: Result<P>, handler: impl FnOnce(Cx, String, P) -> Fut) -> Task
+    where
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let params = match params {
+            Ok(params) => params,
+            Err(error) => {
+                tracing::warn!(method = self.method, %error, "skipped a notification");
+                self.shared
+                    .options
+                    .observer
+                    .dropped(self.method, "", &error.to_string());
+                return Task::default();
+            }
+        };
+        let method = self.method.to_owned();
+        let cx = Cx::new(Peer::new(self.shared.clone()), None);
+        let handling = handler(cx, method.clone(), params);
+        let future = Box::pin(async move {
+            if let Err(error) = handling.await {
+                tracing::warn!(method, %error, "a notification handler failed");
+            }
+        });
+        Task {
+            future: Some(future),
+            request: None,
+        }
+    }
+}
+
+/// The obligation to answer a request once.
+#[derive(Debug)]
+struct Responder {
+    shared: Arc<Shared>,
+    state: Arc<RequestState>,
+    open: bool,
+}
+
+impl Responder {
+    fn run<R, Fut>(self, handler: impl FnOnce(Cx) -> Fut) -> Task
+    where
+        R: Serialize + Send + 'static,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+    {
+        let state = self.state.clone();
+        let cx = Cx::new(Peer::new(self.shared.clone()), Some(state.clone()));
+        let handling = handler(cx);
+        let future = Box::pin(async move {
+            let mut responder = self;
+            let result = handling.await;
+            // On a closed connection nobody waits for the answer.
+            let _ = responder.shared.room().await;
+            responder.open = false;
+            responder.shared.answer(&responder.state, result);
+        });
+        Task {
+            future: Some(future),
+            request: Some(state),
+        }
+    }
+
+    fn refuse(mut self, error: Error) -> Task {
+        self.open = false;
+        self.shared.answer::<()>(&self.state, Err(error));
+        Task::default()
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        self.shared.leave(&self.state);
+        if self.open {
+            let what = if std::thread::panicking() {
+                "panicked"
+            } else {
+                "ended without an answer"
+            };
+            let error = Error::internal(format!("the handler of {} {what}", self.state.method));
+            self.shared.answer::<()>(&self.state, Err(error));
+        }
+    }
+}
+
+fn read_params<P: Params>(shared: &Shared, method: &str, params: Option<&RawValue>) -> Result<P> {
+    let text = match params.map(RawValue::get) {
+        // Methods whose params are all optional may be called without any.
+        None | Some("null") => "{}",
+        Some(text) if text.starts_with('[') => {
+            return Err(Error::invalid_params(
+                "",
+                "expected an object, found an array",
+            ));
+        }
+        Some(text) => text,
+    };
+    let mut dropped = |leniency: Leniency| report(shared, method, &leniency);
+    decode(text, &mut dropped).map_err(|error| Error::invalid_params(&error.path, error.message))
+}
+
+fn read_ext_params(
+    shared: &Shared,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<Option<Json>> {
+    let Some(raw) = params else { return Ok(None) };
+    let mut dropped = |leniency: Leniency| report(shared, method, &leniency);
+    let params = decode(raw.get(), &mut dropped);
+    params
+        .map(Some)
+        .map_err(|error| Error::invalid_params(&error.path, error.message))
+}
+
+/// The answer of a method that its trait's implementor left out.
+///
+/// # Errors
+///
+/// Always: method not found.
+pub async fn unsupported<M: Method>() -> Result<M::Result> {
+    Err(Error::method_not_found(M::NAME))
+}
+
+/// The answer to an extension request that nobody serves.
+pub fn unsupported_ext(method: &str) -> impl Future<Output = Result<Json>> + Send + use<> {
+    std::future::ready(Err(Error::method_not_found(method)))
+}

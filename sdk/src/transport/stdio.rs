@@ -1,0 +1,98 @@
+//! Standard input and output as a transport.
+//!
+//! The protocol owns both: they are moved to private descriptors, so that a stray
+//! `println!` goes to standard error instead of between two messages, and a child
+//! process that reads its inherited standard input finds it empty.
+//!
+//! Pipes and sockets are read and written without a helper thread. Files and
+//! terminals go through tokio's blocking pool. So does an output that standard
+//! error shares: it could not be made non-blocking without that one becoming so too.
+
+use std::io;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+type Reader = Pin<Box<dyn AsyncRead + Send>>;
+type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Takes standard input and output over.
+///
+/// # Errors
+///
+/// Fails when a descriptor is closed or cannot be duplicated.
+#[cfg(unix)]
+pub(crate) fn stdio() -> io::Result<(Reader, Writer)> {
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
+    Ok((reader(input)?, writer(output)?))
+}
+
+/// Takes standard input and output over.
+///
+/// # Errors
+///
+/// None on this platform.
+#[cfg(not(unix))]
+pub(crate) fn stdio() -> io::Result<(Reader, Writer)> {
+    Ok((Box::pin(tokio::io::stdin()), Box::pin(tokio::io::stdout())))
+}
+
+#[cfg(unix)]
+fn reader(input: std::fs::File) -> io::Result<Reader> {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::FileTypeExt as _;
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+
+    let kind = input.metadata()?.file_type();
+    Ok(if kind.is_fifo() {
+        Box::pin(pipe::Receiver::from_file(input)?)
+    } else if kind.is_socket() {
+        Box::pin(unix_stream(OwnedFd::from(input)).and_then(UnixStream::from_std)?)
+    } else {
+        Box::pin(tokio::fs::File::from_std(input))
+    })
+}
+
+#[cfg(unix)]
+fn writer(output: std::fs::File) -> io::Result<Writer> {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+
+    let metadata = output.metadata()?;
+    let kind = metadata.file_type();
+    let shared = stderr_inode().is_some_and(|inode| inode == (metadata.dev(), metadata.ino()));
+    Ok(if kind.is_fifo() && !shared {
+        Box::pin(pipe::Sender::from_file(output)?)
+    } else if kind.is_socket() && !shared {
+        Box::pin(unix_stream(OwnedFd::from(output)).and_then(UnixStream::from_std)?)
+    } else {
+        Box::pin(tokio::fs::File::from_std(output))
+    })
+}
+
+#[cfg(unix)]
+fn unix_stream(socket: std::os::fd::OwnedFd) -> io::Result<std::os::unix::net::UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+/// Device and inode of standard error, if it is open.
+#[cfg(unix)]
+fn stderr_inode() -> Option<(u64, u64)> {
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::MetadataExt as _;
+
+    let stderr = std::fs::File::from(io::stderr().as_fd().try_clone_to_owned().ok()?);
+    let metadata = stderr.metadata().ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}

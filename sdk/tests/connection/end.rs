@@ -1,0 +1,83 @@
+//! The end of a connection: every call hears why, nothing is left running.
+
+use acp_sdk::{Closed, ConnectionBuilder, Error};
+use serde_json::json;
+
+use super::support::{TestAgent, TestClient, agent, client, prompt};
+
+#[tokio::test]
+async fn pending_calls_fail_when_the_peer_goes_away() {
+    let (handle, mut raw, driver) = client(TestClient::default());
+    let call = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.prompt(prompt("s", "x")).await }
+    });
+    raw.expect().await;
+    raw.write("{\"jsonrpc\":\"2.0\",\"id\":0,\"resu").await;
+    drop(raw);
+    assert!(matches!(call.await.unwrap(), Err(Error::Closed(_))));
+    driver.await.unwrap().unwrap();
+    assert!(
+        handle
+            .prompt(prompt("s", "x"))
+            .await
+            .unwrap_err()
+            .is_closed()
+    );
+}
+
+#[tokio::test]
+async fn the_reason_can_come_from_whoever_knows_better() {
+    let (ours, theirs) = tokio::io::duplex(100);
+    let (reader, writer) = tokio::io::split(ours);
+    let why = async { Closed::new("the agent exited with status 3") };
+    let (handle, driver) =
+        ConnectionBuilder::new()
+            .explain_close(why)
+            .client(TestClient::default(), reader, writer);
+    drop(theirs);
+    let (call, _) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
+    assert!(
+        call.unwrap_err()
+            .to_string()
+            .contains("exited with status 3")
+    );
+}
+
+#[tokio::test]
+async fn requests_before_the_end_are_still_answered() {
+    let subject = TestAgent::default();
+    let (mut raw, driver) = agent(subject.clone());
+    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
+    raw.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}))
+        .await;
+    // The last line has no line feed.
+    raw.write(r#"{"jsonrpc":"2.0","id":2,"method":"_alive"}"#)
+        .await;
+    raw.close_writing().await;
+    assert_eq!(raw.expect().await["id"], 2);
+    assert_eq!(raw.expect().await["result"]["stopReason"], "cancelled");
+    driver.await.unwrap().unwrap();
+    assert_eq!(raw.next().await, None);
+}
+
+#[tokio::test]
+async fn dropping_the_driver_ends_every_call() {
+    let (handle, mut raw, driver) = client(TestClient::default());
+    let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
+    raw.expect().await;
+    driver.abort();
+    assert!(call.await.unwrap().unwrap_err().is_closed());
+    assert_eq!(raw.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_never_returns_is_dropped_after_the_grace() {
+    let (mut raw, driver) = agent(TestAgent::default());
+    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "flood"}]});
+    raw.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}))
+        .await;
+    raw.expect().await;
+    raw.close_writing().await;
+    driver.await.unwrap().unwrap();
+}

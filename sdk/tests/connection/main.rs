@@ -1,0 +1,14 @@
+//! What the connection promises, over in-memory pipes and real endpoints.
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "tests"
+)]
+
+mod bad_input;
+mod calls;
+mod end;
+mod order;
+mod support;

@@ -1,0 +1,224 @@
+//! A scripted peer that speaks raw bytes, and a small agent and client.
+
+use std::sync::{Arc, Mutex};
+
+use acp_sdk::runtime::Json;
+use acp_sdk::{Driver, Error, Result, v1::*};
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
+};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// The other end of a connection, byte by byte.
+pub struct Raw {
+    reader: BufReader<ReadHalf<DuplexStream>>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+impl Raw {
+    pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+        self.writer.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    pub async fn send(&mut self, message: Value) {
+        self.write(format!("{message}\n")).await;
+    }
+
+    pub async fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).await.unwrap();
+        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    pub async fn expect(&mut self) -> Value {
+        self.next().await.expect("the stream goes on")
+    }
+
+    /// Sends a ping and checks that the next message is its answer: the connection lives,
+    /// and nothing else was sent before it.
+    pub async fn assert_alive(&mut self) {
+        self.send(json!({"jsonrpc": "2.0", "id": "alive", "method": "_alive"}))
+            .await;
+        assert_eq!(
+            self.expect().await,
+            json!({"jsonrpc": "2.0", "id": "alive", "result": "yes"})
+        );
+    }
+
+    pub async fn close_writing(&mut self) {
+        self.writer.shutdown().await.unwrap();
+    }
+}
+
+/// An agent with a raw peer in the client's place.
+pub fn agent(agent: TestAgent) -> (Raw, JoinHandle<Result<()>>) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let task = tokio::spawn(acp_sdk::serve(agent, reader, writer));
+    (raw(theirs), task)
+}
+
+/// A client with a raw peer in the agent's place.
+pub fn client(client: impl Client) -> (AgentHandle, Raw, JoinHandle<Result<()>>) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let (handle, driver) = acp_sdk::connect(client, reader, writer);
+    (handle, raw(theirs), tokio::spawn(driver))
+}
+
+/// A real agent and a real client; both drivers run until dropped.
+pub fn pair(agent: TestAgent, client: impl Client) -> (AgentHandle, [JoinHandle<Result<()>>; 2]) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(theirs);
+    let agent = tokio::spawn(acp_sdk::serve(agent, reader, writer));
+    let (reader, writer) = tokio::io::split(ours);
+    let (handle, driver): (_, Driver) = acp_sdk::connect(client, reader, writer);
+    (handle, [agent, tokio::spawn(driver)])
+}
+
+fn raw(stream: DuplexStream) -> Raw {
+    let (reader, writer) = tokio::io::split(stream);
+    Raw {
+        reader: BufReader::new(reader),
+        writer,
+    }
+}
+
+/// Prompts: `hang`, `panic`, `nest N` (calls the client, which calls back), `flood`.
+#[derive(Clone, Default)]
+pub struct TestAgent {
+    pub hanging: Arc<Notify>,
+    pub sent: Arc<Mutex<u64>>,
+}
+
+impl Agent for TestAgent {
+    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+        Ok(NewSessionResponse::new("s1"))
+    }
+
+    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+        let text = match req.prompt.first() {
+            Some(ContentBlock::Text(text)) => text.text.clone(),
+            _ => String::new(),
+        };
+        match text.as_str() {
+            "panic" => panic!("a fault in the agent"),
+            "hang" => {
+                self.hanging.notify_one();
+                cx.cancelled().await;
+                Ok(PromptResponse::new(StopReason::Cancelled))
+            }
+            "flood" => loop {
+                cx.client()
+                    .session_update(update(&req.session_id, &"x".repeat(1000)))
+                    .await?;
+                *self.sent.lock().unwrap() += 1;
+            },
+            _ => {
+                cx.client()
+                    .session_update(update(&req.session_id, &text))
+                    .await?;
+                Ok(PromptResponse::new(StopReason::EndTurn))
+            }
+        }
+    }
+
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        Ok(())
+    }
+
+    async fn ext_request(&self, cx: &AgentCx, method: &str, params: Option<Json>) -> Result<Json> {
+        match method {
+            "_alive" => Ok(Json::from(json!("yes"))),
+            "_down" => descend(cx.client().peer(), params).await,
+            _ => Err(Error::method_not_found(method)),
+        }
+    }
+}
+
+/// Calls the other side with a number one less, until it is zero.
+pub async fn descend(peer: &acp_sdk::runtime::Peer, params: Option<Json>) -> Result<Json> {
+    let depth = params
+        .and_then(|p| p.to_value()?.get("depth")?.as_u64())
+        .unwrap_or(0);
+    if depth == 0 {
+        return Ok(Json::from(json!("bottom")));
+    }
+    peer.call_ext("_down", Some(&Json::from(json!({"depth": depth - 1}))))
+        .await
+}
+
+pub fn update(session: &SessionId, text: &str) -> SessionNotification {
+    let block = ContentBlock::Text(TextContent::new(text));
+    let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
+    SessionNotification::new(session.clone(), update)
+}
+
+pub fn prompt(session: &str, text: &str) -> PromptRequest {
+    PromptRequest::new(session, vec![ContentBlock::Text(TextContent::new(text))])
+}
+
+/// Notes the texts it receives; a text `slow` is handled only when `gate` opens.
+#[derive(Clone, Default)]
+pub struct TestClient {
+    pub texts: Arc<Mutex<Vec<String>>>,
+    pub gate: Arc<Notify>,
+    pub reached_gate: Arc<Notify>,
+}
+
+impl TestClient {
+    pub fn texts(&self) -> Vec<String> {
+        self.texts.lock().unwrap().clone()
+    }
+}
+
+impl Client for TestClient {
+    async fn request_permission(
+        &self,
+        _: &ClientCx,
+        _: RequestPermissionRequest,
+    ) -> Result<RequestPermissionResponse> {
+        Ok(RequestPermissionResponse::new(
+            RequestPermissionOutcome::Cancelled,
+        ))
+    }
+
+    async fn session_update(&self, cx: &ClientCx, note: SessionNotification) -> Result<()> {
+        let SessionUpdate::AgentMessageChunk(chunk) = note.update else {
+            return Ok(());
+        };
+        let ContentBlock::Text(text) = chunk.content else {
+            return Ok(());
+        };
+        match text.text.as_str() {
+            "slow" => {
+                self.reached_gate.notify_one();
+                self.gate.notified().await;
+            }
+            "panic" => panic!("a fault in the client"),
+            "call" => {
+                let params = Json::from(json!({"depth": 5}));
+                descend(cx.agent().peer(), Some(params)).await?;
+            }
+            _ => {}
+        }
+        self.texts.lock().unwrap().push(text.text);
+        Ok(())
+    }
+
+    async fn ext_request(&self, cx: &ClientCx, method: &str, params: Option<Json>) -> Result<Json> {
+        match method {
+            "_down" => descend(cx.agent().peer(), params).await,
+            _ => Err(Error::method_not_found(method)),
+        }
+    }
+}
+
+pub fn chunk(session: &str, text: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+        "sessionId": session,
+        "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+    }})
+}
