@@ -1,2 +1,16 @@
-//! Work in progress.
-fn main() {}
+//! The command `acp-server`: the reference agent on standard input and output.
+
+use acp_server::{HELP, ReferenceAgent};
+use clap::Parser;
+
+/// The reference agent of the Agent Client Protocol: serves one client on standard input and
+/// output, deterministically, without a model or a network, until the client closes its side.
+#[derive(Parser)]
+#[command(version, after_help = HELP)]
+struct Args {}
+
+#[tokio::main]
+async fn main() -> acp_sdk::Result<()> {
+    Args::parse();
+    acp_sdk::serve_stdio(ReferenceAgent::default()).await
+}
