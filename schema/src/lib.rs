@@ -1,12 +1,21 @@
-//! The Agent Client Protocol as data: the JSON Schema document and its method table.
+//! The Agent Client Protocol as data: the JSON Schema document, its method
+//! table and, with the feature `validate`, a validator of messages.
 
 mod document;
 mod error;
 mod protocol;
+#[cfg(feature = "validate")]
+mod validate;
 
 pub use self::document::Document;
 pub use self::error::Error;
 pub use self::protocol::{Kind, Method, Protocol, Side};
+#[cfg(feature = "validate")]
+pub use self::validate::{Checked, Validator, Violation};
 
 /// The document of protocol version 1.
 pub const V1: &str = include_str!("../v1.json");
+
+/// The overlay with proposals that version 1 does not contain yet:
+/// `session/fork` and its capability.
+pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");

@@ -1,0 +1,244 @@
+//! Checks messages against the schema.
+//!
+//! Each definition is compiled when it is first needed, together with only the
+//! definitions it reaches, and kept; a [`Validator`] can be shared by threads.
+//! A valid value costs one pass that collects nothing. An invalid one is passed
+//! over again to say where it fails, down to the field inside a union.
+//!
+//! Leniency markers (`x-deserialize-…`) are not applied: this is what a strict
+//! sender would emit. Extension methods, whose names start with `_`, may carry
+//! anything.
+
+mod explain;
+mod slot;
+
+use serde_json::Value;
+
+use self::slot::Slot;
+use crate::{Document, Error, Kind, Protocol, Side};
+
+/// One place where a value breaks the schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// JSON Pointer to the field, from the value that was checked.
+    pub path: String,
+    /// JSON Pointer to the keyword, from the definition that was checked.
+    pub schema_path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Checked {
+    /// The value is valid.
+    Valid,
+    /// The value is not valid; at least one violation.
+    Invalid(Vec<Violation>),
+    /// The document has no such method, or the method has no such part.
+    Unknown,
+}
+
+/// Validates params, results and error objects of the methods of a document.
+#[derive(Debug)]
+pub struct Validator {
+    methods: Vec<MethodSlots>,
+    error: Slot,
+}
+
+#[derive(Debug)]
+struct MethodSlots {
+    side: Side,
+    name: String,
+    request: bool,
+    params: Slot,
+    result: Option<Slot>,
+}
+
+impl Validator {
+    /// A validator for protocol version 1.
+    ///
+    /// # Errors
+    /// Never for the document as shipped.
+    pub fn v1() -> Result<Self, Error> {
+        Self::new(&Document::v1()?)
+    }
+
+    /// A validator for a document.
+    ///
+    /// # Errors
+    /// When the method table is not complete or a `$ref` that a method reaches
+    /// leads nowhere.
+    pub fn new(document: &Document) -> Result<Self, Error> {
+        let mut methods = Vec::new();
+        for method in Protocol::from_document(document)?.methods() {
+            let (params, result) = match &method.kind {
+                Kind::Request { params, result } => (params, Some(result)),
+                Kind::Notification { params } => (params, None),
+            };
+            methods.push(MethodSlots {
+                side: method.side,
+                name: method.name.clone(),
+                request: result.is_some(),
+                params: Slot::new(document, params)?,
+                result: result.map(|name| Slot::new(document, name)).transpose()?,
+            });
+        }
+        let error = Slot::new(document, "Error")?;
+        Ok(Self { methods, error })
+    }
+
+    /// Checks the params of a method that `side` handles.
+    pub fn params(&self, side: Side, method: &str, params: &Value) -> Checked {
+        if method.starts_with('_') {
+            return Checked::Valid;
+        }
+        self.slots(side, method)
+            .map_or(Checked::Unknown, |slots| slots.params.check(params))
+    }
+
+    /// Checks the result of a request that `side` handles.
+    pub fn result(&self, side: Side, method: &str, result: &Value) -> Checked {
+        if method.starts_with('_') {
+            return Checked::Valid;
+        }
+        self.slots(side, method)
+            .and_then(|slots| slots.result.as_ref())
+            .map_or(Checked::Unknown, |slot| slot.check(result))
+    }
+
+    /// Checks the error object of a response.
+    pub fn error_object(&self, error: &Value) -> Checked {
+        self.error.check(error)
+    }
+
+    /// Checks a whole JSON-RPC message that goes to `receiver`.
+    ///
+    /// `answered` is the method that a response answers; without it, only the
+    /// envelope and an error object are checked. Paths start at the message, so
+    /// a wrong prompt is at `/params/prompt`.
+    pub fn message(&self, receiver: Side, answered: Option<&str>, message: &Value) -> Checked {
+        let violations = envelope(message);
+        if !violations.is_empty() {
+            return Checked::Invalid(violations);
+        }
+        let id = message.get("id");
+        let Some(method) = message.get("method").and_then(Value::as_str) else {
+            if let Some(error) = message.get("error") {
+                return prefixed("/error", self.error_object(error));
+            }
+            let result = message.get("result").unwrap_or(&Value::Null);
+            let Some(method) = answered else {
+                return Checked::Unknown;
+            };
+            // The answering side is the one that the response comes from.
+            let side = match receiver {
+                Side::Agent => Side::Client,
+                Side::Client => Side::Agent,
+                other => other,
+            };
+            return prefixed("/result", self.result(side, method, result));
+        };
+        if method.starts_with('_') {
+            return Checked::Valid;
+        }
+        let slots = self
+            .slots(receiver, method)
+            .or_else(|| self.slots(Side::Protocol, method));
+        let Some(slots) = slots else {
+            return Checked::Unknown;
+        };
+        if slots.request != id.is_some() {
+            let text = if slots.request {
+                "`id` is missing; this method is a request"
+            } else {
+                "`id` is not allowed; this method is a notification"
+            };
+            return Checked::Invalid(vec![violation("/id", text)]);
+        }
+        // Absent params are those of an empty object: every field is optional
+        // or the check names the one that is missing.
+        let empty = Value::Object(serde_json::Map::new());
+        let params = message.get("params").unwrap_or(&empty);
+        prefixed("/params", slots.params.check(params))
+    }
+
+    fn slots(&self, side: Side, method: &str) -> Option<&MethodSlots> {
+        self.methods
+            .iter()
+            .find(|slots| slots.side == side && slots.name == method)
+    }
+}
+
+/// The rules of JSON-RPC 2.0 for one message.
+fn envelope(message: &Value) -> Vec<Violation> {
+    let Some(object) = message.as_object() else {
+        return vec![violation("", "a message is a JSON object")];
+    };
+    let mut found = Vec::new();
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        found.push(violation("/jsonrpc", "`jsonrpc` must be \"2.0\""));
+    }
+    if let Some(id) = object.get("id")
+        && !(id.is_null() || id.is_string() || id.is_i64())
+    {
+        found.push(violation(
+            "/id",
+            "`id` must be a string, an integer or null",
+        ));
+    }
+    let answers =
+        usize::from(object.contains_key("result")) + usize::from(object.contains_key("error"));
+    match object.get("method") {
+        Some(method) => {
+            if !method.is_string() {
+                found.push(violation("/method", "`method` must be a string"));
+            }
+            if answers > 0 {
+                found.push(violation("", "`method` stands beside `result` or `error`"));
+            }
+            if let Some(params) = object.get("params")
+                && !(params.is_object() || params.is_array() || params.is_null())
+            {
+                found.push(violation(
+                    "/params",
+                    "`params` must be an object or an array",
+                ));
+            }
+        }
+        None if answers != 1 => found.push(violation(
+            "",
+            "neither a call (`method`) nor an answer (one of `result` and `error`)",
+        )),
+        None if !object.contains_key("id") => {
+            found.push(violation("/id", "a response needs an `id`"));
+        }
+        None => {}
+    }
+    found
+}
+
+fn violation(path: &str, message: &str) -> Violation {
+    Violation {
+        path: path.into(),
+        schema_path: String::new(),
+        message: message.into(),
+    }
+}
+
+fn prefixed(prefix: &str, checked: Checked) -> Checked {
+    match checked {
+        Checked::Invalid(mut violations) => {
+            for violation in &mut violations {
+                violation.path.insert_str(0, prefix);
+            }
+            Checked::Invalid(violations)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;
