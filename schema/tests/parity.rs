@@ -1,0 +1,140 @@
+//! The facts of our documents equal those of the official types.
+//!
+//! Every definition of version 1 with the overlay is compared with the schema
+//! that the official type derives: properties, types, required, constants,
+//! bounds, formats, leniency markers, sides and methods. Words are ours, and
+//! keywords that we add are not facts of the wire.
+
+use acp_schema::{Document, V1_UNSTABLE};
+use agent_client_protocol_schema::v1;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// What may differ: JSON Pointer and why. A row that nothing needs fails.
+const KNOWN: &[(&str, &str)] = &[];
+
+#[test]
+fn every_definition_has_the_official_facts() {
+    let ours = Document::v1()
+        .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
+        .expect("the bundled documents are valid");
+    let theirs = official();
+    let mut differences = Vec::new();
+    for (name, schema) in ours.defs().filter(|(_, schema)| !is_envelope(schema)) {
+        let at = format!("/{name}");
+        match theirs.get(name) {
+            Some(official) => compare(&at, &facts(schema), &facts(official), &mut differences),
+            None => differences.push(format!("{at}: no official type has this name")),
+        }
+    }
+    for (name, schema) in theirs.iter().filter(|(_, schema)| !is_envelope(schema)) {
+        if ours.def(name).is_none() {
+            differences.push(format!("/{name}: missing; the official schema is {schema}"));
+        }
+    }
+    let is_at = |difference: &str, pointer: &str| difference.split(": ").next() == Some(pointer);
+    let unknown: Vec<_> = differences
+        .iter()
+        .filter(|difference| !KNOWN.iter().any(|(pointer, _)| is_at(difference, pointer)))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "{} differences:\n{unknown:#?}",
+        unknown.len()
+    );
+    for (pointer, reason) in KNOWN {
+        let used = differences.iter().any(|one| is_at(one, pointer));
+        assert!(
+            used,
+            "{pointer} ({reason}) does not differ any more; remove the row"
+        );
+    }
+}
+
+/// The definitions behind everything the two sides and the protocol send.
+fn official() -> Map<String, Value> {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    generator.subschema_for::<v1::AgentRequest>();
+    generator.subschema_for::<v1::AgentResponse>();
+    generator.subschema_for::<v1::AgentNotification>();
+    generator.subschema_for::<v1::ClientRequest>();
+    generator.subschema_for::<v1::ClientResponse>();
+    generator.subschema_for::<v1::ClientNotification>();
+    generator.subschema_for::<v1::CancelRequestNotification>();
+    generator.subschema_for::<v1::RequestId>();
+    generator.subschema_for::<v1::Error>();
+    generator.take_definitions(true)
+}
+
+/// Envelopes only route; what they carry is compared by itself.
+fn is_envelope(schema: &Value) -> bool {
+    schema.get("x-docs-ignore").is_some()
+}
+
+fn lone_reference(all: &[Value]) -> Option<&Value> {
+    match all {
+        [Value::Object(only)] if only.len() == 1 => only.get("$ref"),
+        _ => None,
+    }
+}
+
+/// A schema without words and without keywords of ours.
+fn facts(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let mut kept = Map::new();
+            for (key, member) in members {
+                match (key.as_str(), member) {
+                    ("description" | "title", Value::String(_)) | ("x-tri-state", _) => {}
+                    // A reference beside other keywords may be wrapped.
+                    ("allOf", Value::Array(all)) if lone_reference(all).is_some() => {
+                        let target = lone_reference(all).unwrap_or(&Value::Null);
+                        kept.insert("$ref".into(), target.clone());
+                    }
+                    // Names of properties are no keywords.
+                    ("properties", Value::Object(properties)) => {
+                        let properties: Map<_, _> = properties
+                            .iter()
+                            .map(|(name, schema)| (name.clone(), facts(schema)))
+                            .collect();
+                        kept.insert(key.clone(), Value::Object(properties));
+                    }
+                    ("default" | "const" | "enum", _) => {
+                        kept.insert(key.clone(), member.clone());
+                    }
+                    _ => {
+                        kept.insert(key.clone(), facts(member));
+                    }
+                }
+            }
+            Value::Object(kept)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(facts).collect()),
+        other => other.clone(),
+    }
+}
+
+fn compare(at: &str, ours: &Value, theirs: &Value, found: &mut Vec<String>) {
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            for (key, our) in ours {
+                match theirs.get(key) {
+                    Some(their) => compare(&format!("{at}/{key}"), our, their, found),
+                    None => found.push(format!("{at}/{key}: only ours: {our}")),
+                }
+            }
+            for (key, their) in theirs {
+                if !ours.contains_key(key) {
+                    found.push(format!("{at}/{key}: only official: {their}"));
+                }
+            }
+        }
+        (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
+            for (index, (our, their)) in ours.iter().zip(theirs).enumerate() {
+                compare(&format!("{at}/{index}"), our, their, found);
+            }
+        }
+        _ if ours == theirs => {}
+        _ => found.push(format!("{at}: ours {ours}, official {theirs}")),
+    }
+}
