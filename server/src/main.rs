@@ -1,5 +1,7 @@
 //! The command `acp-server`: the reference agent on standard input and output.
 
+use std::process::ExitCode;
+
 use acp_server::{HELP, ReferenceAgent};
 use clap::Parser;
 
@@ -10,7 +12,13 @@ use clap::Parser;
 struct Args {}
 
 #[tokio::main]
-async fn main() -> acp_sdk::Result<()> {
+async fn main() -> ExitCode {
     Args::parse();
-    acp_sdk::serve_stdio(ReferenceAgent::default()).await
+    match acp_sdk::serve_stdio(ReferenceAgent::default()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("acp-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
