@@ -57,8 +57,12 @@ impl Protocol {
     /// Reads the table from the markers of a document.
     ///
     /// # Errors
-    /// When a side is missing or unknown, or a request has no response.
+    /// When a side is missing or unknown, a request has no response, a response
+    /// has no request, or a keyword that starts with `x-` is not one of ours.
     pub fn from_document(document: &Document) -> Result<Self, Error> {
+        for (name, schema) in document.defs() {
+            known_keywords(document, schema, &format!("/$defs/{}", escaped(name)))?;
+        }
         let marked: Vec<Marked<'_>> = document
             .defs()
             .filter_map(|(name, schema)| Marked::new(document, name, schema))
@@ -100,6 +104,24 @@ impl Protocol {
                 description: params.description.map(str::to_owned),
             });
         }
+        let asked = |response: &&Marked<'_>| {
+            methods
+                .iter()
+                .any(|method| method.side == response.side && method.name == response.method)
+        };
+        let mut responses = marked
+            .iter()
+            .filter(|marked| marked.name.ends_with("Response"));
+        if let Some(orphan) = responses.find(|response| !asked(response)) {
+            return Err(Error::invalid(
+                document.name(),
+                &format!("/$defs/{}", orphan.name),
+                format!(
+                    "no request is marked for `{}`; mark one alike",
+                    orphan.method
+                ),
+            ));
+        }
         Ok(Self { methods })
     }
 
@@ -115,6 +137,72 @@ impl Protocol {
             .iter()
             .find(|method| method.side == side && method.name == name)
     }
+}
+
+/// The keywords that documents add to JSON Schema.
+const KEYWORDS: [&str; 7] = [
+    // The method that a definition is the params or the result of.
+    "x-method",
+    // Who handles the method: agent, client, protocol or proxy.
+    "x-side",
+    // An envelope, which only routes; no type is made of it.
+    "x-docs-ignore",
+    // Readers take an invalid value as absent.
+    "x-deserialize-default-on-error",
+    // Readers take null as absent.
+    "x-deserialize-default-on-null",
+    // Readers drop invalid items and keep the others.
+    "x-deserialize-skip-invalid-items",
+    // Absent, null and a value mean three things, as in a patch.
+    "x-tri-state",
+];
+
+fn known_keywords(document: &Document, schema: &Value, at: &str) -> Result<(), Error> {
+    let nested: Vec<(String, &Value)> = match schema {
+        Value::Object(members) => {
+            let unknown =
+                |key: &&String| key.starts_with("x-") && !KEYWORDS.contains(&key.as_str());
+            if let Some(key) = members.keys().find(unknown) {
+                return Err(Error::invalid(
+                    document.name(),
+                    &format!("{at}/{}", escaped(key)),
+                    format!("unknown keyword; known are {}", KEYWORDS.join(", ")),
+                ));
+            }
+            members
+                .iter()
+                // Values are data, and nothing in them is a keyword.
+                .filter(|(key, _)| {
+                    !["const", "default", "enum", "examples"].contains(&key.as_str())
+                })
+                .flat_map(|(key, member)| {
+                    let at = format!("{at}/{}", escaped(key));
+                    match member {
+                        // The members of these are named by the protocol.
+                        Value::Object(named) if key == "properties" || key == "$defs" => named
+                            .iter()
+                            .map(|(name, schema)| (format!("{at}/{}", escaped(name)), schema))
+                            .collect(),
+                        member => vec![(at, member)],
+                    }
+                })
+                .collect()
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| (format!("{at}/{index}"), item))
+            .collect(),
+        _ => Vec::new(),
+    };
+    nested
+        .into_iter()
+        .try_for_each(|(at, schema)| known_keywords(document, schema, &at))
+}
+
+/// A key as a step of a JSON Pointer.
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 /// A definition that says which method it is for.
