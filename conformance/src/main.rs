@@ -1,2 +1,7 @@
-//! Work in progress.
-fn main() {}
+//! The command `acp-conformance`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    acp_conformance::cli::main()
+}

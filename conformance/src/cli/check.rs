@@ -1,0 +1,257 @@
+//! `acp-conformance check`: recorded traffic, message by message.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::Verdict;
+use crate::progress::Progress;
+use crate::transcript::{self, CheckOptions, LINE_LIMIT, Summary, Tally};
+use crate::wire::{Finding, Level, Party, Schema};
+use crate::{Error, Result};
+
+/// Check recorded traffic, message by message
+///
+/// Reads transcripts ({"dir": "c2a"|"a2c", "msg": {…}} a line, or "raw" for a
+/// line that was no message) and plain NDJSON, whose directions are inferred:
+/// from the method, else from the request that an answer belongs to; where both
+/// sides have one with that id, from the schema, else from age.
+///
+/// Every finding is one line: file, line, level and rule, who wrote the message,
+/// its method, a JSON Pointer into it and what is wrong. Errors are messages that
+/// the schema or JSON-RPC forbids. Warnings are valid messages in the wrong place.
+/// A malformed request of the client that the agent refused is a probe, a note.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files, and folders to search for *.jsonl and *.ndjson
+    #[arg(required = true, value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+    /// Who wrote the messages that carry no direction; inferred otherwise
+    #[arg(long, value_name = "PARTY")]
+    from: Option<Subject>,
+    /// Whose errors decide the verdict; both parties' by default
+    #[arg(long, value_name = "PARTY")]
+    subject: Option<Subject>,
+    /// Let warnings decide the verdict too
+    #[arg(long)]
+    strict: bool,
+    /// Print notes too
+    #[arg(long)]
+    notes: bool,
+    /// Print one JSON object a line: findings, files, and the total
+    #[arg(long)]
+    json: bool,
+    /// The longest line, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = LINE_LIMIT)]
+    max_line: usize,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Subject {
+    Agent,
+    Client,
+}
+
+impl From<Subject> for Party {
+    fn from(subject: Subject) -> Self {
+        match subject {
+            Subject::Agent => Self::Agent,
+            Subject::Client => Self::Client,
+        }
+    }
+}
+
+/// A line of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Entry<'a> {
+    Finding {
+        file: &'a str,
+        #[serde(flatten)]
+        finding: &'a Finding,
+    },
+    File {
+        file: &'a str,
+        #[serde(flatten)]
+        summary: Summary,
+    },
+    Total {
+        files: usize,
+        conformant: bool,
+        #[serde(flatten)]
+        summary: Summary,
+    },
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+    let files = transcript::files(&args.paths)?;
+    let schema = Arc::new(Schema::v1()?);
+    let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
+    let mut run = Run {
+        args,
+        progress: Progress::bytes(files.iter().map(size).sum()),
+        total: Summary::default(),
+        decisive: 0,
+        out,
+    };
+    for path in &files {
+        run.file(path, &schema)?;
+    }
+    let conformant = run.decisive == 0;
+    run.end(files.len(), conformant)?;
+    Ok(Verdict::of(conformant))
+}
+
+struct Run<'a> {
+    args: &'a Args,
+    progress: Progress,
+    total: Summary,
+    decisive: u64,
+    out: &'a mut dyn Write,
+}
+
+impl Run<'_> {
+    fn file(&mut self, path: &Path, schema: &Arc<Schema>) -> Result<()> {
+        let name = path.display().to_string();
+        let failed = |source| Error::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let options = CheckOptions {
+            line_limit: self.args.max_line,
+            from: self.args.from.map(Party::from),
+        };
+        let mut written = Ok(());
+        let (args, progress) = (self.args, &mut self.progress);
+        let (out, decisive) = (&mut *self.out, &mut self.decisive);
+        let found = |finding: Finding| {
+            if decides(args, &finding) {
+                *decisive += 1;
+            }
+            if written.is_ok() && (args.notes || finding.level > Level::Note) {
+                written = print(args, out, &name, &finding);
+            }
+        };
+        let reader = File::open(path).map_err(failed)?;
+        let summary = transcript::check(reader, schema.clone(), &options, found, |bytes| {
+            progress.advance(bytes);
+        })
+        .map_err(failed)?;
+        written?;
+        self.total.add(summary);
+        if self.args.json {
+            return self.entry(&Entry::File {
+                file: &name,
+                summary,
+            });
+        }
+        let Summary { agent, client, .. } = summary;
+        self.text(&format!(
+            "{name}: {} messages, agent {}, client {}: {}",
+            summary.messages(),
+            agent.messages,
+            client.messages,
+            findings(summary)
+        ))
+    }
+
+    fn end(&mut self, files: usize, conformant: bool) -> Result<()> {
+        let summary = self.total;
+        if self.args.json {
+            return self.entry(&Entry::Total {
+                files,
+                conformant,
+                summary,
+            });
+        }
+        let plural = if files == 1 { "file" } else { "files" };
+        self.text(&format!(
+            "\n{files} {plural}, {} messages, {}",
+            summary.messages(),
+            findings(summary)
+        ))?;
+        for (party, tally) in [("agent", summary.agent), ("client", summary.client)] {
+            self.text(&format!("  {party:<7} {}", counts(tally)))?;
+        }
+        if summary.unknown > 0 {
+            let unknown = summary.unknown;
+            self.text(&format!(
+                "  unknown {unknown} messages, envelope checked only"
+            ))?;
+        }
+        self.text(match (conformant, summary.messages()) {
+            (false, _) => "not conformant",
+            (true, 0) => "no message, nothing to object to",
+            (true, _) => "conformant",
+        })
+    }
+
+    fn text(&mut self, line: &str) -> Result<()> {
+        writeln!(self.out, "{line}").map_err(Error::Output)
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<()> {
+        write_json(self.out, entry)
+    }
+}
+
+fn decides(args: &Args, finding: &Finding) -> bool {
+    let floor = if args.strict {
+        Level::Warning
+    } else {
+        Level::Error
+    };
+    let subject = args.subject.map(Party::from);
+    finding.level >= floor && (subject.is_none() || finding.by.is_none() || finding.by == subject)
+}
+
+fn print(args: &Args, out: &mut dyn Write, file: &str, finding: &Finding) -> Result<()> {
+    if args.json {
+        return write_json(out, &Entry::Finding { file, finding });
+    }
+    writeln!(out, "{file}:{}: {finding}", finding.place).map_err(Error::Output)
+}
+
+fn write_json(out: &mut dyn Write, entry: &Entry<'_>) -> Result<()> {
+    let line = serde_json::to_string(entry).map_err(|error| Error::Output(error.into()))?;
+    writeln!(out, "{line}").map_err(Error::Output)
+}
+
+fn counts(tally: Tally) -> String {
+    let Tally {
+        messages,
+        valid,
+        invalid,
+        open,
+        raw,
+    } = tally;
+    let mut text = format!("{messages} messages: {valid} valid, {invalid} invalid");
+    if open > 0 {
+        text.push_str(&format!(", {open} outside the schema"));
+    }
+    if raw > 0 {
+        text.push_str(&format!("; {raw} lines that are no messages"));
+    }
+    text
+}
+
+fn findings(summary: Summary) -> String {
+    let parts: Vec<String> = [
+        (summary.errors, "error"),
+        (summary.warnings, "warning"),
+        (summary.notes, "note"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, name)| format!("{count} {name}{}", if count == 1 { "" } else { "s" }))
+    .collect();
+    if parts.is_empty() {
+        "no findings".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}

@@ -1,0 +1,67 @@
+//! The command line: arguments in, result on standard output, exit code out.
+//!
+//! Exit codes: 0 conformant, 1 not conformant, 2 the suite could not do its work
+//! (usage, files, a command that does not start).
+
+mod check;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::Error;
+
+/// Checks agents, and recorded traffic, against the Agent Client Protocol.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 conformant, 1 not conformant, 2 usage or failure";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+}
+
+/// Whether the subject passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Conformant,
+    NotConformant,
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    let mut out = io::stdout().lock();
+    let verdict = match &args.command {
+        Command::Check(args) => check::run(args, &mut out),
+    };
+    let flushed = out.flush().map_err(Error::Output);
+    match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
+        Ok(Verdict::Conformant) => ExitCode::SUCCESS,
+        Ok(Verdict::NotConformant) => ExitCode::from(1),
+        Err(error) => {
+            // Nobody reads the output any more; there is nobody to tell either.
+            if !error.is_broken_pipe() {
+                let _ = writeln!(io::stderr(), "acp-conformance: {error}");
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Verdict {
+    fn of(conformant: bool) -> Self {
+        if conformant {
+            Self::Conformant
+        } else {
+            Self::NotConformant
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Why the suite could not do its work. What it finds in its subject is not here.
+
+use std::path::PathBuf;
+
+/// The suite's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why the suite could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A folder holds nothing to check.
+    #[error("{0} holds no recording (*.jsonl, *.ndjson); name a file or another folder")]
+    NoRecording(PathBuf),
+    /// The protocol's document is not valid.
+    #[error(transparent)]
+    Schema(#[from] acp_schema::Error),
+    /// The result could not be written.
+    #[error("cannot write the result: {0}")]
+    Output(std::io::Error),
+}
+
+impl Error {
+    /// Whether the reader of the result has gone away.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,150 @@
+//! Recordings as text, and what the check makes of them.
+
+use std::sync::Arc;
+
+use super::*;
+
+fn run(text: &str, options: &CheckOptions) -> (Summary, Vec<Finding>) {
+    let schema = Arc::new(Schema::v1().unwrap());
+    let mut findings = Vec::new();
+    let mut bytes = 0;
+    let summary = check(
+        text.as_bytes(),
+        schema,
+        options,
+        |finding| findings.push(finding),
+        |read| bytes += read,
+    )
+    .unwrap();
+    assert_eq!(bytes, text.len() as u64);
+    (summary, findings)
+}
+
+fn checked(text: &str) -> (Summary, Vec<Finding>) {
+    run(text, &CheckOptions::default())
+}
+
+const TURN: &str = r#"
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}}
+"#;
+
+#[test]
+fn a_clean_turn_has_no_finding() {
+    let (summary, findings) = checked(TURN);
+    assert_eq!(findings, []);
+    assert_eq!((summary.agent.valid, summary.client.valid), (2, 1));
+    assert_eq!((summary.lines, summary.messages()), (4, 3));
+}
+
+#[test]
+fn a_broken_field_has_a_line_a_method_and_a_pointer() {
+    let (summary, findings) = checked(&TURN.replace(r#""text":"hi""#, r#""text":7"#));
+    assert_eq!(summary.errors, 1);
+    assert_eq!(summary.agent.invalid, 1);
+    let [finding] = findings.as_slice() else {
+        panic!("{findings:?}");
+    };
+    assert_eq!(finding.place, 3);
+    assert_eq!(finding.method.as_deref(), Some("session/update"));
+    assert_eq!(finding.pointer, "/params/update/content/text");
+}
+
+#[test]
+fn plain_messages_are_checked_alike() {
+    let plain = TURN
+        .replace(r#"{"dir":"c2a","msg":"#, "")
+        .replace(r#"{"dir":"a2c","msg":"#, "")
+        .replace("}}\n", "}\n");
+    let (summary, findings) = checked(&plain);
+    assert_eq!(findings, []);
+    assert_eq!((summary.agent.valid, summary.client.valid), (2, 1));
+
+    let broken = plain.replace("end_turn", "done");
+    let (_, findings) = checked(&broken);
+    assert_eq!(findings[0].pointer, "/result/stopReason");
+}
+
+#[test]
+fn one_partys_messages_alone_are_checked_when_told_whose_they_are() {
+    let line = r#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#;
+    let (summary, findings) = checked(line);
+    assert_eq!((summary.unknown, findings.len()), (1, 0));
+    let options = CheckOptions {
+        from: Some(Party::Agent),
+        ..CheckOptions::default()
+    };
+    let (summary, findings) = run(line, &options);
+    assert_eq!((summary.agent.open, findings.len()), (1, 0));
+}
+
+#[test]
+fn lines_that_are_no_messages_are_errors() {
+    let (summary, findings) = checked("oops\n{\"dir\":\"up\"}\n[]\n7\n");
+    assert_eq!(summary.errors, 4);
+    let rules: Vec<Rule> = findings.iter().map(|finding| finding.rule).collect();
+    assert_eq!(
+        rules,
+        [Rule::NotJson, Rule::Record, Rule::Envelope, Rule::Envelope]
+    );
+    assert!(findings[3].message.contains("an integer is no message"));
+}
+
+#[test]
+fn the_agents_noise_is_an_error_and_the_clients_is_a_probe() {
+    let noise = r#"{"dir":"a2c","raw":"Listening on stdio"}"#;
+    let (summary, findings) = checked(noise);
+    assert_eq!(summary.agent.raw, 1);
+    assert_eq!(
+        (findings[0].rule, findings[0].level),
+        (Rule::NotJson, Level::Error)
+    );
+    let probe = noise.replace("a2c", "c2a");
+    let (summary, findings) = checked(&probe);
+    assert_eq!((summary.client.raw, findings.len()), (1, 0));
+}
+
+#[test]
+fn an_answer_to_a_raw_line_finds_its_request() {
+    let text = r#"{"dir":"c2a","raw":"{\"jsonrpc\":\"1.0\",\"id\":901,\"method\":\"session/list\"}"}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":901,"result":{"sessions":[]}}}
+"#;
+    let (summary, findings) = checked(text);
+    assert_eq!(findings, []);
+    assert_eq!(summary.agent.valid, 1);
+}
+
+#[test]
+fn a_last_line_cut_off_is_a_warning_and_a_whole_one_is_checked() {
+    let cut = TURN.trim_end();
+    let (summary, _) = checked(cut);
+    assert_eq!(
+        (summary.errors, summary.warnings, summary.agent.valid),
+        (0, 0, 2)
+    );
+    let (summary, findings) = checked(&cut[..cut.len() - 9]);
+    assert_eq!((summary.errors, summary.warnings), (0, 1));
+    assert_eq!((findings[0].place, findings[0].rule), (4, Rule::Record));
+}
+
+#[test]
+fn a_line_over_the_limit_is_passed_over() {
+    let options = CheckOptions {
+        line_limit: 120,
+        ..CheckOptions::default()
+    };
+    let (summary, findings) = run(TURN, &options);
+    assert_eq!(findings[0].rule, Rule::TooLong);
+    assert_eq!((findings[0].place, summary.lines), (3, 4));
+    assert_eq!(summary.agent.valid, 1);
+}
+
+#[test]
+fn requests_without_an_answer_come_out_at_the_end() {
+    let text =
+        r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{}}}"#;
+    let (summary, findings) = checked(text);
+    assert_eq!(summary.errors, 2);
+    assert!(findings.iter().all(|finding| finding.place == 1));
+}

@@ -1,0 +1,121 @@
+//! Lines out of bytes, with a limit on what is held.
+//!
+//! The splitter is pushed bytes and calls back for each line, so files and pipes
+//! share it. It holds at most one line; a line over the limit is counted and
+//! thrown away as it arrives. Carriage returns before the newline are cut off.
+
+/// The longest line that is held, unless told otherwise: 32 MiB.
+pub const LINE_LIMIT: usize = 32 << 20;
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// A line that ended in a newline, which is not part of it.
+    Whole(&'a [u8]),
+    /// What followed the last newline when the bytes ended.
+    Cut(&'a [u8]),
+    /// A line of this many bytes, more than the limit.
+    TooLong(u64),
+}
+
+/// Splits a stream of bytes into lines.
+#[derive(Debug)]
+pub struct Splitter {
+    held: Vec<u8>,
+    limit: usize,
+    skipped: Option<u64>,
+}
+
+impl Splitter {
+    /// A splitter that holds lines up to `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            held: Vec::new(),
+            limit,
+            skipped: None,
+        }
+    }
+
+    /// Takes the next bytes; calls `each` for every line that ends in them.
+    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at(end);
+            bytes = rest.get(1..).unwrap_or_default();
+            if let Some(skipped) = self.skipped.take() {
+                each(Line::TooLong(skipped + line.len() as u64));
+            } else if self.held.is_empty() && line.len() <= self.limit {
+                each(Line::Whole(trimmed(line)));
+            } else if self.held.len() + line.len() > self.limit {
+                each(Line::TooLong((self.held.len() + line.len()) as u64));
+                self.held = Vec::new();
+            } else {
+                self.held.extend_from_slice(line);
+                each(Line::Whole(trimmed(&self.held)));
+                self.held.clear();
+            }
+        }
+        if let Some(skipped) = &mut self.skipped {
+            *skipped += bytes.len() as u64;
+        } else if self.held.len() + bytes.len() > self.limit {
+            self.skipped = Some((self.held.len() + bytes.len()) as u64);
+            self.held = Vec::new();
+        } else {
+            self.held.extend_from_slice(bytes);
+        }
+    }
+
+    /// The bytes have ended; calls `each` for a line without a newline.
+    pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
+        if let Some(skipped) = self.skipped.take() {
+            each(Line::TooLong(skipped));
+        } else if !self.held.is_empty() {
+            each(Line::Cut(&self.held));
+            self.held = Vec::new();
+        }
+    }
+}
+
+fn trimmed(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(limit: usize, pushes: &[&[u8]]) -> Vec<String> {
+        let mut splitter = Splitter::new(limit);
+        let mut lines = Vec::new();
+        let mut each = |line: Line<'_>| {
+            lines.push(match line {
+                Line::Whole(line) => String::from_utf8_lossy(line).into_owned(),
+                Line::Cut(line) => format!("cut {}", String::from_utf8_lossy(line)),
+                Line::TooLong(length) => format!("long {length}"),
+            });
+        };
+        for push in pushes {
+            splitter.push(push, &mut each);
+        }
+        splitter.finish(&mut each);
+        lines
+    }
+
+    #[test]
+    fn lines_do_not_depend_on_how_the_bytes_arrive() {
+        let text = b"a\r\n\nbcd\nef";
+        let whole = split(100, &[text]);
+        assert_eq!(whole, ["a", "", "bcd", "cut ef"]);
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(split(100, &bytes), whole);
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_counted_and_the_next_is_read() {
+        assert_eq!(split(4, &[b"12345\nok\n"]), ["long 5", "ok"]);
+        assert_eq!(split(4, &[b"123", b"45", b"678\nok\n"]), ["long 8", "ok"]);
+        assert_eq!(split(4, &[b"123", b"45\nok"]), ["long 5", "cut ok"]);
+        assert_eq!(split(4, &[b"123456"]), ["long 6"]);
+        assert_eq!(split(4, &[b"1234\n"]), ["1234"]);
+    }
+}

@@ -1,0 +1,234 @@
+//! The JSON-RPC envelope: what kind of message a value is, and what is wrong
+//! with it before anyone looks at its params.
+//!
+//! A defective envelope is still read as far as it can be, because a message
+//! without `jsonrpc` has params worth checking too.
+
+use serde_json::Value;
+
+/// A message as far as it can be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Message<'a> {
+    /// A call that wants an answer.
+    Request {
+        /// Chosen by the caller; unique among its own open requests only.
+        id: &'a Value,
+        /// The method.
+        method: &'a str,
+        /// The params; absent and `null` differ on the wire.
+        params: Option<&'a Value>,
+    },
+    /// A call without an answer.
+    Notification {
+        /// The method.
+        method: &'a str,
+        /// The params.
+        params: Option<&'a Value>,
+    },
+    /// An answer.
+    Response {
+        /// The id of the request; `None` when the member is missing.
+        id: Option<&'a Value>,
+        /// What the request came to.
+        answer: Answer<'a>,
+    },
+}
+
+/// What a request came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answer<'a> {
+    /// It succeeded.
+    Result(&'a Value),
+    /// It failed.
+    Error(&'a Value),
+}
+
+/// A breach of the envelope's rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defect {
+    /// JSON Pointer into the message.
+    pub pointer: &'static str,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Reads the envelope of `value`. The message is `None` when its kind cannot be
+/// told; then there is at least one defect.
+#[must_use]
+pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
+    let mut defects = Vec::new();
+    let Some(object) = value.as_object() else {
+        let message = match value {
+            Value::Array(_) => "a batch; the protocol sends messages one by one".to_owned(),
+            other => format!("a message is an object, this is {}", describe(other)),
+        };
+        defects.push(Defect {
+            pointer: "",
+            message,
+        });
+        return (None, defects);
+    };
+    match object.get("jsonrpc") {
+        Some(Value::String(version)) if version == "2.0" => {}
+        Some(other) => defects.push(Defect {
+            pointer: "/jsonrpc",
+            message: format!("must be \"2.0\", is {}", excerpt(other)),
+        }),
+        None => defects.push(Defect {
+            pointer: "/jsonrpc",
+            message: "missing; must be \"2.0\"".into(),
+        }),
+    }
+    let id = object.get("id");
+    if let Some(id) = id
+        && !is_id(id)
+    {
+        defects.push(Defect {
+            pointer: "/id",
+            message: format!("must be a string, an integer or null, is {}", describe(id)),
+        });
+    }
+    let (result, error) = (object.get("result"), object.get("error"));
+    if let Some(method) = object.get("method") {
+        for (member, present) in [("/result", result.is_some()), ("/error", error.is_some())] {
+            if present {
+                defects.push(Defect {
+                    pointer: member,
+                    message: "a message with a method is no answer".into(),
+                });
+            }
+        }
+        let Some(method) = method.as_str() else {
+            defects.push(Defect {
+                pointer: "/method",
+                message: format!("must be a string, is {}", describe(method)),
+            });
+            return (None, defects);
+        };
+        let params = object.get("params");
+        let message = match id {
+            Some(id) => Message::Request { id, method, params },
+            None => Message::Notification { method, params },
+        };
+        return (Some(message), defects);
+    }
+    let answer = match (result, error) {
+        (Some(_), Some(error)) => {
+            defects.push(Defect {
+                pointer: "/result",
+                message: "an answer has either `result` or `error`, not both".into(),
+            });
+            Answer::Error(error)
+        }
+        (Some(result), None) => Answer::Result(result),
+        (None, Some(error)) => Answer::Error(error),
+        (None, None) => {
+            defects.push(Defect {
+                pointer: "",
+                message: "neither `method` nor `result` nor `error`".into(),
+            });
+            return (None, defects);
+        }
+    };
+    (Some(Message::Response { id, answer }), defects)
+}
+
+/// What kind of JSON a value is, for messages to people.
+#[must_use]
+pub fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(number) if number.is_f64() => "a fraction",
+        Value::Number(_) => "an integer",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The JSON text of a value, cut to what fits a line of a report.
+#[must_use]
+pub fn excerpt(value: &Value) -> String {
+    shorten(&value.to_string(), 80)
+}
+
+/// The first `limit` characters of `text`, with an ellipsis when more follow.
+#[must_use]
+pub fn shorten(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn is_id(id: &Value) -> bool {
+    match id {
+        Value::Null | Value::String(_) => true,
+        Value::Number(number) => number.is_i64(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pointers(value: &Value) -> Vec<&'static str> {
+        let (_, defects) = read(value);
+        defects.iter().map(|defect| defect.pointer).collect()
+    }
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let request = json!({"jsonrpc":"2.0","id":null,"method":"m"});
+        assert!(matches!(
+            read(&request),
+            (Some(Message::Request { method: "m", .. }), defects) if defects.is_empty()
+        ));
+        let notification = json!({"jsonrpc":"2.0","method":"m","params":null});
+        assert!(matches!(
+            read(&notification).0,
+            Some(Message::Notification {
+                params: Some(Value::Null),
+                ..
+            })
+        ));
+        let nameless = json!({"jsonrpc":"2.0","error":{"code":1,"message":""}});
+        assert!(matches!(
+            read(&nameless).0,
+            Some(Message::Response {
+                id: None,
+                answer: Answer::Error(_)
+            })
+        ));
+    }
+
+    #[test]
+    fn each_defect_is_pointed_at() {
+        assert_eq!(pointers(&json!([])), [""]);
+        assert_eq!(pointers(&json!({"id":1,"method":"m"})), ["/jsonrpc"]);
+        assert_eq!(
+            pointers(&json!({"jsonrpc":"1.0","id":1.5,"method":"m"})),
+            ["/jsonrpc", "/id"]
+        );
+        assert_eq!(pointers(&json!({"jsonrpc":"2.0","method":7})), ["/method"]);
+        assert_eq!(
+            pointers(&json!({"jsonrpc":"2.0","id":1,"method":"m","result":{}})),
+            ["/result"]
+        );
+        assert_eq!(
+            pointers(&json!({"jsonrpc":"2.0","id":1,"result":{},"error":{}})),
+            ["/result"]
+        );
+        assert_eq!(pointers(&json!({"jsonrpc":"2.0","id":903})), [""]);
+    }
+
+    #[test]
+    fn an_excerpt_is_cut_between_characters() {
+        assert_eq!(shorten("äöü", 2), "äö…");
+        assert_eq!(shorten("äö", 2), "äö");
+    }
+}

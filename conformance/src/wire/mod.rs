@@ -1,0 +1,22 @@
+//! The wire: what a message is, who wrote it, and what is wrong with it.
+//!
+//! [`Schema`] judges a value by its method and writer and knows nothing of a
+//! connection; [`Tracker`] keeps a connection's state around it. Neither reads
+//! nor writes.
+
+mod envelope;
+mod errata;
+mod finding;
+mod party;
+mod pending;
+mod schema;
+mod tracker;
+mod turns;
+
+pub use self::envelope::{
+    Answer, Defect, Message, describe, excerpt, read as read_envelope, shorten,
+};
+pub use self::finding::{Finding, Level, Rule};
+pub use self::party::Party;
+pub use self::schema::{Schema, Verdict};
+pub use self::tracker::{Judged, Kind, Observed, Tracker};

@@ -1,0 +1,188 @@
+//! The protocol's schema as the wire needs it: asked by writer and method.
+
+use acp_schema::{Checked, Document, Kind, Protocol, Side, Validator, Violation};
+use serde_json::Value;
+
+use super::Party;
+use crate::Result;
+
+/// What the schema says about a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Allowed.
+    Valid,
+    /// Forbidden, in one or more places.
+    Invalid(Vec<Violation>),
+    /// The schema does not define the method.
+    Unknown,
+}
+
+/// A method table and its validators.
+#[derive(Debug)]
+pub struct Schema {
+    protocol: Protocol,
+    validator: Validator,
+    empty_results: Vec<(Side, String)>,
+}
+
+impl Schema {
+    /// Protocol version 1.
+    ///
+    /// # Errors
+    /// Never for the document as shipped.
+    pub fn v1() -> Result<Self> {
+        let document = Document::v1()?;
+        let protocol = Protocol::from_document(&document)?;
+        let validator = Validator::new(&document)?;
+        let empty_results = protocol
+            .methods()
+            .filter_map(|method| match &method.kind {
+                Kind::Request { result, .. } => Some((method, document.def(result)?)),
+                Kind::Notification { .. } => None,
+            })
+            .filter(|(_, result)| is_empty_object(result))
+            .map(|(method, _)| (method.side, method.name.clone()))
+            .collect();
+        Ok(Self {
+            protocol,
+            validator,
+            empty_results,
+        })
+    }
+
+    /// The method table.
+    #[must_use]
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Judges the params of a call that `from` makes.
+    #[must_use]
+    pub fn params(&self, from: Party, method: &str, params: &Value) -> Verdict {
+        match self.side(from, method) {
+            Some(side) => self.validator.params(side, method, params).into(),
+            None => Verdict::Unknown,
+        }
+    }
+
+    /// Judges the result with which `by` answers a request.
+    #[must_use]
+    pub fn result(&self, by: Party, method: &str, result: &Value) -> Verdict {
+        match self.side(by.peer(), method) {
+            Some(side) => self.validator.result(side, method, result).into(),
+            None => Verdict::Unknown,
+        }
+    }
+
+    /// Judges an error object.
+    #[must_use]
+    pub fn error(&self, error: &Value) -> Verdict {
+        self.validator.error_object(error).into()
+    }
+
+    /// Whether a method that `from` calls is a request; `None` when it is not of
+    /// the protocol.
+    #[must_use]
+    pub fn is_request(&self, from: Party, method: &str) -> Option<bool> {
+        let side = self.side(from, method)?;
+        let method = self.protocol.method(side, method)?;
+        Some(matches!(method.kind, Kind::Request { .. }))
+    }
+
+    /// Who calls this method, when only one party does.
+    #[must_use]
+    pub fn caller(&self, method: &str) -> Option<Party> {
+        let handled = |side| self.protocol.method(side, method).is_some();
+        match (handled(Side::Agent), handled(Side::Client)) {
+            (true, false) => Some(Party::Client),
+            (false, true) => Some(Party::Agent),
+            _ => None,
+        }
+    }
+
+    /// Whether the result with which `by` answers has no required member.
+    #[must_use]
+    pub(crate) fn result_may_be_empty(&self, by: Party, method: &str) -> bool {
+        self.side(by.peer(), method).is_some_and(|side| {
+            self.empty_results
+                .iter()
+                .any(|(known, name)| *known == side && name == method)
+        })
+    }
+
+    /// The side under which the schema has a method that `from` calls.
+    fn side(&self, from: Party, method: &str) -> Option<Side> {
+        [from.calls(), Side::Protocol]
+            .into_iter()
+            .find(|side| self.protocol.method(*side, method).is_some())
+    }
+}
+
+impl From<Checked> for Verdict {
+    fn from(checked: Checked) -> Self {
+        match checked {
+            Checked::Valid => Self::Valid,
+            Checked::Invalid(violations) => Self::Invalid(violations),
+            Checked::Unknown => Self::Unknown,
+        }
+    }
+}
+
+fn is_empty_object(definition: &Value) -> bool {
+    let type_is_object = definition.get("type").and_then(Value::as_str) == Some("object");
+    let branches = ["anyOf", "oneOf", "allOf"];
+    type_is_object
+        && definition.get("required").is_none()
+        && branches.iter().all(|union| definition.get(union).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_method_belongs_to_the_one_who_calls_it() {
+        let schema = Schema::v1().unwrap();
+        let params = json!({"sessionId": "s"});
+        assert_eq!(
+            schema.params(Party::Client, "session/cancel", &params),
+            Verdict::Valid
+        );
+        assert_eq!(
+            schema.params(Party::Agent, "session/cancel", &params),
+            Verdict::Unknown
+        );
+        let cancel = json!({"requestId": 1});
+        for from in [Party::Agent, Party::Client] {
+            assert_eq!(
+                schema.params(from, "$/cancel_request", &cancel),
+                Verdict::Valid
+            );
+        }
+        assert_eq!(schema.caller("$/cancel_request"), None);
+        assert_eq!(
+            schema.is_request(Party::Client, "session/cancel"),
+            Some(false)
+        );
+        assert_eq!(schema.is_request(Party::Client, "session/new"), Some(true));
+    }
+
+    #[test]
+    fn a_result_belongs_to_the_one_who_gives_it() {
+        let schema = Schema::v1().unwrap();
+        let stop = json!({"stopReason": "end_turn"});
+        assert_eq!(
+            schema.result(Party::Agent, "session/prompt", &stop),
+            Verdict::Valid
+        );
+        assert_eq!(
+            schema.result(Party::Client, "session/prompt", &stop),
+            Verdict::Unknown
+        );
+        assert!(schema.result_may_be_empty(Party::Agent, "session/set_mode"));
+        assert!(!schema.result_may_be_empty(Party::Agent, "session/list"));
+        assert!(!schema.result_may_be_empty(Party::Client, "elicitation/create"));
+    }
+}

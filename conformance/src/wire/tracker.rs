@@ -1,0 +1,431 @@
+//! One connection's messages in order: each is validated, and told which request
+//! it answers.
+//!
+//! The tracker holds two tables of open requests and the state of the turns; all
+//! are bounded. It reads nothing and writes nothing: whoever has the messages, a
+//! file or a live connection, hands them over with their place.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::envelope::{self, Answer, Defect, Message};
+use super::pending::{Open, Pending};
+use super::schema::{Schema, Verdict};
+use super::turns::{Late, Turns};
+use super::{Finding, Level, Party, Rule, errata};
+
+/// What kind of message was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A request.
+    Request,
+    /// A notification.
+    Notification,
+    /// An answer that carries a result.
+    Result,
+    /// An answer that carries an error.
+    Error,
+    /// None of these.
+    Malformed,
+}
+
+/// Whether the schema had a say about a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// The schema accepts it.
+    Valid,
+    /// The schema or the envelope forbids it.
+    Invalid,
+    /// The schema does not know it: an extension, or an answer without request.
+    Open,
+}
+
+/// What the tracker made of one message.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// What it is.
+    pub kind: Kind,
+    /// Its method, or that of the request it answers.
+    pub method: Option<String>,
+    /// What the schema said.
+    pub judged: Judged,
+    /// What is wrong. Findings about a client's request come with its answer.
+    pub findings: Vec<Finding>,
+}
+
+/// The state of a connection, seen from outside.
+#[derive(Debug)]
+pub struct Tracker {
+    schema: Arc<Schema>,
+    by_agent: Pending,
+    by_client: Pending,
+    turns: Turns,
+    sequence: u64,
+}
+
+impl Tracker {
+    /// A connection on which nothing was sent yet.
+    #[must_use]
+    pub fn new(schema: Arc<Schema>) -> Self {
+        Self {
+            schema,
+            by_agent: Pending::default(),
+            by_client: Pending::default(),
+            turns: Turns::default(),
+            sequence: 0,
+        }
+    }
+
+    /// Takes the next message. `place` is where it stands, for the findings.
+    pub fn observe(&mut self, from: Party, place: u64, value: &Value) -> Observed {
+        self.sequence += 1;
+        let (message, defects) = envelope::read(value);
+        let mut found = Found {
+            from,
+            place,
+            method: None,
+            findings: Vec::new(),
+        };
+        let Some(message) = message else {
+            found.defects(&defects);
+            return found.observed(Kind::Malformed, Judged::Invalid);
+        };
+        match message {
+            Message::Request { id, method, params } => {
+                found.method = Some(method.to_owned());
+                found.defects(&defects);
+                let judged = self.call(&mut found, method, params, true);
+                let session = session_of(params).map(str::to_owned);
+                self.opened(from, method, session.as_deref());
+                // A malformed request of the client that the agent refuses was a
+                // probe, one that it accepts is the client's mistake: wait.
+                let held = match from {
+                    Party::Client => std::mem::take(&mut found.findings),
+                    Party::Agent => Vec::new(),
+                };
+                let open = Open {
+                    method: method.to_owned(),
+                    session,
+                    held,
+                    sequence: self.sequence,
+                };
+                if let Some(given_up) = self.table(from).insert(id, open) {
+                    found.findings.extend(given_up.held);
+                }
+                found.observed(Kind::Request, judged)
+            }
+            Message::Notification { method, params } => {
+                found.method = Some(method.to_owned());
+                found.defects(&defects);
+                let judged = self.call(&mut found, method, params, false);
+                if method == "session/update" {
+                    self.update(&mut found, params);
+                }
+                found.observed(Kind::Notification, judged)
+            }
+            Message::Response { id, answer } => self.response(found, id, answer, &defects),
+        }
+    }
+
+    /// Takes a line that a client wrote off the protocol on purpose: its answer
+    /// is expected, itself is not judged.
+    pub fn observe_probe(&mut self, from: Party, value: &Value) {
+        self.sequence += 1;
+        if let (Some(Message::Request { id, method, params }), _) = envelope::read(value) {
+            let open = Open {
+                method: method.to_owned(),
+                session: session_of(params).map(str::to_owned),
+                held: Vec::new(),
+                sequence: self.sequence,
+            };
+            self.table(from).insert(id, open);
+        }
+    }
+
+    /// The method that an answer by `from` with this id belongs to, and when its
+    /// request was sent.
+    #[must_use]
+    pub fn awaited(&self, from: Party, id: &Value) -> Option<(&str, u64)> {
+        let table = match from.peer() {
+            Party::Agent => &self.by_agent,
+            Party::Client => &self.by_client,
+        };
+        let open = table.get(id)?;
+        Some((&open.method, open.sequence))
+    }
+
+    /// The schema that messages are held against.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Ends the connection: what waited for an answer comes out now.
+    pub fn finish(&mut self) -> Vec<Finding> {
+        let left = self.by_client.drain().chain(self.by_agent.drain());
+        left.flat_map(|open| open.held).collect()
+    }
+
+    fn response(
+        &mut self,
+        mut found: Found,
+        id: Option<&Value>,
+        answer: Answer<'_>,
+        defects: &[Defect],
+    ) -> Observed {
+        let from = found.from;
+        let open = id.and_then(|id| self.table(from.peer()).take(id));
+        found.method = open.as_ref().map(|open| open.method.clone());
+        found.defects(defects);
+        let kind = match answer {
+            Answer::Result(_) => Kind::Result,
+            Answer::Error(_) => Kind::Error,
+        };
+        let mut judged = match answer {
+            Answer::Error(error) => found.verdict(self.schema.error(error), "/error"),
+            Answer::Result(result) => match &open {
+                Some(open) if result.is_null() => match self.null_result(from, &open.method) {
+                    Null::Documented => Judged::Valid,
+                    Null::Tolerated => {
+                        let message = "null; the schema wants an object here";
+                        found.add(Level::Note, Rule::NullResult, "/result", message);
+                        Judged::Valid
+                    }
+                    Null::Refused => {
+                        let verdict = self.schema.result(from, &open.method, result);
+                        found.verdict(verdict, "/result")
+                    }
+                },
+                Some(open) => {
+                    let verdict = self.schema.result(from, &open.method, result);
+                    found.verdict(verdict, "/result")
+                }
+                None => Judged::Open,
+            },
+        };
+        match (&open, id) {
+            (Some(_), _) => {}
+            (None, None) if kind == Kind::Result => {
+                found.add(Level::Error, Rule::Envelope, "/id", "missing");
+                judged = Judged::Invalid;
+            }
+            (None, id) => found.stray(id, answer),
+        }
+        if let Some(open) = open {
+            let refused = kind == Kind::Error;
+            found.findings.extend(
+                open.held
+                    .into_iter()
+                    .map(|held| if refused { as_probe(held) } else { held }),
+            );
+            if let (Some(session), "session/prompt") = (&open.session, open.method.as_str()) {
+                let result = match answer {
+                    Answer::Result(result) => Some(result),
+                    Answer::Error(_) => None,
+                };
+                self.turns.answered(session, result);
+            }
+        }
+        if !defects.is_empty() {
+            judged = Judged::Invalid;
+        }
+        found.observed(kind, judged)
+    }
+
+    /// Judges the params of a request or notification.
+    fn call(
+        &self,
+        found: &mut Found,
+        method: &str,
+        params: Option<&Value>,
+        has_id: bool,
+    ) -> Judged {
+        // Absent params and `null` are one to the envelope's schema; a method
+        // whose params are all optional may be called with either.
+        let absent = Value::Object(Map::new());
+        let params = match params {
+            None | Some(Value::Null) => &absent,
+            Some(params) => params,
+        };
+        let form = self.schema.is_request(found.from, method);
+        if form.is_some_and(|request| request != has_id) {
+            let message = match form {
+                Some(true) => "missing; this method is a request",
+                _ => "this method is a notification, it has no id",
+            };
+            found.add(Level::Error, Rule::Envelope, "/id", message);
+        }
+        let broken = !found.findings.is_empty();
+        let judged = match self.schema.params(found.from, method, params) {
+            Verdict::Unknown if method.starts_with('_') || method.starts_with("$/") => Judged::Open,
+            Verdict::Unknown => {
+                // The peer answers with "method not found"; calling it is a
+                // fault of the caller only when the caller is under test.
+                let level = match found.from {
+                    Party::Agent => Level::Warning,
+                    Party::Client => Level::Note,
+                };
+                let message = "not a method of the protocol; names of extensions start with `_`";
+                found.add(level, Rule::UnknownMethod, "/method", message);
+                Judged::Open
+            }
+            verdict => found.verdict(verdict, "/params"),
+        };
+        if broken { Judged::Invalid } else { judged }
+    }
+
+    fn opened(&mut self, from: Party, method: &str, session: Option<&str>) {
+        let (Party::Client, Some(session)) = (from, session) else {
+            return;
+        };
+        match method {
+            "session/prompt" => self.turns.prompt(session),
+            "session/load" | "session/resume" => self.turns.reopened(session),
+            _ => {}
+        }
+    }
+
+    fn update(&self, found: &mut Found, params: Option<&Value>) {
+        let kind = params.and_then(|params| params.pointer("/update/sessionUpdate"));
+        let (Some(session), Some(kind)) = (session_of(params), kind.and_then(Value::as_str)) else {
+            return;
+        };
+        let at = "/params/update";
+        match self.turns.update(session, kind) {
+            Some(Late::Output) => {
+                let message =
+                    format!("`{kind}` after the answer of the cancelled turn it belongs to");
+                found.add(Level::Warning, Rule::LateUpdate, at, &message);
+            }
+            Some(Late::News) => {
+                let message = format!("`{kind}` after the answer of a cancelled turn");
+                found.add(Level::Note, Rule::LateUpdate, at, &message);
+            }
+            None => {}
+        }
+    }
+
+    fn null_result(&self, from: Party, method: &str) -> Null {
+        if errata::null_result_is_documented(method) {
+            Null::Documented
+        } else if self.schema.result_may_be_empty(from, method) {
+            Null::Tolerated
+        } else {
+            Null::Refused
+        }
+    }
+
+    fn table(&mut self, of: Party) -> &mut Pending {
+        match of {
+            Party::Agent => &mut self.by_agent,
+            Party::Client => &mut self.by_client,
+        }
+    }
+}
+
+enum Null {
+    Documented,
+    Tolerated,
+    Refused,
+}
+
+/// Collects what is found in one message.
+struct Found {
+    from: Party,
+    place: u64,
+    method: Option<String>,
+    findings: Vec<Finding>,
+}
+
+impl Found {
+    fn add(&mut self, level: Level, rule: Rule, pointer: &str, message: &str) {
+        self.findings.push(Finding {
+            place: self.place,
+            level,
+            rule,
+            by: Some(self.from),
+            method: self.method.clone(),
+            pointer: pointer.to_owned(),
+            message: message.to_owned(),
+        });
+    }
+
+    fn defects(&mut self, defects: &[Defect]) {
+        for defect in defects {
+            self.add(
+                Level::Error,
+                Rule::Envelope,
+                defect.pointer,
+                &defect.message,
+            );
+        }
+    }
+
+    fn verdict(&mut self, verdict: Verdict, member: &str) -> Judged {
+        match verdict {
+            Verdict::Valid => Judged::Valid,
+            Verdict::Unknown => Judged::Open,
+            Verdict::Invalid(violations) => {
+                for violation in violations {
+                    let pointer = format!("{member}{}", violation.path);
+                    self.add(Level::Error, Rule::Schema, &pointer, &violation.message);
+                }
+                Judged::Invalid
+            }
+        }
+    }
+
+    /// An answer that belongs to no open request.
+    fn stray(&mut self, id: Option<&Value>, answer: Answer<'_>) {
+        let code = match answer {
+            Answer::Error(error) => error.get("code").and_then(Value::as_i64),
+            Answer::Result(_) => None,
+        };
+        let unreadable = matches!(code, Some(-32700 | -32600));
+        match id {
+            // The one case in which JSON-RPC wants an answer without a request:
+            // the message could not be read, so its id is unknown.
+            Some(Value::Null) if unreadable => {}
+            None if unreadable => {
+                let message = "missing; an error whose request is unknown has `id: null`";
+                self.add(Level::Warning, Rule::MissingId, "/id", message);
+            }
+            None | Some(Value::Null) => {
+                let message = "an error that answers no request; notifications are not answered";
+                self.add(Level::Warning, Rule::NotificationAnswered, "/id", message);
+            }
+            Some(id) => {
+                let message = format!("no open request has the id {}", envelope::excerpt(id));
+                self.add(Level::Warning, Rule::UnmatchedAnswer, "/id", &message);
+            }
+        }
+    }
+
+    fn observed(self, kind: Kind, judged: Judged) -> Observed {
+        Observed {
+            kind,
+            method: self.method,
+            judged,
+            findings: self.findings,
+        }
+    }
+}
+
+/// What a finding about a request weighs once its receiver refused it.
+fn as_probe(finding: Finding) -> Finding {
+    Finding {
+        level: Level::Note,
+        rule: Rule::Probe,
+        message: format!("{} (refused by the agent)", finding.message),
+        ..finding
+    }
+}
+
+fn session_of(params: Option<&Value>) -> Option<&str> {
+    params?.get("sessionId")?.as_str()
+}
+
+#[cfg(test)]
+#[path = "tracker_tests.rs"]
+mod tests;

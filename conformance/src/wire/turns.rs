@@ -1,0 +1,136 @@
+//! Prompt turns as they are seen on the wire, for the rule that nothing of a
+//! cancelled turn follows its answer.
+//!
+//! Updates between turns are legal, and a client may have sent the next prompt
+//! already; an update is late only when the session's last turn was answered
+//! `cancelled` and none is open. At most [`CAPACITY`] sessions are remembered.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// How many sessions are remembered at once.
+const CAPACITY: usize = 16_384;
+
+/// The kinds of update that carry what a turn produces. The rest, such as
+/// commands or usage, describes the session and may come at any time.
+const OF_A_TURN: [&str; 6] = [
+    "user_message_chunk",
+    "agent_message_chunk",
+    "agent_thought_chunk",
+    "tool_call",
+    "tool_call_update",
+    "plan",
+];
+
+/// How an update stands to a cancelled turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// Output of the turn after its answer.
+    Output,
+    /// News of the session after the answer.
+    News,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    open: usize,
+    cancelled: bool,
+}
+
+/// The sessions of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    sessions: HashMap<String, Session>,
+}
+
+impl Turns {
+    /// A prompt was sent.
+    pub(crate) fn prompt(&mut self, session: &str) {
+        if self.sessions.len() >= CAPACITY && !self.sessions.contains_key(session) {
+            self.sessions.retain(|_, session| session.open > 0);
+            if self.sessions.len() >= CAPACITY {
+                return;
+            }
+        }
+        let session = self.sessions.entry(session.to_owned()).or_default();
+        session.open += 1;
+        session.cancelled = false;
+    }
+
+    /// A prompt was answered; `result` is `None` for an error.
+    pub(crate) fn answered(&mut self, session: &str, result: Option<&Value>) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.open = session.open.saturating_sub(1);
+            let reason = result.and_then(|result| result.get("stopReason"));
+            session.cancelled = reason.and_then(Value::as_str) == Some("cancelled");
+        }
+    }
+
+    /// The session is set up anew, so what follows is its replay.
+    pub(crate) fn reopened(&mut self, session: &str) {
+        self.sessions.remove(session);
+    }
+
+    /// Judges an update by when it comes.
+    pub(crate) fn update(&self, session: &str, kind: &str) -> Option<Late> {
+        let session = self.sessions.get(session)?;
+        if session.open > 0 || !session.cancelled {
+            return None;
+        }
+        Some(if OF_A_TURN.contains(&kind) {
+            Late::Output
+        } else {
+            Late::News
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cancelled() -> Turns {
+        let mut turns = Turns::default();
+        turns.prompt("s");
+        turns.answered("s", Some(&json!({"stopReason": "cancelled"})));
+        turns
+    }
+
+    #[test]
+    fn output_after_a_cancelled_turn_is_late() {
+        let turns = cancelled();
+        assert_eq!(turns.update("s", "agent_message_chunk"), Some(Late::Output));
+        assert_eq!(turns.update("s", "usage_update"), Some(Late::News));
+        assert_eq!(turns.update("other", "tool_call"), None);
+    }
+
+    #[test]
+    fn a_turn_that_ended_by_itself_may_be_followed_by_anything() {
+        let mut turns = Turns::default();
+        turns.prompt("s");
+        turns.answered("s", Some(&json!({"stopReason": "end_turn"})));
+        assert_eq!(turns.update("s", "agent_message_chunk"), None);
+    }
+
+    #[test]
+    fn the_next_turn_and_a_replay_clear_the_mark() {
+        let mut turns = cancelled();
+        turns.prompt("s");
+        assert_eq!(turns.update("s", "tool_call"), None);
+        let mut turns = cancelled();
+        turns.reopened("s");
+        assert_eq!(turns.update("s", "user_message_chunk"), None);
+    }
+
+    #[test]
+    fn a_second_open_prompt_owns_what_follows_the_first_answer() {
+        let mut turns = Turns::default();
+        turns.prompt("s");
+        turns.prompt("s");
+        turns.answered("s", Some(&json!({"stopReason": "cancelled"})));
+        assert_eq!(turns.update("s", "agent_message_chunk"), None);
+    }
+}
