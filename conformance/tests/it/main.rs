@@ -1,4 +1,5 @@
 //! The command as its users run it: arguments in, text and exit code out.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod check;
 mod command;
