@@ -71,8 +71,16 @@ async fn permission(client: &ClientHandle, session: &SessionId) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    // BENCH_THREADS measures the price of the multi-threaded scheduler.
+    let threads = std::env::var("BENCH_THREADS").ok();
+    let mut builder = match threads.and_then(|n| n.parse().ok()) {
+        Some(threads) => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(threads);
+            builder
+        }
+        None => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build()?;
     runtime.block_on(acp_sdk::serve_stdio(Bench::default()))
 }

@@ -64,6 +64,20 @@ pub async fn serve_stdio<A: v1::Agent>(agent: A) -> Result<()> {
     serve(agent, reader, writer).await
 }
 
+/// Standard input and output as a transport, for [`connect`] and [`ConnectionBuilder`].
+///
+/// Takes both over, as [`serve_stdio`] does. Must be called within a tokio runtime.
+///
+/// # Errors
+///
+/// [`Error::Io`] when one of them is closed or cannot be used.
+pub fn stdio() -> Result<(
+    impl AsyncRead + Send + 'static,
+    impl AsyncWrite + Send + 'static,
+)> {
+    Ok(transport::stdio()?)
+}
+
 /// Serves an agent on a pair of streams until the client closes its side.
 ///
 /// # Errors
