@@ -88,10 +88,8 @@ pub async fn serve<A: v1::Agent>(
     reader: impl AsyncRead + Send + 'static,
     writer: impl AsyncWrite + Send + 'static,
 ) -> Result<()> {
-    ConnectionBuilder::new()
-        .agent(agent, reader, writer)
-        .1
-        .await
+    let (_client, driver) = ConnectionBuilder::new().agent(agent, reader, writer);
+    driver.spawned().await
 }
 
 /// Talks to an agent on a pair of streams; the driver must be polled, usually by spawning it.

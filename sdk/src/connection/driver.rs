@@ -50,6 +50,33 @@ impl Future for Driver {
     }
 }
 
+impl Driver {
+    /// Runs the connection as a task of its own and waits for it; dropped, it ends the connection.
+    ///
+    /// A task is woken by its handlers without a detour through the runtime's event queue,
+    /// which the future that `block_on` runs is not: that is one system call less a round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when reading or writing fails.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn spawned(self) -> Result<()> {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self);
+        match tasks.join_next().await {
+            Some(Ok(result)) => result,
+            Some(Err(failed)) if failed.is_panic() => {
+                std::panic::resume_unwind(failed.into_panic())
+            }
+            // Nobody else can abort the task; a runtime that shuts down does.
+            _ => Err(Error::Closed(Closed::new("the runtime has shut down"))),
+        }
+    }
+}
+
 type Reader = Pin<Box<dyn AsyncRead + Send>>;
 type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 

@@ -81,3 +81,12 @@ async fn a_handler_that_never_returns_is_dropped_after_the_grace() {
     raw.close_writing().await;
     driver.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn dropping_the_future_of_serve_ends_the_agent() {
+    let (mut raw, serving) = agent(TestAgent::default());
+    raw.assert_alive().await;
+    serving.abort();
+    assert!(serving.await.unwrap_err().is_cancelled());
+    assert_eq!(raw.next().await, None, "nothing goes on in the background");
+}
