@@ -1,0 +1,195 @@
+//! How an agent is started.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::AgentProcess;
+use crate::error::{Error, Result};
+
+/// Told of each line that an agent writes to its standard error.
+pub(super) type OnStderr = Box<dyn FnMut(&str) + Send>;
+
+/// The command line, environment and directory of an agent.
+///
+/// The command is a program and its arguments; no shell looks at them.
+///
+/// ```
+/// use acp_client::AgentCommand;
+///
+/// let agent = AgentCommand::new("opencode").arg("acp").env("LOG_LEVEL", "debug");
+/// assert_eq!(agent.to_string(), "opencode acp");
+/// ```
+#[must_use]
+pub struct AgentCommand {
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    cwd: Option<PathBuf>,
+    pub(super) on_stderr: Option<OnStderr>,
+    pub(super) grace: Grace,
+}
+
+/// How long an agent may take to end before it is made to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grace {
+    /// After its standard input was closed.
+    pub(super) eof: Duration,
+    /// After `SIGTERM`.
+    pub(super) terminate: Duration,
+}
+
+impl fmt::Debug for AgentCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values of the environment may be secrets.
+        f.debug_struct("AgentCommand")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The command line, for people: arguments with blanks are quoted.
+impl fmt::Display for AgentCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_word(f, &self.program)?;
+        for arg in &self.args {
+            f.write_str(" ")?;
+            write_word(f, arg)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_word(f: &mut fmt::Formatter<'_>, word: &OsStr) -> fmt::Result {
+    let word = word.to_string_lossy();
+    if word.is_empty() || word.contains(|c: char| c.is_whitespace() || c == '"') {
+        write!(f, "{word:?}")
+    } else {
+        f.write_str(&word)
+    }
+}
+
+impl AgentCommand {
+    /// A program without arguments, in the directory and environment of this process.
+    ///
+    /// A name without a slash is looked up in `PATH`.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            on_stderr: None,
+            grace: Grace {
+                eof: Duration::from_secs(2),
+                terminate: Duration::from_secs(1),
+            },
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds several arguments.
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable; the others are inherited.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// The directory to start in. A relative path to the program is taken from the
+    /// directory of this process nevertheless.
+    pub fn current_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(dir.into());
+        self
+    }
+
+    /// Called with each line of the agent's standard error as it arrives (lines above
+    /// 8 KiB in pieces). It must not block. The last lines are kept in any case.
+    pub fn on_stderr(mut self, line: impl FnMut(&str) + Send + 'static) -> Self {
+        self.on_stderr = Some(Box::new(line));
+        self
+    }
+
+    /// How long [`AgentProcess::shutdown`] waits after closing the agent's standard input
+    /// (default 2 s), and after `SIGTERM` (default 1 s).
+    pub fn shutdown_grace(mut self, eof: Duration, terminate: Duration) -> Self {
+        self.grace = Grace { eof, terminate };
+        self
+    }
+
+    /// Starts the agent. Needs a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Spawn`] says which command cannot be started and why.
+    pub fn spawn(self) -> Result<AgentProcess> {
+        let mut command = Command::new(self.resolved_program());
+        command
+            .args(&self.args)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        let name = self.to_string();
+        match AgentProcess::start(&mut command, &name, self.on_stderr, self.grace) {
+            Ok(process) => Ok(process),
+            Err(error) => Err(Error::Spawn {
+                command: name,
+                reason: why_not(&self.program, self.cwd.as_deref(), &error),
+            }),
+        }
+    }
+
+    /// A path with a directory in it means the same wherever the agent starts.
+    fn resolved_program(&self) -> OsString {
+        let path = Path::new(&self.program);
+        if self.cwd.is_some()
+            && path.is_relative()
+            && path.components().count() > 1
+            && let Ok(absolute) = std::path::absolute(path)
+        {
+            return absolute.into();
+        }
+        self.program.clone()
+    }
+}
+
+/// Why a program could not be started, in words that lead to the fault.
+pub(crate) fn why_not(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String {
+    let path = Path::new(program);
+    if let Some(cwd) = cwd
+        && !cwd.is_dir()
+    {
+        return format!("the directory {} does not exist", cwd.display());
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound if path.components().count() <= 1 => {
+            format!("{} is not found in PATH", path.display())
+        }
+        io::ErrorKind::NotFound if path.exists() => {
+            format!("the interpreter of {} does not exist", path.display())
+        }
+        io::ErrorKind::NotFound => format!("{} does not exist", path.display()),
+        io::ErrorKind::PermissionDenied => format!("{} is not executable", path.display()),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,272 @@
+//! A child process together with what it starts: one process group, one owner.
+//!
+//! Guarantees: a signal reaches the whole group and nobody else. The leader is
+//! reaped only after the rest of the group has been killed, because its number,
+//! which names the group, may be given to a stranger from then on. Dropping the
+//! [`Group`] kills it. A process that leaves the group (`setsid`) is out of reach.
+//!
+//! Elsewhere than on Unix the group is the child alone.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+
+use super::Exit;
+
+/// How hard to ask a process to end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Request {
+    /// `SIGTERM`: it may clean up.
+    Terminate,
+    /// `SIGKILL`.
+    Kill,
+}
+
+/// The streams of a child that were piped.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: Option<ChildStdout>,
+    pub(crate) stderr: Option<ChildStderr>,
+}
+
+/// A running child and its group; dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct Group {
+    leader: Arc<Leader>,
+    exit: ExitWatch,
+    watcher: tokio::task::JoinHandle<()>,
+}
+
+impl Group {
+    /// Starts `command` as the leader of a new group.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Self, Streams)> {
+        #[cfg(unix)]
+        command.process_group(0);
+        // Registered before the child exists, so that no exit falls between.
+        let changed = platform::Changed::new()?;
+        let mut child = command.kill_on_drop(true).spawn()?;
+        let streams = Streams {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+        };
+        let leader = Arc::new(Leader::new(child));
+        let (tell, exit) = watch::channel(None);
+        let watcher = tokio::spawn(watch_leader(leader.clone(), changed, tell));
+        let group = Self {
+            leader,
+            exit: ExitWatch(exit),
+            watcher,
+        };
+        Ok((group, streams))
+    }
+
+    /// The process id of the leader.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.leader.id
+    }
+
+    /// Tells whether and how the leader has ended; clones can be handed out.
+    pub(crate) fn exit(&self) -> &ExitWatch {
+        &self.exit
+    }
+
+    /// Sends a signal to everybody in the group.
+    pub(crate) fn request(&self, request: Request) {
+        self.leader.request(request);
+    }
+
+    /// Kills what is left of the group and gives the leader's number back.
+    pub(crate) fn end(&self) {
+        self.leader.end();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.watcher.abort();
+        self.leader.end();
+    }
+}
+
+/// Whether and how a process has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct ExitWatch(watch::Receiver<Option<Exit>>);
+
+impl ExitWatch {
+    /// How the process ended, if it has.
+    pub(crate) fn now(&self) -> Option<Exit> {
+        *self.0.borrow()
+    }
+
+    /// Waits for the end of the process.
+    pub(crate) async fn seen(&mut self) -> Exit {
+        match self.0.wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or(Exit::UNKNOWN),
+            // The group was dropped, which kills it; nobody looks at how it ended.
+            Err(_) => Exit::UNKNOWN,
+        }
+    }
+}
+
+async fn watch_leader(
+    leader: Arc<Leader>,
+    mut changed: platform::Changed,
+    tell: watch::Sender<Option<Exit>>,
+) {
+    loop {
+        if let Some(exit) = leader.look() {
+            tell.send_replace(Some(exit));
+            return;
+        }
+        changed.wait().await;
+    }
+}
+
+#[derive(Debug)]
+struct Leader {
+    /// None once it has been reaped.
+    child: Mutex<Option<Child>>,
+    id: Option<u32>,
+}
+
+impl Leader {
+    fn new(child: Child) -> Self {
+        Self {
+            id: child.id(),
+            child: Mutex::new(Some(child)),
+        }
+    }
+
+    /// A std mutex suffices: it is held for a system call and never across an await.
+    fn lock(&self) -> MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the leader has ended. It is not reaped by this.
+    fn look(&self) -> Option<Exit> {
+        match self.lock().as_mut() {
+            Some(child) => platform::look(self.id, child),
+            None => Some(Exit::UNKNOWN),
+        }
+    }
+
+    fn request(&self, request: Request) {
+        if let Some(child) = self.lock().as_mut() {
+            platform::request(self.id, child, request);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(mut child) = self.lock().take() {
+            platform::request(self.id, &mut child, Request::Kill);
+            // A leader that has not died yet is reaped by tokio in the background.
+            let _ = child.try_wait();
+        }
+    }
+}
+
+#[cfg(unix)]
+mod platform {
+    use std::io;
+
+    use rustix::process::{
+        Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
+    };
+    use tokio::process::Child;
+    use tokio::signal::unix::{self, SignalKind};
+
+    use super::Request;
+    use crate::process::Exit;
+
+    /// Wakes when some child has changed its state.
+    pub(super) struct Changed(unix::Signal);
+
+    impl Changed {
+        pub(super) fn new() -> io::Result<Self> {
+            unix::signal(SignalKind::child()).map(Self)
+        }
+
+        pub(super) async fn wait(&mut self) {
+            // It ends only with the runtime, and this task with it.
+            self.0.recv().await;
+        }
+    }
+
+    pub(super) fn look(id: Option<u32>, _: &mut Child) -> Option<Exit> {
+        let Some(pid) = pid(id) else {
+            return Some(Exit::UNKNOWN);
+        };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        loop {
+            return match waitid(WaitId::Pid(pid), options) {
+                Ok(status) => status.map(|status| exit(&status)),
+                Err(rustix::io::Errno::INTR) => continue,
+                // Somebody else in this process has reaped it.
+                Err(_) => Some(Exit::UNKNOWN),
+            };
+        }
+    }
+
+    pub(super) fn request(id: Option<u32>, _: &mut Child, request: Request) {
+        let signal = match request {
+            Request::Terminate => Signal::TERM,
+            Request::Kill => Signal::KILL,
+        };
+        if let Some(group) = pid(id) {
+            // A group that has ended already needs no signal.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    fn exit(status: &WaitIdStatus) -> Exit {
+        Exit {
+            code: status.exit_status(),
+            signal: status.terminating_signal(),
+        }
+    }
+
+    fn pid(id: Option<u32>) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(id?).ok()?)
+    }
+}
+
+#[cfg(not(unix))]
+mod platform {
+    use std::io;
+    use std::time::Duration;
+
+    use tokio::process::Child;
+
+    use super::Request;
+    use crate::process::Exit;
+
+    /// Without a notice of exits, the watcher looks every so often.
+    pub(super) struct Changed;
+
+    impl Changed {
+        pub(super) fn new() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) async fn wait(&mut self) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(super) fn look(_: Option<u32>, child: &mut Child) -> Option<Exit> {
+        let status = child.try_wait().ok()??;
+        Some(Exit {
+            code: status.code(),
+            signal: None,
+        })
+    }
+
+    pub(super) fn request(_: Option<u32>, child: &mut Child, _: Request) {
+        // A child that has ended already needs no signal.
+        let _ = child.start_kill();
+    }
+}

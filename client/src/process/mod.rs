@@ -1,0 +1,264 @@
+//! The agent as a child process: started, watched and ended by one owner.
+//!
+//! Guarantees: standard error is drained all the time, and its end is kept for
+//! error messages in bounded memory. The agent leads a process group of its own;
+//! [`AgentProcess::shutdown`] ends it gently first (end of input, then `SIGTERM`),
+//! and what is left of the group is killed then, or when the value is dropped.
+//! A child of the agent that has left the group is out of reach.
+
+mod command;
+mod exit;
+pub(crate) mod group;
+pub(crate) mod pipe;
+mod tail;
+#[cfg(all(test, unix))]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use acp_sdk::Closed;
+use tokio::process::{ChildStderr, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+pub use self::command::AgentCommand;
+pub(crate) use self::command::why_not;
+use self::command::{Grace, OnStderr};
+pub use self::exit::Exit;
+use self::group::{ExitWatch, Group, Request};
+pub use self::pipe::{AgentInput, AgentOutput};
+use self::tail::Tail;
+
+/// How many lines of standard error an error message repeats.
+const LAST_LINES: usize = 20;
+
+/// How long an agent that has closed its output may take to exit before it is called alive.
+const EXIT_AFTER_EOF: Duration = Duration::from_secs(1);
+
+/// How long the kernel may take to end a killed process.
+const EXIT_AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// A running agent; dropped, it is killed together with its process group.
+#[derive(Debug)]
+pub struct AgentProcess {
+    command: String,
+    group: Group,
+    stdin: Option<AgentInput>,
+    stdout: Option<AgentOutput>,
+    stderr: Stderr,
+    grace: Grace,
+    reader: tokio::task::JoinHandle<()>,
+}
+
+impl AgentProcess {
+    fn start(
+        command: &mut Command,
+        name: &str,
+        on_stderr: Option<OnStderr>,
+        grace: Grace,
+    ) -> std::io::Result<Self> {
+        let (group, streams) = Group::spawn(command)?;
+        let stderr = Stderr::default();
+        let exit = group.exit().clone();
+        let reader = tokio::spawn(drain_stderr(
+            streams.stderr,
+            exit.clone(),
+            stderr.clone(),
+            on_stderr,
+        ));
+        Ok(Self {
+            command: name.to_owned(),
+            stdin: streams.stdin.map(AgentInput::new),
+            stdout: streams.stdout.map(|pipe| AgentOutput::new(pipe, exit)),
+            group,
+            stderr,
+            grace,
+            reader,
+        })
+    }
+
+    /// The command line, for messages.
+    #[must_use]
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// The process id, which is also the id of the process group.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.group.id()
+    }
+
+    /// The agent's standard output and input, once.
+    pub fn take_streams(&mut self) -> Option<(AgentOutput, AgentInput)> {
+        Some((self.stdout.take()?, self.stdin.take()?))
+    }
+
+    /// How the agent ended, if it has.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.group.exit().now()
+    }
+
+    /// Waits until the agent ends by itself.
+    pub async fn exited(&self) -> Exit {
+        self.group.exit().clone().seen().await
+    }
+
+    /// The last lines of the agent's standard error, at most 20.
+    #[must_use]
+    pub fn last_words(&self) -> Vec<String> {
+        self.stderr.lock().lines(LAST_LINES)
+    }
+
+    /// Ends the agent: closes its standard input if it was not taken, waits, sends
+    /// `SIGTERM`, waits, sends `SIGKILL`, and kills what is left of the process group.
+    /// Whoever took the input closes it first, or the first wait is in vain.
+    pub async fn shutdown(&mut self) -> Exit {
+        drop(self.stdin.take());
+        self.await_end().await
+    }
+
+    /// Like [`shutdown`](Self::shutdown), for an input that has been taken and closed.
+    pub async fn await_end(&self) -> Exit {
+        if timeout(self.grace.eof, self.exited()).await.is_ok() {
+            return self.end().await;
+        }
+        self.terminate().await
+    }
+
+    /// Ends the agent without waiting for it to notice the end of its input: `SIGTERM`,
+    /// a wait, `SIGKILL`.
+    pub async fn terminate(&self) -> Exit {
+        self.group.request(Request::Terminate);
+        if timeout(self.grace.terminate, self.exited()).await.is_err() {
+            self.group.request(Request::Kill);
+        }
+        self.end().await
+    }
+
+    /// Kills the process group at once.
+    pub fn kill(&self) {
+        self.group.request(Request::Kill);
+    }
+
+    /// Why the agent's output has ended, for pending calls to fail with. It waits a moment
+    /// for the agent to exit.
+    pub fn explain_close(&self) -> impl Future<Output = Closed> + Send + use<> {
+        let mut exit = self.group.exit().clone();
+        let stderr = self.stderr.clone();
+        async move {
+            match timeout(EXIT_AFTER_EOF, exit.seen()).await {
+                Ok(exit) => {
+                    stderr.drained().await;
+                    Closed::new(format!("the agent {exit}"))
+                }
+                Err(_) => Closed::new("the agent closed its output and is still running"),
+            }
+        }
+    }
+
+    async fn end(&self) -> Exit {
+        let exit = timeout(EXIT_AFTER_KILL, self.exited()).await;
+        self.stderr.drained().await;
+        self.group.end();
+        exit.unwrap_or(Exit::UNKNOWN)
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// The end of an agent's standard error.
+#[derive(Debug, Clone)]
+struct Stderr {
+    tail: Arc<Mutex<Tail>>,
+    /// Whether everything that the agent itself wrote has arrived.
+    drained: watch::Sender<bool>,
+}
+
+impl Default for Stderr {
+    fn default() -> Self {
+        Self {
+            tail: Arc::default(),
+            drained: watch::Sender::new(false),
+        }
+    }
+}
+
+impl Stderr {
+    /// A std mutex suffices: it is held while a chunk is copied and never across an await.
+    fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until everything that an agent wrote before its exit has arrived.
+    async fn drained(&self) {
+        let mut drained = self.drained.subscribe();
+        // Reading takes as long as copying a pipe's content; the limit is for a stuck callback.
+        let _ = timeout(EXIT_AFTER_EOF, drained.wait_for(|drained| *drained)).await;
+    }
+}
+
+async fn drain_stderr(
+    pipe: Option<ChildStderr>,
+    exit: ExitWatch,
+    stderr: Stderr,
+    on_line: Option<OnStderr>,
+) {
+    let Some(mut pipe) = pipe else { return };
+    let mut lines = on_line.map(Lines::new);
+    let mut take = |chunk: &[u8]| {
+        stderr.lock().push(chunk);
+        if let Some(lines) = &mut lines {
+            lines.push(chunk);
+        }
+    };
+    let open = pipe::read_until_exit(&mut pipe, exit, &mut take).await;
+    stderr.drained.send_replace(true);
+    if open {
+        pipe::read_to_end(&mut pipe, &mut take).await;
+    }
+    if let Some(mut lines) = lines {
+        lines.flush();
+    }
+}
+
+/// Cuts a stream into lines for a callback.
+struct Lines {
+    line: Vec<u8>,
+    tell: OnStderr,
+}
+
+impl Lines {
+    /// Longer lines are told in pieces.
+    const LONGEST: usize = 8 << 10;
+
+    fn new(tell: OnStderr) -> Self {
+        Self {
+            line: Vec::new(),
+            tell,
+        }
+    }
+
+    fn push(&mut self, chunk: &[u8]) {
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") || self.line.len() >= Self::LONGEST {
+                self.flush();
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let line = self.line.trim_ascii_end();
+        if !line.is_empty() {
+            (self.tell)(&String::from_utf8_lossy(line));
+        }
+        self.line.clear();
+    }
+}
