@@ -1,0 +1,248 @@
+//! The part of the machine that an agent may use through the client: files and
+//! commands inside some directories.
+//!
+//! A [`Workspace`] answers `fs/*` and `terminal/*`. Its checks keep an agent inside
+//! its directories by mistake or by crafted paths; they do not confine a hostile
+//! process that runs with the user's rights. Clones share the same terminals, and
+//! the last one that is dropped kills them.
+
+mod fs;
+mod output;
+mod roots;
+mod terminal;
+#[cfg(all(test, unix))]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acp_sdk::v1::{
+    ClientCapabilities, CreateTerminalRequest, CreateTerminalResponse, FileSystemCapabilities,
+    KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest, ReadTextFileResponse,
+    ReleaseTerminalRequest, ReleaseTerminalResponse, SessionId, TerminalOutputRequest,
+    TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
+    WriteTextFileRequest, WriteTextFileResponse,
+};
+use acp_sdk::{Error as SdkError, Result as SdkResult};
+
+use self::roots::Roots;
+use self::terminal::Terminals;
+use crate::error::{Error, Result};
+
+/// Serves `fs/*` and `terminal/*` inside some directories.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    roots: Arc<Roots>,
+    terminals: Arc<Terminals>,
+    read_only: bool,
+}
+
+impl Workspace {
+    /// A workspace of one directory and all that is below it. Commands run there unless
+    /// they name a directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Directory`] if there is no such directory.
+    pub fn new(dir: impl AsRef<Path>) -> Result<Self> {
+        let dir = dir.as_ref();
+        let roots = Roots::new(dir).map_err(|error| unusable(dir, &error))?;
+        Ok(Self {
+            roots: Arc::new(roots),
+            terminals: Arc::default(),
+            read_only: false,
+        })
+    }
+
+    /// Adds another directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Directory`] if there is no such directory.
+    pub fn with_directory(mut self, dir: impl AsRef<Path>) -> Result<Self> {
+        let dir = dir.as_ref();
+        let roots = Arc::make_mut(&mut self.roots);
+        roots.add(dir).map_err(|error| unusable(dir, &error))?;
+        Ok(self)
+    }
+
+    /// Lets files be read only: writing and commands are neither declared nor served.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Where commands run that name no directory, with symbolic links resolved.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.roots.first()
+    }
+
+    /// What a client that serves this workspace declares.
+    #[must_use]
+    pub fn capabilities(&self) -> ClientCapabilities {
+        let fs = FileSystemCapabilities::new()
+            .with_read_text_file(true)
+            .with_write_text_file(!self.read_only);
+        let capabilities = ClientCapabilities::new().with_fs(fs);
+        capabilities.with_terminal(!self.read_only)
+    }
+
+    /// Answers `fs/read_text_file`.
+    ///
+    /// `line` counts from 1, lines keep their endings, and lines beyond the end of the file
+    /// are an empty text.
+    ///
+    /// # Errors
+    ///
+    /// `-32002` if there is no such file; `-32602` if the path is not inside the workspace
+    /// or the file is not UTF-8 text; `-32603` if it cannot be read or is too long for one
+    /// answer (12 MiB).
+    pub async fn read_text_file(
+        &self,
+        request: ReadTextFileRequest,
+    ) -> SdkResult<ReadTextFileResponse> {
+        self.blocking(move |roots| fs::read(roots, &request)).await
+    }
+
+    /// Answers `fs/write_text_file`: replaces the file as a whole. Missing directories are
+    /// made.
+    ///
+    /// # Errors
+    ///
+    /// `-32601` if the workspace is read-only; `-32602` if the path is not inside the
+    /// workspace or names no regular file; `-32603` if it cannot be written.
+    pub async fn write_text_file(
+        &self,
+        request: WriteTextFileRequest,
+    ) -> SdkResult<WriteTextFileResponse> {
+        self.changing("fs/write_text_file")?;
+        self.blocking(move |roots| fs::write(roots, &request)).await
+    }
+
+    /// Answers `terminal/create`: starts a program, without a shell.
+    ///
+    /// 1 MiB of output is kept if the request names no limit, and 12 MiB at most.
+    ///
+    /// # Errors
+    ///
+    /// `-32601` if the workspace is read-only; `-32602` if the program cannot be started or
+    /// the directory is not inside the workspace; `-32603` if 64 terminals are open already.
+    pub async fn create_terminal(
+        &self,
+        request: CreateTerminalRequest,
+    ) -> SdkResult<CreateTerminalResponse> {
+        self.changing("terminal/create")?;
+        let cwd = match request.cwd.clone() {
+            Some(cwd) => self.blocking(move |roots| directory(roots, &cwd)).await?,
+            None => self.roots.first().to_owned(),
+        };
+        let id = self.terminals.create(&request, &cwd)?;
+        Ok(CreateTerminalResponse::new(id))
+    }
+
+    /// Answers `terminal/output`.
+    ///
+    /// # Errors
+    ///
+    /// `-32002` if the session has no such terminal.
+    pub async fn terminal_output(
+        &self,
+        request: TerminalOutputRequest,
+    ) -> SdkResult<TerminalOutputResponse> {
+        let terminal = self
+            .terminals
+            .find(&request.session_id, &request.terminal_id)?;
+        Ok(terminal.output())
+    }
+
+    /// Answers `terminal/wait_for_exit`, when the command has ended.
+    ///
+    /// # Errors
+    ///
+    /// `-32002` if the session has no such terminal.
+    pub async fn wait_for_terminal_exit(
+        &self,
+        request: WaitForTerminalExitRequest,
+    ) -> SdkResult<WaitForTerminalExitResponse> {
+        let terminal = self
+            .terminals
+            .find(&request.session_id, &request.terminal_id)?;
+        let exit = terminal.exited().await;
+        let mut response = WaitForTerminalExitResponse::new();
+        response.exit_code = exit.exit_code;
+        response.signal = exit.signal;
+        Ok(response)
+    }
+
+    /// Answers `terminal/kill`, when the command has ended: it may clean up for half a second.
+    ///
+    /// # Errors
+    ///
+    /// `-32002` if the session has no such terminal.
+    pub async fn kill_terminal(
+        &self,
+        request: KillTerminalRequest,
+    ) -> SdkResult<KillTerminalResponse> {
+        let terminal = self
+            .terminals
+            .find(&request.session_id, &request.terminal_id)?;
+        terminal.kill().await;
+        Ok(KillTerminalResponse::new())
+    }
+
+    /// Answers `terminal/release`: the command is killed if it runs, with all that it started.
+    ///
+    /// # Errors
+    ///
+    /// `-32002` if the session has no such terminal.
+    pub async fn release_terminal(
+        &self,
+        request: ReleaseTerminalRequest,
+    ) -> SdkResult<ReleaseTerminalResponse> {
+        let terminal = self
+            .terminals
+            .remove(&request.session_id, &request.terminal_id)?;
+        terminal.release().await;
+        Ok(ReleaseTerminalResponse::new())
+    }
+
+    /// Kills the terminals of a session that has ended.
+    pub fn end_session(&self, session: &SessionId) {
+        self.terminals.end_session(session);
+    }
+
+    fn changing(&self, method: &str) -> SdkResult<()> {
+        if self.read_only {
+            return Err(SdkError::method_not_found(method));
+        }
+        Ok(())
+    }
+
+    /// The file system may block, and handlers must not.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Roots) -> SdkResult<T> + Send + 'static,
+    ) -> SdkResult<T> {
+        let roots = self.roots.clone();
+        let done = tokio::task::spawn_blocking(move || work(&roots)).await;
+        done.unwrap_or_else(|error| Err(SdkError::internal(error)))
+    }
+}
+
+fn directory(roots: &Roots, cwd: &str) -> SdkResult<PathBuf> {
+    let resolved = roots.existing(cwd, "/cwd")?;
+    if resolved.is_dir() {
+        return Ok(resolved);
+    }
+    let reason = format!("{cwd} is not a directory");
+    Err(SdkError::invalid_params("/cwd", reason))
+}
+
+fn unusable(dir: &Path, error: &std::io::Error) -> Error {
+    Error::Directory {
+        path: dir.display().to_string(),
+        reason: error.to_string(),
+    }
+}

@@ -1,0 +1,256 @@
+//! Commands that an agent runs through the client.
+//!
+//! A terminal here is a process group with pipes, not a pseudo-terminal: commands
+//! see no terminal, and standard input is empty. Standard output and error share one
+//! pipe, so their order is kept. A command is a program with arguments; no shell
+//! looks at it.
+//!
+//! Guarantees: output is kept within the limit; the exit is told only after all that
+//! the command itself wrote has been taken in; a terminal that is released, or whose
+//! session or connection ends, is killed with all that it started, as far as that has
+//! not left its process group.
+//!
+//! Spec: <https://agentclientprotocol.com/protocol/v1/terminals>
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use acp_sdk::v1::{
+    CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
+};
+use acp_sdk::{Error, Result};
+use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::output::Output;
+use super::roots::not_found;
+use crate::process::group::{Group, Request};
+use crate::process::{Exit, pipe, why_not};
+
+/// Output kept if the agent names no limit.
+const DEFAULT_LIMIT: u64 = 1 << 20;
+
+/// The most output kept whatever limit the agent names; the same as for files.
+const LARGEST_LIMIT: u64 = super::fs::MOST_TEXT;
+
+/// Terminals that an agent may have without releasing one.
+const MOST_TERMINALS: usize = 64;
+
+/// How long a command may take to end by itself once it is asked to.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The terminals of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Terminals {
+    open: Mutex<HashMap<TerminalId, Arc<Terminal>>>,
+    created: AtomicU64,
+}
+
+impl Terminals {
+    /// Starts a command in `cwd`, which the caller has checked.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` if the command cannot be started, `-32603` if too many terminals are open.
+    pub(crate) fn create(&self, request: &CreateTerminalRequest, cwd: &Path) -> Result<TerminalId> {
+        let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = TerminalId::from(format!("term-{number}"));
+        let mut open = self.lock();
+        if open.len() >= MOST_TERMINALS {
+            let reason = format!("{MOST_TERMINALS} terminals are open: release one first");
+            return Err(Error::internal(reason));
+        }
+        let terminal = Terminal::start(request, cwd)?;
+        open.insert(id.clone(), Arc::new(terminal));
+        Ok(id)
+    }
+
+    /// Finds a terminal of a session.
+    ///
+    /// # Errors
+    ///
+    /// `-32002` if the session has no such terminal (any more).
+    pub(crate) fn find(&self, session: &SessionId, id: &TerminalId) -> Result<Arc<Terminal>> {
+        let open = self.lock();
+        let found = open.get(id).filter(|found| found.session == *session);
+        found.cloned().ok_or_else(|| unknown(session, id))
+    }
+
+    /// Takes a terminal away from a session.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub(crate) fn remove(&self, session: &SessionId, id: &TerminalId) -> Result<Arc<Terminal>> {
+        self.find(session, id)?;
+        let removed = self.lock().remove(id);
+        removed.ok_or_else(|| unknown(session, id))
+    }
+
+    /// Kills and forgets all terminals of a session.
+    pub(crate) fn end_session(&self, session: &SessionId) {
+        self.lock().retain(|_, terminal| {
+            let ended = terminal.session == *session;
+            if ended {
+                terminal.group.end();
+            }
+            !ended
+        });
+    }
+
+    /// A std mutex suffices: it is held for a few instructions and never across an await.
+    fn lock(&self) -> MutexGuard<'_, HashMap<TerminalId, Arc<Terminal>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unknown(session: &SessionId, id: &TerminalId) -> Error {
+    not_found(&format!("terminal {id} of session {session}"))
+}
+
+/// One command and its output. Dropped, it is killed with all that it started.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    session: SessionId,
+    group: Group,
+    output: Arc<Mutex<Output>>,
+    /// How the command ended, once all its output is taken in.
+    done: watch::Receiver<Option<Exit>>,
+    reader: JoinHandle<()>,
+}
+
+impl Terminal {
+    fn start(request: &CreateTerminalRequest, cwd: &Path) -> Result<Self> {
+        let cannot = |error: &io::Error| {
+            let reason = why_not(request.command.as_ref(), Some(cwd), error);
+            Error::invalid_params("/command", format!("{reason}{}", hint(request)))
+        };
+        let (pipe, stdout, stderr) = shared_pipe().map_err(|error| cannot(&error))?;
+        let mut command = Command::new(&request.command);
+        command
+            .args(&request.args)
+            .envs(request.env.iter().map(|var| (&var.name, &var.value)))
+            .current_dir(cwd)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr);
+        let (group, _) = Group::spawn(&mut command).map_err(|error| cannot(&error))?;
+        // The command holds our ends of the pipe, and a pipe ends when all its writers are gone.
+        drop(command);
+
+        let limit = request.output_byte_limit.unwrap_or(DEFAULT_LIMIT);
+        let limit = usize::try_from(limit.min(LARGEST_LIMIT)).unwrap_or(usize::MAX);
+        let output = Arc::new(Mutex::new(Output::new(limit)));
+        let (tell, done) = watch::channel(None);
+        let exit = group.exit().clone();
+        let reader = tokio::spawn(collect(pipe, exit, output.clone(), tell));
+        Ok(Self {
+            session: request.session_id.clone(),
+            group,
+            output,
+            done,
+            reader,
+        })
+    }
+
+    /// What the command has printed so far, and how it ended if it has.
+    pub(crate) fn output(&self) -> TerminalOutputResponse {
+        // Looked at first: what is printed before the exit must not be missing beside it.
+        let exit = *self.done.borrow();
+        let (text, truncated) = lock(&self.output).text();
+        let mut response = TerminalOutputResponse::new(text, truncated);
+        response.exit_status = exit.as_ref().map(exit_status);
+        response
+    }
+
+    /// Waits for the command's exit.
+    pub(crate) async fn exited(&self) -> TerminalExitStatus {
+        let mut done = self.done.clone();
+        let exit = done.wait_for(Option::is_some).await;
+        // The reader ends without a word only if the runtime does.
+        exit_status(&exit.ok().and_then(|exit| *exit).unwrap_or(Exit::UNKNOWN))
+    }
+
+    /// Asks the command to end, makes it end after a moment, and waits until it has.
+    pub(crate) async fn kill(&self) {
+        if self.group.exit().now().is_none() {
+            self.group.request(Request::Terminate);
+            if timeout(GRACE, self.exited()).await.is_err() {
+                self.group.request(Request::Kill);
+                self.exited().await;
+            }
+        }
+    }
+
+    /// Kills what is left of the command.
+    pub(crate) async fn release(&self) {
+        self.kill().await;
+        self.group.end();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn collect(
+    mut pipe: impl pipe::Pipe,
+    exit: crate::process::group::ExitWatch,
+    output: Arc<Mutex<Output>>,
+    tell: watch::Sender<Option<Exit>>,
+) {
+    let mut take = |chunk: &[u8]| lock(&output).push(chunk);
+    let open = pipe::read_until_exit(&mut pipe, exit.clone(), &mut take).await;
+    tell.send_replace(exit.now());
+    if open {
+        pipe::read_to_end(&mut pipe, &mut take).await;
+    }
+    lock(&output).end();
+}
+
+fn exit_status(exit: &Exit) -> TerminalExitStatus {
+    let mut status = TerminalExitStatus::new();
+    status.exit_code = exit.code.and_then(|code| u32::try_from(code).ok());
+    status.signal = exit.signal_name();
+    status
+}
+
+/// Agents now and then send a whole shell line as the command.
+fn hint(request: &CreateTerminalRequest) -> &'static str {
+    if request.args.is_empty() && request.command.contains(char::is_whitespace) {
+        "; the command is one program and its arguments go into `args`, \
+         a shell line needs a shell such as `sh` with `-c`"
+    } else {
+        ""
+    }
+}
+
+/// One pipe for both outputs of a command, so that their order is kept.
+#[cfg(unix)]
+fn shared_pipe() -> io::Result<(tokio::net::unix::pipe::Receiver, Stdio, Stdio)> {
+    let (reader, writer) = io::pipe()?;
+    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into())?;
+    Ok((reader, writer.try_clone()?.into(), writer.into()))
+}
+
+/// One pipe for both outputs of a command, read on the runtime's blocking threads.
+#[cfg(not(unix))]
+fn shared_pipe() -> io::Result<(tokio::fs::File, Stdio, Stdio)> {
+    let (reader, writer) = io::pipe()?;
+    let reader = std::fs::File::from(std::os::windows::io::OwnedHandle::from(reader));
+    let reader = tokio::fs::File::from_std(reader);
+    Ok((reader, writer.try_clone()?.into(), writer.into()))
+}

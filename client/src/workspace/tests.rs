@@ -1,0 +1,319 @@
+//! Terminals as an agent uses them: through requests.
+
+use acp_sdk::v1::{EnvVariable, ErrorCode, TerminalId};
+use tokio::time::timeout;
+
+use super::*;
+use crate::lifeline::{GUARD, Lifeline};
+
+struct Case {
+    _dir: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+impl Case {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::new(dir.path()).unwrap();
+        Self {
+            _dir: dir,
+            workspace,
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.workspace.dir().join(name).to_str().unwrap().to_owned()
+    }
+
+    async fn create(&self, request: CreateTerminalRequest) -> SdkResult<TerminalId> {
+        let created = self.workspace.create_terminal(request).await;
+        created.map(|response| response.terminal_id)
+    }
+
+    async fn script(&self, text: &str) -> TerminalId {
+        self.create(script(text)).await.unwrap()
+    }
+
+    async fn output(&self, id: &TerminalId) -> TerminalOutputResponse {
+        let request = TerminalOutputRequest::new("s", id);
+        self.workspace.terminal_output(request).await.unwrap()
+    }
+
+    /// Waits until the command has printed exactly `text`.
+    async fn printing(&self, id: &TerminalId, text: &str) {
+        let printed = timeout(GUARD, async {
+            while self.output(id).await.output != text {
+                tokio::task::yield_now().await;
+            }
+        });
+        printed.await.expect("the command prints something else");
+    }
+
+    async fn wait(&self, id: &TerminalId) -> WaitForTerminalExitResponse {
+        let request = WaitForTerminalExitRequest::new("s", id);
+        let exit = timeout(GUARD, self.workspace.wait_for_terminal_exit(request)).await;
+        exit.expect("the command goes on").unwrap()
+    }
+
+    async fn kill(&self, id: &TerminalId) {
+        let request = KillTerminalRequest::new("s", id);
+        let killed = timeout(GUARD, self.workspace.kill_terminal(request)).await;
+        killed.expect("the command goes on").unwrap();
+    }
+
+    async fn release(&self, id: &TerminalId) {
+        let request = ReleaseTerminalRequest::new("s", id);
+        let released = timeout(GUARD, self.workspace.release_terminal(request)).await;
+        released.expect("the command goes on").unwrap();
+    }
+
+    async fn printed(&self, id: &TerminalId) -> String {
+        self.wait(id).await;
+        self.output(id).await.output
+    }
+}
+
+fn command(command: &str, args: &[&str]) -> CreateTerminalRequest {
+    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+    CreateTerminalRequest::new("s", command).with_args(args)
+}
+
+fn script(text: &str) -> CreateTerminalRequest {
+    command("sh", &["-c", text])
+}
+
+#[track_caller]
+fn fails<T: std::fmt::Debug>(result: SdkResult<T>, code: ErrorCode, words: &str) {
+    let error = result.unwrap_err();
+    assert_eq!(error.code(), Some(code), "{error}");
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+#[tokio::test]
+async fn output_and_exit_status_are_those_of_the_command() {
+    let case = Case::new();
+    let id = case
+        .script("echo out; echo err >&2; echo more; exit 3")
+        .await;
+    let exit = case.wait(&id).await;
+    assert_eq!((exit.exit_code, exit.signal), (Some(3), None));
+    let output = case.output(&id).await;
+    assert_eq!(output.output, "out\nerr\nmore\n");
+    assert!(!output.truncated);
+    assert_eq!(output.exit_status.unwrap().exit_code, Some(3));
+}
+
+#[tokio::test]
+async fn arguments_environment_and_directory_are_passed_without_a_shell() {
+    let case = Case::new();
+    let mut request = command("printf", &["%s|", "a b", "$HOME", "; echo no"]);
+    let id = case.create(request).await.unwrap();
+    assert_eq!(case.printed(&id).await, "a b|$HOME|; echo no|");
+
+    std::fs::create_dir(case.path("sub")).unwrap();
+    request = script("printf '%s|%s' \"$WORD\" \"$(pwd -P)\"")
+        .with_env(vec![EnvVariable::new("WORD", "it's")])
+        .with_cwd(case.path("sub"));
+    let id = case.create(request).await.unwrap();
+    let expected = format!("it's|{}", case.path("sub"));
+    assert_eq!(case.printed(&id).await, expected);
+
+    let id = case.script("pwd -P; cat").await;
+    let expected = format!("{}\n", case.workspace.dir().display());
+    assert_eq!(case.printed(&id).await, expected, "and input is empty");
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_explained() {
+    let case = Case::new();
+    let code = ErrorCode::INVALID_PARAMS;
+    let missing = case.create(command("no-such-command", &[])).await;
+    fails(missing, code, "no-such-command is not found in PATH");
+    let line = case.create(command("echo a | cat", &[])).await;
+    fails(line, code, "a shell line needs a shell");
+    let outside = case.create(command("true", &[]).with_cwd("/")).await;
+    fails(outside, code, "outside of the workspace");
+    let relative = case.create(command("true", &[]).with_cwd(".")).await;
+    fails(relative, code, "not an absolute path");
+    std::fs::write(case.path("file"), "").unwrap();
+    let file = case
+        .create(command("true", &[]).with_cwd(case.path("file")))
+        .await;
+    fails(file, code, "is not a directory");
+}
+
+#[tokio::test]
+async fn output_is_truncated_from_the_beginning_inside_no_character() {
+    let case = Case::new();
+    let request = command("printf", &["%s", "0123456789äöü"]).with_output_byte_limit(5);
+    let id = case.create(request).await.unwrap();
+    case.wait(&id).await;
+    let output = case.output(&id).await;
+    assert_eq!(output.output, "öü", "five bytes would begin inside ä");
+    assert!(output.truncated);
+}
+
+#[tokio::test]
+async fn output_is_bounded_even_without_a_limit() {
+    let case = Case::new();
+    let id = case.script("head -c 3000000 /dev/zero | tr '\\0' x").await;
+    case.wait(&id).await;
+    let output = case.output(&id).await;
+    assert_eq!(output.output.len(), 1 << 20);
+    assert!(output.truncated);
+}
+
+#[tokio::test]
+async fn output_can_be_read_while_the_command_runs() {
+    let case = Case::new();
+    let id = case.script("echo started; exec sleep 1000").await;
+    let started = timeout(GUARD, async {
+        while case.output(&id).await.output != "started\n" {
+            tokio::task::yield_now().await;
+        }
+    });
+    started.await.unwrap();
+    assert_eq!(case.output(&id).await.exit_status, None);
+    case.release(&id).await;
+}
+
+#[tokio::test]
+async fn a_killed_terminal_can_still_be_asked() {
+    let case = Case::new();
+    let id = case.script("echo before; exec sleep 1000").await;
+    let waiting = case.wait(&id);
+    let killing = async {
+        while case.output(&id).await.output.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        case.kill(&id).await;
+        case.output(&id).await
+    };
+    let (exit, output) = tokio::join!(waiting, killing);
+    assert_eq!(exit.exit_code, None);
+    assert_eq!(exit.signal.as_deref(), Some("SIGTERM"));
+    assert_eq!(output.output, "before\n");
+    assert_eq!(
+        output.exit_status.unwrap().signal.as_deref(),
+        Some("SIGTERM")
+    );
+    case.kill(&id).await;
+    case.release(&id).await;
+}
+
+#[tokio::test]
+async fn a_command_that_ignores_sigterm_is_killed() {
+    let case = Case::new();
+    let id = case
+        .script("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+        .await;
+    let ready = timeout(GUARD, async {
+        while case.output(&id).await.output.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    });
+    ready.await.unwrap();
+    case.kill(&id).await;
+    assert_eq!(case.wait(&id).await.signal.as_deref(), Some("SIGKILL"));
+}
+
+/// A grandchild that holds the terminal's output and would outlive the command.
+const LEAVES_A_CHILD: &str = "sleep 1000 & echo ready";
+
+#[tokio::test]
+async fn a_released_terminal_is_unknown_and_dead() {
+    let case = Case::new();
+    let lifeline = Lifeline::new();
+    let id = case
+        .script(&lifeline.tie(&format!("{LEAVES_A_CHILD}; wait")))
+        .await;
+    case.printing(&id, "ready\n").await;
+    case.release(&id).await;
+    lifeline.all_dead().await;
+
+    let request = TerminalOutputRequest::new("s", &id);
+    let output = case.workspace.terminal_output(request).await;
+    fails(output, ErrorCode::RESOURCE_NOT_FOUND, id.as_str());
+    let request = ReleaseTerminalRequest::new("s", &id);
+    let released = case.workspace.release_terminal(request).await;
+    fails(released, ErrorCode::RESOURCE_NOT_FOUND, "session s");
+}
+
+#[tokio::test]
+async fn the_exit_is_told_although_a_child_holds_the_output() {
+    let case = Case::new();
+    let lifeline = Lifeline::new();
+    let id = case
+        .script(&lifeline.tie(&format!("{LEAVES_A_CHILD}; exit 5")))
+        .await;
+    assert_eq!(case.wait(&id).await.exit_code, Some(5));
+    assert_eq!(case.output(&id).await.output, "ready\n");
+    case.release(&id).await;
+    lifeline.all_dead().await;
+}
+
+#[tokio::test]
+async fn terminals_belong_to_one_session_and_end_with_it() {
+    let case = Case::new();
+    let lifeline = Lifeline::new();
+    let id = case
+        .script(&lifeline.tie("echo ready; exec sleep 1000"))
+        .await;
+    case.printing(&id, "ready\n").await;
+    let other = WaitForTerminalExitRequest::new("other", &id);
+    let waited = case.workspace.wait_for_terminal_exit(other).await;
+    fails(waited, ErrorCode::RESOURCE_NOT_FOUND, "session other");
+    case.workspace.end_session(&"other".into());
+    assert!(case.workspace.terminals.find(&"s".into(), &id).is_ok());
+    case.workspace.end_session(&"s".into());
+    assert!(case.workspace.terminals.find(&"s".into(), &id).is_err());
+    lifeline.all_dead().await;
+}
+
+#[tokio::test]
+async fn terminals_end_with_the_workspace() {
+    let case = Case::new();
+    let lifeline = Lifeline::new();
+    let id = case
+        .script(&lifeline.tie("echo ready; exec sleep 1000"))
+        .await;
+    case.printing(&id, "ready\n").await;
+    drop(case);
+    lifeline.all_dead().await;
+}
+
+#[tokio::test]
+async fn terminals_that_nobody_releases_are_limited() {
+    let case = Case::new();
+    let mut ids = Vec::new();
+    for _ in 0..64 {
+        ids.push(case.create(command("true", &[])).await.unwrap());
+    }
+    let refused = case.create(command("true", &[])).await;
+    fails(refused, ErrorCode::INTERNAL_ERROR, "release one first");
+    case.release(&ids[0]).await;
+    case.create(command("true", &[])).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_read_only_workspace_changes_and_runs_nothing() {
+    let case = Case::new();
+    std::fs::write(case.path("file"), "old").unwrap();
+    let workspace = case.workspace.clone().read_only();
+    let capabilities = workspace.capabilities();
+    assert!(capabilities.fs.read_text_file);
+    assert!(!capabilities.fs.write_text_file && !capabilities.terminal);
+
+    let read = ReadTextFileRequest::new("s", case.path("file"));
+    assert_eq!(workspace.read_text_file(read).await.unwrap().content, "old");
+    let write = WriteTextFileRequest::new("s", case.path("file"), "new");
+    let code = ErrorCode::METHOD_NOT_FOUND;
+    fails(
+        workspace.write_text_file(write).await,
+        code,
+        "fs/write_text_file",
+    );
+    assert_eq!(std::fs::read_to_string(case.path("file")).unwrap(), "old");
+    let created = workspace.create_terminal(command("true", &[])).await;
+    fails(created, code, "terminal/create");
+}
