@@ -1,0 +1,167 @@
+"""Drives an agent with the official Python SDK: one line per step, exit code 1 if a step failed.
+
+Usage: client.py AGENT [ARG...]   (an agent that understands the words of acp-server)
+"""
+
+import asyncio
+import pathlib
+import sys
+import tempfile
+
+import acp
+from acp.schema import (
+    ClientCapabilities,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
+    ElicitationUrlCapabilities,
+    FileSystemCapabilities,
+)
+from host import Host
+from steps import of_kind, refused, run, text
+
+
+class Drive:
+    """The steps are the public methods, in this order; a step fails by raising."""
+
+    def __init__(self, host, agent, folder):
+        self._host, self._agent, self._folder = host, agent, folder
+
+    async def initialize(self):
+        files = FileSystemCapabilities(read_text_file=True, write_text_file=True)
+        forms = ElicitationCapabilities(form=ElicitationFormCapabilities(), url=ElicitationUrlCapabilities())
+        able = ClientCapabilities(fs=files, terminal=True, elicitation=forms)
+        answer = await self._agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=able)
+        assert answer.protocol_version == 1, answer
+        assert answer.agent_capabilities.load_session, "the agent does not load sessions"
+        assert answer.agent_info and answer.agent_info.name, "the agent has no name"
+
+    async def new_session(self):
+        self._created = await self._agent.new_session(cwd=str(self._folder), mcp_servers=[])
+        self._session = self._created.session_id
+        assert self._session, "an empty session id"
+
+    async def echo(self):
+        await self._says("Hello, wörld 🦀", "Hello, wörld 🦀")
+
+    async def think(self):
+        updates = await self._says("think", "")
+        assert text(updates, "agent_thought_chunk") and text(updates), updates
+
+    async def plan(self):
+        (plan,) = of_kind(await self._says("plan", ""), "plan")
+        assert [entry.status for entry in plan.entries] == ["completed", "in_progress", "pending"], plan
+
+    async def tool(self):
+        updates = await self._says("tool", "")
+        (call,) = of_kind(updates, "tool_call")
+        last = of_kind(updates, "tool_call_update")[-1]
+        assert (last.tool_call_id, last.status) == (call.tool_call_id, "completed"), last
+        assert [content.type for content in last.content] == ["content", "diff"], last.content
+
+    async def permission(self):
+        for self._host.permission, expected in [("reject_once", "reject"), ("allow_once", "allow")]:
+            await self._says("permission", expected)
+
+    async def files(self):
+        path = self._folder / "file.txt"
+        await self._says(f"write {path} written by the agent", "")
+        assert path.read_text() == "written by the agent", path.read_text()
+        path.write_text("read by the agent, ünïcode\n")
+        await self._says(f"read {path}", "read by the agent, ünïcode")
+
+    async def terminal(self):
+        await self._says("terminal echo from-a-terminal", "from-a-terminal")
+        assert not self._host.terminals, "a terminal was not released"
+
+    async def elicitation(self):
+        for words in ["elicit form", "elicit url"]:
+            assert "accept" in text(await self._says(words, "")).lower(), words
+        assert len(self._host.completed) == 1, self._host.completed
+
+    async def other_updates(self):
+        kinds = {"usage": "usage_update", "commands": "available_commands_update", "title New": "session_info_update"}
+        for word, kind in kinds.items():
+            assert of_kind(await self._says(word, ""), kind), f"{word}: no {kind}"
+
+    async def stream(self):
+        stop, updates = await self._prompt("stream 1000")
+        chunks = [update.content.text for update in of_kind(updates, "agent_message_chunk")]
+        assert (stop, len(chunks)) == ("end_turn", 1000), f"{len(chunks)} chunks before the answer ({stop})"
+        assert chunks == sorted(set(chunks)), "the chunks are out of order"
+
+    async def cancel(self):
+        self._host.updates.clear()
+        turn = asyncio.create_task(self._prompt("slow"))
+        while not text(self._seen()):
+            await asyncio.sleep(0.01)
+        await self._agent.cancel(session_id=self._session)
+        stop, _ = await turn
+        assert stop == "cancelled", f"stop reason {stop}"
+        await self._says("still here", "still here")
+
+    async def fail(self):
+        await refused(self._agent.prompt(session_id=self._session, prompt=[acp.text_block("fail")]), -32603)
+
+    async def mode(self):
+        modes = self._created.modes
+        other = next(mode.id for mode in modes.available_modes if mode.id != modes.current_mode_id)
+        await self._agent.set_session_mode(session_id=self._session, mode_id=other)
+        (update,) = of_kind(await self._says("mode", ""), "current_mode_update")
+        assert update.current_mode_id == other, update
+        await refused(self._agent.set_session_mode(session_id=self._session, mode_id="none"), -32602)
+
+    async def config(self):
+        for option in self._created.config_options:
+            value = not option.current_value if option.type == "boolean" else option.options[-1].value
+            assert value != option.current_value, f"{option.id} has one value only"
+            answer = await self._agent.set_config_option(option.id, self._session, value)
+            values = {option.id: option.current_value for option in answer.config_options}
+            assert values[option.id] == value, values
+
+    async def list(self):
+        listed = await self._agent.list_sessions()
+        assert self._session in [session.session_id for session in listed.sessions], listed
+
+    async def load(self):
+        self._host.updates.clear()
+        await self._agent.load_session(cwd=str(self._folder), session_id=self._session)
+        said = [text(self._seen(), kind) for kind in ("user_message_chunk", "agent_message_chunk")]
+        assert all("Hello, wörld 🦀" in part for part in said), "the first exchange is not replayed"
+
+    async def unknown(self):
+        await refused(self._agent.prompt(session_id="nowhere", prompt=[acp.text_block("echo")]), -32002)
+        await refused(self._agent.load_session(cwd=str(self._folder), session_id="nowhere"), -32002)
+        await refused(self._agent.ext_method("no/such/method", {}), -32601)
+
+    async def close(self):
+        await self._agent.resume_session(cwd=str(self._folder), session_id=self._session)
+        await self._agent.close_session(session_id=self._session)
+
+    async def _prompt(self, words):
+        self._host.updates.clear()
+        answer = await self._agent.prompt(session_id=self._session, prompt=[acp.text_block(words)])
+        return answer.stop_reason, self._seen()
+
+    async def _says(self, words, expected):
+        stop, updates = await self._prompt(words)
+        assert stop == "end_turn", f"stop reason {stop}"
+        assert expected in text(updates), f"{expected!r} is not in {text(updates)!r}"
+        return updates
+
+    def _seen(self):
+        return [update for session, update in self._host.updates if session == self._session]
+
+
+async def main(command):
+    host = Host()
+    pipes = {"stderr": None, "limit": 50 << 20}
+    with tempfile.TemporaryDirectory() as folder:
+        spawned = acp.spawn_agent_process(host, *command, transport_kwargs=pipes, use_unstable_protocol=True)
+        async with spawned as (agent, process):
+            failed = await run(Drive(host, agent, pathlib.Path(folder)))
+    print("ok  " if process.returncode == 0 else "FAIL", "exit of the agent:", process.returncode)
+    return 1 if failed or process.returncode != 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1:])))

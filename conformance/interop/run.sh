@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Tests this project against the official SDKs of other languages; see README.md beside it.
+# Usage: run.sh [python|typescript]...   (both without arguments)
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+cache=$target/interop
+bin=$target/debug
+passed=0 failed=0
+
+say() { printf '\n-- %s\n' "$*"; }
+
+# Says which programs are missing, and installs them where that is ours to do.
+need() {
+    local missing=()
+    for language in "$@"; do
+        case $language in
+            python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
+            typescript)
+                command -v node >/dev/null || missing+=(nodejs)
+                command -v npm >/dev/null || missing+=(npm)
+                ;;
+        esac
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+        echo "missing: ${missing[*]} (names of the Debian packages); install them and run this again" >&2
+        exit 1
+    fi
+    say "installing ${missing[*]}"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Each SDK is installed once for a list of pinned versions; the folder is named after the list.
+sum() { cat "$@" | cksum | cut -d ' ' -f 1; }
+
+install_python() {
+    local venv
+    venv=$cache/python-$(sum "$here/python/requirements.txt")
+    if [ ! -e "$venv/ready" ]; then
+        say "installing the Python SDK"
+        rm -rf "$venv"
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install -q --disable-pip-version-check -r "$here/python/requirements.txt"
+        touch "$venv/ready"
+    fi
+    client=("$venv/bin/python" -B "$here/python/client.py")
+}
+
+# Modules are looked up beside the script, so the scripts are copied to where the SDK is.
+install_typescript() {
+    local folder
+    folder=$cache/typescript-$(sum "$here"/typescript/package*.json)
+    if [ ! -e "$folder/ready" ]; then
+        say "installing the TypeScript SDK"
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        cp "$here"/typescript/package*.json "$folder"
+        (cd "$folder" && npm ci --silent --no-audit --no-fund)
+        touch "$folder/ready"
+    fi
+    cp "$here"/typescript/*.mjs "$folder"
+    client=(node "$folder/client.mjs")
+}
+
+# Runs a command, shows what it says, and counts whether it succeeded.
+try() {
+    local name=$1 begun=$SECONDS
+    shift
+    say "$name"
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "passed: $name ($((SECONDS - begun)) s)"
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name (exit code $?; $((SECONDS - begun)) s)"
+    fi
+}
+
+[ $# -gt 0 ] || set -- python typescript
+for language in "$@"; do
+    case $language in
+        python | typescript) ;;
+        *)
+            echo "usage: $0 [python|typescript]..." >&2
+            exit 2
+            ;;
+    esac
+done
+need "$@"
+say "building"
+cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-conformance
+mkdir -p "$cache"
+for language in "$@"; do
+    "install_$language"
+    record=$cache/$language-client.jsonl
+    try "$language client, our agent" "${client[@]}" "$here/record.sh" "$record" "$bin/acp-server"
+    try "$language client, our agent: every message" "$bin/acp-conformance" check --strict "$record"
+done
+
+printf '\ninterop: %d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
