@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use acp_sdk::{Error, Result, v1::*};
+use acp_sdk::{ConnectionBuilder, Error, Result, v1::*};
 
 #[derive(Default)]
 struct Bench {
@@ -82,5 +82,10 @@ fn main() -> Result<()> {
         None => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = builder.enable_all().build()?;
-    runtime.block_on(acp_sdk::serve_stdio(Bench::default()))
+    let coalesce = std::env::var_os("BENCH_COALESCE").is_some();
+    runtime.block_on(
+        ConnectionBuilder::new()
+            .coalesce_chunks(coalesce)
+            .serve_stdio(Bench::default()),
+    )
 }

@@ -60,8 +60,7 @@ pub mod v1 {
 /// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
 /// reading or writing fails later.
 pub async fn serve_stdio<A: v1::Agent>(agent: A) -> Result<()> {
-    let (reader, writer) = transport::stdio()?;
-    serve(agent, reader, writer).await
+    ConnectionBuilder::new().serve_stdio(agent).await
 }
 
 /// Standard input and output as a transport, for [`connect`] and [`ConnectionBuilder`].

@@ -17,6 +17,7 @@
 //! computes for long before its first await holds up the connection: hand such
 //! work to [`tokio::task::spawn_blocking`].
 
+mod coalesce;
 mod driver;
 mod inbound;
 mod lanes;
@@ -110,6 +111,21 @@ impl Shared {
     ) -> Result<()> {
         self.outbox.room().await?;
         self.outbox.push(method, &Notification::new(method, params))
+    }
+
+    /// Sends params of a notification; text chunks join the one before if that is allowed.
+    pub(crate) async fn notify_typed<P: Serialize + 'static>(
+        &self,
+        method: &str,
+        params: &P,
+    ) -> Result<()> {
+        if self.options.coalesce
+            && let Some(chunk) = coalesce::text_chunk(params)
+        {
+            self.outbox.room().await?;
+            return self.outbox.push_chunk(chunk);
+        }
+        self.notify(method, Some(params)).await
     }
 
     pub(crate) async fn room(&self) -> Result<()> {

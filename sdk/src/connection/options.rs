@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Driver;
-use crate::error::Closed;
+use crate::error::{Closed, Result};
 use crate::runtime::{Peer, Service};
+use crate::transport;
 use crate::v1::{Agent, AgentHandle, AgentService, Client, ClientHandle, ClientService};
 
 /// Told of input that was put up with. All methods do nothing by default.
@@ -47,6 +48,7 @@ pub(crate) struct Options {
     pub(crate) max_requests: usize,
     pub(crate) grace: Duration,
     pub(crate) answers_bad_lines: bool,
+    pub(crate) coalesce: bool,
     pub(crate) observer: Arc<dyn Observer>,
 }
 
@@ -100,6 +102,7 @@ impl ConnectionBuilder {
                 max_requests: 10_000,
                 grace: Duration::from_secs(2),
                 answers_bad_lines: true,
+                coalesce: false,
                 observer: Arc::new(NoObserver),
             },
             explain_close: None,
@@ -145,6 +148,14 @@ impl ConnectionBuilder {
         self
     }
 
+    /// Whether adjacent text chunks of one message may be joined while they wait to be
+    /// written (default no). The text stays the same; a client that is behind receives
+    /// fewer, longer chunks, of 16 KiB at most.
+    pub fn coalesce_chunks(mut self, join: bool) -> Self {
+        self.options.coalesce = join;
+        self
+    }
+
     /// Who is told of input that was put up with (default nobody; `tracing` has it at debug).
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.options.observer = Arc::new(observer);
@@ -156,6 +167,19 @@ impl ConnectionBuilder {
     pub fn explain_close(mut self, why: impl Future<Output = Closed> + Send + 'static) -> Self {
         self.explain_close = Some(Box::pin(why));
         self
+    }
+
+    /// Serves `agent` on standard input and output until the client closes them, as
+    /// [`acp_sdk::serve_stdio`](crate::serve_stdio) does with the defaults.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) when standard input or output cannot be used,
+    /// [`Error::Closed`](crate::Error::Closed) when reading or writing fails later.
+    pub async fn serve_stdio<A: Agent>(self, agent: A) -> Result<()> {
+        let (reader, writer) = transport::stdio()?;
+        let (_client, driver) = self.agent(agent, reader, writer);
+        driver.spawned().await
     }
 
     /// Serves `agent` on a pair of streams. The driver must be polled, usually by spawning it.

@@ -13,7 +13,11 @@ use std::task::Waker;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::coalesce;
 use crate::error::{Closed, Error, Result};
+use crate::jsonrpc::Notification;
+use crate::runtime::Notification as _;
+use crate::v1::{SessionNotification, methods};
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -26,6 +30,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
+    /// The last message, not yet written as JSON because more text may join it.
+    open: Option<Box<SessionNotification>>,
     /// The connection's loop, when it sleeps.
     writer: Option<Waker>,
     closed: Option<Closed>,
@@ -62,7 +68,7 @@ impl Outbox {
         let state = self.lock();
         match &state.closed {
             Some(closed) => Err(Error::Closed(closed.clone())),
-            None => Ok(state.bytes.len() < self.high_water),
+            None => Ok(state.unsent() < self.high_water),
         }
     }
 
@@ -77,31 +83,38 @@ impl Outbox {
         if let Some(closed) = &state.closed {
             return Err(Error::Closed(closed.clone()));
         }
-        let begin = state.bytes.len();
-        if let Err(error) = serde_json::to_writer(&mut state.bytes, message) {
-            state.bytes.truncate(begin);
-            return Err(Error::Encode {
-                method: method.to_owned(),
-                reason: error.to_string(),
-            });
+        state.write_open();
+        state.write(method, message)?;
+        wake(state);
+        Ok(())
+    }
+
+    /// Puts a text chunk at the end, or its text to the one that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection has ended.
+    pub(crate) fn push_chunk(&self, note: &SessionNotification) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(closed) = &state.closed {
+            return Err(Error::Closed(closed.clone()));
         }
-        // Raw JSON from the application may be spread over lines; between tokens a blank
-        // means the same, and within strings JSON has no bare line feeds.
-        while let Some(at) = memchr::memchr(b'\n', &state.bytes[begin..]) {
-            state.bytes[begin + at] = b' ';
+        let joined = state
+            .open
+            .as_mut()
+            .is_some_and(|open| coalesce::join(open, note));
+        if !joined {
+            state.write_open();
+            state.open = Some(Box::new(note.clone()));
         }
-        state.bytes.push(b'\n');
-        let writer = state.writer.take();
-        drop(state);
-        if let Some(writer) = writer {
-            writer.wake();
-        }
+        wake(state);
         Ok(())
     }
 
     /// Hands everything unsent to the loop by exchanging buffers; `false` if there is nothing.
     pub(crate) fn take(&self, batch: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
+        state.write_open();
         if state.bytes.is_empty() {
             return false;
         }
@@ -133,7 +146,7 @@ impl Outbox {
     }
 
     pub(crate) fn unsent(&self) -> usize {
-        self.lock().bytes.len()
+        self.lock().unsent()
     }
 
     /// Asks the loop to write what there is and to close the stream.
@@ -165,6 +178,51 @@ impl Outbox {
             self.state.clear_poison();
             state
         })
+    }
+}
+
+impl State {
+    fn unsent(&self) -> usize {
+        self.bytes.len() + self.open.as_deref().map_or(0, coalesce::text_bytes)
+    }
+
+    /// Ends the chunk that texts were joined to.
+    fn write_open(&mut self) {
+        if let Some(note) = self.open.take() {
+            let method = methods::SessionUpdate::NAME;
+            let message = Notification::new(method, Some(&*note));
+            // Strings always have a JSON form.
+            let _ = self.write(method, &message);
+        }
+    }
+
+    fn write<T: Serialize>(&mut self, method: &str, message: &T) -> Result<()> {
+        let begin = self.bytes.len();
+        if let Err(error) = serde_json::to_writer(&mut self.bytes, message) {
+            self.bytes.truncate(begin);
+            return Err(Error::Encode {
+                method: method.to_owned(),
+                reason: error.to_string(),
+            });
+        }
+        // Raw JSON from the application may be spread over lines; between tokens a blank
+        // means the same, and within strings JSON has no bare line feeds.
+        let mut from = begin;
+        while let Some(at) = memchr::memchr(b'\n', &self.bytes[from..]) {
+            self.bytes[from + at] = b' ';
+            from += at + 1;
+        }
+        self.bytes.push(b'\n');
+        Ok(())
+    }
+}
+
+/// Tells the loop that there is something to write.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let writer = state.writer.take();
+    drop(state);
+    if let Some(writer) = writer {
+        writer.wake();
     }
 }
 

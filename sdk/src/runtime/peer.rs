@@ -43,7 +43,7 @@ impl Peer {
     ///
     /// [`Error::Closed`] when the connection has ended.
     pub async fn notify<N: Notification>(&self, params: &N::Params) -> Result<()> {
-        self.shared.notify(N::NAME, Some(params)).await
+        self.shared.notify_typed(N::NAME, params).await
     }
 
     /// Sends a request that the protocol does not define and waits for its result.

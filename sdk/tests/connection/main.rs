@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod calls;
+mod coalesce;
 mod end;
 mod order;
 mod support;

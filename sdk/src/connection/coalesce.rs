@@ -1,0 +1,128 @@
+//! Joins adjacent text chunks of one message while they wait to be written.
+//!
+//! Lossless: the texts are put together in order, and only chunks that differ in
+//! nothing but their text are joined. A chunk with annotations or `_meta` stays as
+//! it is. Whatever is sent after a chunk ends it, so that no order changes.
+
+use std::any::Any;
+
+use crate::v1::{ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent};
+
+/// A joined chunk grows to about this many bytes of text.
+const LARGEST: usize = 16 << 10;
+
+/// The notification behind `params`, if its text may be joined with another's.
+pub(crate) fn text_chunk(params: &dyn Any) -> Option<&SessionNotification> {
+    let note: &SessionNotification = params.downcast_ref()?;
+    let text = text(chunk(&note.update)?)?;
+    let plain = note.meta.is_none() && text.meta.is_none() && text.annotations.is_none();
+    (plain && chunk(&note.update)?.meta.is_none()).then_some(note)
+}
+
+/// Appends the text of `next` to `open`; `false` if they do not belong together.
+pub(super) fn join(open: &mut SessionNotification, next: &SessionNotification) -> bool {
+    let same_kind = std::mem::discriminant(&open.update) == std::mem::discriminant(&next.update);
+    if !same_kind || open.session_id != next.session_id {
+        return false;
+    }
+    let (Some(into), Some(from)) = (chunk_mut(&mut open.update), chunk(&next.update)) else {
+        return false;
+    };
+    if into.message_id != from.message_id {
+        return false;
+    }
+    let (ContentBlock::Text(into), Some(from)) = (&mut into.content, text(from)) else {
+        return false;
+    };
+    if into.text.len() + from.text.len() > LARGEST {
+        return false;
+    }
+    into.text.push_str(&from.text);
+    true
+}
+
+/// The bytes of text in a chunk that [`text_chunk`] has let through.
+pub(super) fn text_bytes(note: &SessionNotification) -> usize {
+    chunk(&note.update)
+        .and_then(text)
+        .map_or(0, |text| text.text.len())
+}
+
+fn chunk(update: &SessionUpdate) -> Option<&ContentChunk> {
+    match update {
+        SessionUpdate::UserMessageChunk(chunk)
+        | SessionUpdate::AgentMessageChunk(chunk)
+        | SessionUpdate::AgentThoughtChunk(chunk) => Some(chunk),
+        _ => None,
+    }
+}
+
+fn chunk_mut(update: &mut SessionUpdate) -> Option<&mut ContentChunk> {
+    match update {
+        SessionUpdate::UserMessageChunk(chunk)
+        | SessionUpdate::AgentMessageChunk(chunk)
+        | SessionUpdate::AgentThoughtChunk(chunk) => Some(chunk),
+        _ => None,
+    }
+}
+
+fn text(chunk: &ContentChunk) -> Option<&TextContent> {
+    match &chunk.content {
+        ContentBlock::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::{Annotations, ImageContent};
+
+    fn note(session: &str, content: impl Into<ContentBlock>) -> SessionNotification {
+        let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(content));
+        SessionNotification::new(session, update)
+    }
+
+    fn say(text: &str) -> SessionNotification {
+        note("s", TextContent::new(text))
+    }
+
+    #[test]
+    fn texts_of_one_message_are_joined_in_order() {
+        let mut open = say("Hel");
+        assert!(join(&mut open, &say("lo")) && join(&mut open, &say("")));
+        assert_eq!(open, say("Hello"));
+        assert_eq!(text_bytes(&open), 5);
+    }
+
+    #[test]
+    fn chunks_that_differ_in_more_than_their_text_are_not() {
+        let thought = SessionUpdate::AgentThoughtChunk(ContentChunk::new(TextContent::new("x")));
+        let message = ContentChunk::new(TextContent::new("x")).with_message_id("m2");
+        let others = [
+            note("t", TextContent::new("x")),
+            SessionNotification::new("s", thought),
+            SessionNotification::new("s", SessionUpdate::AgentMessageChunk(message)),
+            say(&"x".repeat(LARGEST)),
+        ];
+        for other in others {
+            let mut open = say("y");
+            assert!(!join(&mut open, &other), "{other:?}");
+            assert_eq!(open, say("y"));
+        }
+    }
+
+    #[test]
+    fn what_carries_more_than_text_is_left_alone() {
+        assert!(text_chunk(&say("x")).is_some());
+        let annotated = TextContent::new("x").with_annotations(Annotations::new());
+        let image = ImageContent::new("aGk=", "image/png");
+        let meta: crate::Meta = serde_json::from_str("{\"a\":1}").unwrap();
+        let tagged = TextContent::new("x").with_meta(meta.clone());
+        assert!(text_chunk(&note("s", annotated)).is_none());
+        assert!(text_chunk(&note("s", tagged)).is_none());
+        assert!(text_chunk(&note("s", image)).is_none());
+        assert!(text_chunk(&say("x").with_meta(meta)).is_none());
+        assert!(text_chunk(&TextContent::new("x")).is_none(), "other params");
+    }
+}

@@ -1,0 +1,85 @@
+//! Joining text chunks while the writer is behind.
+
+use acp_sdk::{ConnectionBuilder, v1::*};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use super::support::TestAgent;
+
+/// What a client receives when all this is sent before the loop writes once.
+async fn received(coalesce: bool, updates: Vec<SessionUpdate>) -> Vec<Value> {
+    let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+    let (reader, writer) = tokio::io::split(ours);
+    let (client, driver) = ConnectionBuilder::new().coalesce_chunks(coalesce).agent(
+        TestAgent::default(),
+        reader,
+        writer,
+    );
+    for update in updates {
+        let note = SessionNotification::new("s", update);
+        client.session_update(note).await.unwrap();
+    }
+    client.peer().finish();
+    let driver = tokio::spawn(driver);
+    let mut text = String::new();
+    theirs.read_to_string(&mut text).await.unwrap();
+    driver.abort();
+    text.lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["params"]["update"].take())
+        .collect()
+}
+
+fn say(text: &str) -> SessionUpdate {
+    SessionUpdate::AgentMessageChunk(ContentChunk::new(TextContent::new(text)))
+}
+
+fn think(text: &str) -> SessionUpdate {
+    SessionUpdate::AgentThoughtChunk(ContentChunk::new(TextContent::new(text)))
+}
+
+fn chunk(kind: &str, text: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+}
+
+#[tokio::test]
+async fn adjacent_texts_leave_as_one_and_the_order_stays() {
+    let call = SessionUpdate::ToolCall(ToolCall::new("call-1", "Look"));
+    let updates = vec![
+        say("a"),
+        say("\n\"b"),
+        think("c"),
+        say("d"),
+        call,
+        say("e"),
+        say("f"),
+    ];
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "call-1", "title": "Look"});
+    assert_eq!(
+        received(true, updates).await,
+        [
+            chunk("agent_message_chunk", "a\n\"b"),
+            chunk("agent_thought_chunk", "c"),
+            chunk("agent_message_chunk", "d"),
+            call,
+            chunk("agent_message_chunk", "ef"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_joined_unless_asked_for() {
+    assert_eq!(received(false, vec![say("a"), say("b")]).await.len(), 2);
+}
+
+#[tokio::test]
+async fn many_small_chunks_become_few_large_ones_without_loss() {
+    let updates = (0..5_000).map(|i| say(&format!("{i} "))).collect();
+    let got = received(true, updates).await;
+    assert!(got.len() < 10, "{} messages", got.len());
+    let text: String = got
+        .iter()
+        .filter_map(|update| update["content"]["text"].as_str())
+        .collect();
+    let sent: String = (0..5_000).map(|i| format!("{i} ")).collect();
+    assert_eq!(text, sent);
+}
