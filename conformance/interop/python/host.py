@@ -7,7 +7,7 @@ import acp
 from acp.schema import AcceptElicitationResponse, AllowedOutcome, DeniedOutcome, TerminalExitStatus
 
 
-class Host(acp.Client):
+class Host:
     """Keeps every update, and chooses permissions by kind, never by position."""
 
     def __init__(self):

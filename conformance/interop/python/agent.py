@@ -1,0 +1,151 @@
+"""An agent on the official Python SDK that understands words of acp-server; see words.py."""
+
+import asyncio
+import os
+import sys
+
+import acp
+from acp.schema import (
+    AgentCapabilities,
+    CurrentModeUpdate,
+    Implementation,
+    ListSessionsResponse,
+    PromptCapabilities,
+    ResumeSessionResponse,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionConfigOptionBoolean,
+    SessionConfigOptionSelect,
+    SessionConfigSelectOption,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionMode,
+    SessionModeState,
+    SessionResumeCapabilities,
+    SetSessionConfigOptionResponse,
+)
+from words import follow
+
+
+class Session:
+    """What one session remembers. Its turns run one after the other."""
+
+    def __init__(self, id, cwd):
+        self.id, self.cwd = id, cwd
+        self.mode, self.model, self.verbose = "ask", "small", False
+        self.history, self.turns, self.lock = [], set(), asyncio.Lock()
+
+    def state(self):
+        modes = [SessionMode(id=id, name=id.title()) for id in ("ask", "code")]
+        return {
+            "modes": SessionModeState(current_mode_id=self.mode, available_modes=modes),
+            "config_options": self.config(),
+        }
+
+    def config(self):
+        models = [SessionConfigSelectOption(value=value, name=value.title()) for value in ("small", "large")]
+        return [
+            SessionConfigOptionSelect(
+                id="model", name="Model", category="model", type="select", current_value=self.model, options=models
+            ),
+            SessionConfigOptionBoolean(id="verbose", name="Verbose", type="boolean", current_value=self.verbose),
+        ]
+
+
+class Agent:
+    def __init__(self):
+        self.sessions = {}
+
+    def on_connect(self, conn):
+        self.client = conn
+
+    def find(self, session_id):
+        if session_id not in self.sessions:
+            raise acp.RequestError.resource_not_found(session_id)
+        return self.sessions[session_id]
+
+    async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **_):
+        capabilities = SessionCapabilities(
+            list=SessionListCapabilities(), resume=SessionResumeCapabilities(), close=SessionCloseCapabilities()
+        )
+        return acp.InitializeResponse(
+            protocol_version=acp.PROTOCOL_VERSION,
+            agent_info=Implementation(name="python-agent", version="1.0.0"),
+            auth_methods=[],
+            agent_capabilities=AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=PromptCapabilities(image=True, audio=True, embedded_context=True),
+                session_capabilities=capabilities,
+            ),
+        )
+
+    async def new_session(self, cwd, **_):
+        check_cwd(cwd)
+        session = Session(f"session-{len(self.sessions):08}", cwd)
+        self.sessions[session.id] = session
+        return acp.NewSessionResponse(session_id=session.id, **session.state())
+
+    async def load_session(self, cwd, session_id, **_):
+        check_cwd(cwd)
+        session = self.find(session_id)
+        for update in session.history:
+            await self.client.session_update(session_id, update)
+        return acp.LoadSessionResponse(**session.state())
+
+    async def resume_session(self, session_id, cwd, **_):
+        check_cwd(cwd)
+        return ResumeSessionResponse(**self.find(session_id).state())
+
+    async def close_session(self, session_id, **_):
+        await self.cancel(self.find(session_id).id)
+
+    async def list_sessions(self, cwd=None, cursor=None, **_):
+        listed = [session for session in self.sessions.values() if cwd in (None, session.cwd)]
+        return ListSessionsResponse(sessions=[SessionInfo(session_id=session.id, cwd=session.cwd) for session in listed])
+
+    async def set_session_mode(self, session_id, mode_id, **_):
+        session = self.find(session_id)
+        if mode_id not in ("ask", "code"):
+            raise acp.RequestError.invalid_params({"modeId": mode_id})
+        session.mode = mode_id
+        update = CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode_id)
+        await self.client.session_update(session_id, update)
+
+    async def set_config_option(self, config_id, session_id, value, **_):
+        session = self.find(session_id)
+        if (config_id == "model" and value in ("small", "large")) or (config_id == "verbose" and value in (True, False)):
+            setattr(session, config_id, value)
+            return SetSessionConfigOptionResponse(config_options=session.config())
+        raise acp.RequestError.invalid_params({"configId": config_id, "value": value})
+
+    async def prompt(self, session_id, prompt, **_):
+        session = self.find(session_id)
+        # The task exists before the first wait: a cancel that arrives from now on is for this prompt too.
+        turn = asyncio.ensure_future(self.take_turn(session, prompt))
+        session.turns.add(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            return acp.PromptResponse(stop_reason="cancelled")
+        finally:
+            session.turns.discard(turn)
+        return acp.PromptResponse(stop_reason="end_turn")
+
+    async def take_turn(self, session, prompt):
+        async with session.lock:
+            session.history += [acp.update_user_message(block) for block in prompt]
+            await follow(self.client, session, prompt)
+
+    async def cancel(self, session_id, **_):
+        for turn in self.find(session_id).turns:
+            turn.cancel()
+
+
+def check_cwd(cwd):
+    if not os.path.isabs(cwd):
+        raise acp.RequestError.invalid_params({"cwd": f"{cwd!r} is not an absolute path"})
+
+
+if __name__ == "__main__":
+    # Closing and resuming sessions is stable, yet this SDK still asks for the flag.
+    sys.exit(asyncio.run(acp.run_agent(Agent(), use_unstable_protocol=True)))
