@@ -7,16 +7,20 @@ use ::acp_sdk::runtime::{
     Notification, Object, Params, Peer, Request, Service, Tagged, Task, UnknownVariant,
 };
 
-/// One of several forms.
+/// What ties a response to its request.
+///
+/// The side that sends the request chooses it, and must not reuse it while the request is open. Each side numbers its own requests, so both may use the same ids at once.
+///
+/// Specification: [Communication model](https://agentclientprotocol.com/protocol/v1/overview#communication-model).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum RequestId {
-    /// `Null`
+    /// No id; legal JSON, but a response can hardly be told from others, so avoid it.
     Null,
-    /// `Number`
+    /// A whole number, usually counted up from 0 or 1.
     Number(i64),
-    /// `Str`
+    /// Any text.
     Str(String),
 }
 
@@ -40,18 +44,22 @@ impl From<&str> for RequestId {
 
 runtime::value_union!(RequestId { Null: Null, Number: Number, Str: String });
 
-/// The object `WriteTextFileRequest`.
+/// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+///
+/// The agent sends it to clients that advertise `fs.writeTextFile`.
+///
+/// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WriteTextFileRequest {
-    /// The member `sessionId`.
+    /// The session that writes.
     pub session_id: SessionId,
-    /// The member `path`.
+    /// Absolute path of the file.
     pub path: String,
-    /// The member `content`.
+    /// The file's whole new text.
     pub content: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -91,28 +99,36 @@ impl FromObject for WriteTextFileRequest {
     }
 }
 
-/// An identifier.
+/// Names a session; chosen by the agent and opaque to the client.
+///
+/// It stays valid for as long as the agent keeps the session, beyond the end of the connection where the agent can load or resume it.
+///
+/// Specification: [Session ID](https://agentclientprotocol.com/protocol/v1/session-setup#session-id).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
 
 runtime::string_id!(SessionId);
 
-/// The object `ReadTextFileRequest`.
+/// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+///
+/// The agent sends it to clients that advertise `fs.readTextFile`.
+///
+/// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReadTextFileRequest {
-    /// The member `sessionId`.
+    /// The session that needs the file.
     pub session_id: SessionId,
-    /// The member `path`.
+    /// Absolute path of the file.
     pub path: String,
-    /// The member `line`.
+    /// First line to return, counted from 1; absent to start at the top.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The member `limit`.
+    /// How many lines to return at most; absent for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -164,18 +180,22 @@ impl FromObject for ReadTextFileRequest {
     }
 }
 
-/// The object `RequestPermissionRequest`.
+/// `session/request_permission` asks the user whether a tool call may go ahead.
+///
+/// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+///
+/// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct RequestPermissionRequest {
-    /// The member `sessionId`.
+    /// The session whose turn asks.
     pub session_id: SessionId,
-    /// The member `toolCall`.
+    /// The tool call in question; what it says also updates the call, or makes it known.
     pub tool_call: ToolCallUpdate,
-    /// The member `options`.
+    /// The answers that the user can give.
     pub options: Vec<PermissionOption>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -215,38 +235,42 @@ impl FromObject for RequestPermissionRequest {
     }
 }
 
-/// The object `ToolCallUpdate`.
+/// Changes to a tool call.
+///
+/// Members that are absent or null stay as they are; lists are replaced as a whole.
+///
+/// Specification: [Updating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#updating).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ToolCallUpdate {
-    /// The member `toolCallId`.
+    /// The call that changes.
     pub tool_call_id: ToolCallId,
-    /// The member `kind`.
+    /// What sort of thing the call does, if that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
-    /// The member `status`.
+    /// How far the call has come, if that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolCallStatus>,
-    /// The member `title`.
+    /// The title to show from now on, if it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `name`.
+    /// The tool's name for programs, if it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The member `content`.
+    /// Everything that the call has produced, in place of what was reported before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Vec<ToolCallContent>>,
-    /// The member `locations`.
+    /// All places that the call is about, in place of those reported before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locations: Option<Vec<ToolCallLocation>>,
-    /// The member `rawInput`.
+    /// What the model passed to the tool, if that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<Json>,
-    /// The member `rawOutput`.
+    /// What the tool returned, if that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -350,35 +374,39 @@ impl FromObject for ToolCallUpdate {
     }
 }
 
-/// An identifier.
+/// Names a tool call within its session; chosen by the agent and opaque to the client.
+///
+/// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolCallId(Arc<str>);
 
 runtime::string_id!(ToolCallId);
 
-/// One of several words.
+/// What sort of thing a tool call does, for choosing an icon and how to show it.
+///
+/// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolKind {
-    /// `read`
+    /// Looks at files or other data.
     Read,
-    /// `edit`
+    /// Changes files or other content.
     Edit,
-    /// `delete`
+    /// Takes files or other data away.
     Delete,
-    /// `move`
+    /// Gives files another place or name.
     Move,
-    /// `search`
+    /// Looks for something.
     Search,
-    /// `execute`
+    /// Runs a command or a program.
     Execute,
-    /// `think`
+    /// Reasons or plans, without an effect outside.
     Think,
-    /// `fetch`
+    /// Gets data from elsewhere, such as the web.
     Fetch,
-    /// `switch_mode`
+    /// Puts the session into another mode.
     SwitchMode,
-    /// `other`
+    /// Anything else; also what an absent kind means.
     Other,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -398,17 +426,19 @@ runtime::string_enum!(ToolKind {
     ..Unknown
 });
 
-/// One of several words.
+/// How far a tool call has come.
+///
+/// Specification: [Status](https://agentclientprotocol.com/protocol/v1/tool-calls#status).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolCallStatus {
-    /// `pending`
+    /// Not running yet: its input is still arriving, or permission is awaited.
     Pending,
-    /// `in_progress`
+    /// Running now.
     InProgress,
-    /// `completed`
+    /// Done, with success.
     Completed,
-    /// `failed`
+    /// Ended without success.
     Failed,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -422,18 +452,20 @@ runtime::string_enum!(ToolCallStatus {
     ..Unknown
 });
 
-/// One of several forms.
+/// Something that a tool call produced.
+///
+/// Specification: [Content of tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#content).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum ToolCallContent {
-    /// `content`
+    /// Text, pictures and so on, as in messages.
     #[serde(rename = "content")]
     Content(Content),
-    /// `diff`
+    /// A change to a file.
     #[serde(rename = "diff")]
     Diff(Diff),
-    /// `terminal`
+    /// A terminal that the agent had the client open, shown live.
     #[serde(rename = "terminal")]
     Terminal(Terminal),
     /// A variant that this version does not know, as it came.
@@ -474,24 +506,28 @@ impl Tagged for ToolCallContent {
 
 runtime::tagged_union!(ToolCallContent);
 
-/// One of several forms.
+/// A piece of content: in prompts, in the agent's messages and in what tools return.
+///
+/// The forms are those of MCP, so that an agent can pass on what its MCP servers return.
+///
+/// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum ContentBlock {
-    /// `text`
+    /// Text, commonly Markdown; allowed in every prompt.
     #[serde(rename = "text")]
     Text(TextContent),
-    /// `image`
+    /// A picture; in prompts only with the capability `image`.
     #[serde(rename = "image")]
     Image(ImageContent),
-    /// `audio`
+    /// Sound; in prompts only with the capability `audio`.
     #[serde(rename = "audio")]
     Audio(AudioContent),
-    /// `resource_link`
+    /// The address of a resource that the agent can read; allowed in every prompt.
     #[serde(rename = "resource_link")]
     ResourceLink(ResourceLink),
-    /// `resource`
+    /// A resource with its contents; in prompts only with the capability `embeddedContext`, and then better than a link.
     #[serde(rename = "resource")]
     Resource(EmbeddedResource),
     /// A variant that this version does not know, as it came.
@@ -546,21 +582,23 @@ impl Tagged for ContentBlock {
 
 runtime::tagged_union!(ContentBlock);
 
-/// The object `Annotations`.
+/// Hints on how to use or show a piece of content.
+///
+/// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Annotations {
-    /// The member `audience`.
+    /// Whom the content is for; absent when it is for everybody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
-    /// The member `lastModified`.
+    /// When the content was last changed, in ISO 8601; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
-    /// The member `priority`.
+    /// How important the content is, commonly from 0 (may be left out) to 1 (needed); absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -612,13 +650,15 @@ impl FromObject for Annotations {
     }
 }
 
-/// One of several words.
+/// One of the two who talk in a session.
+///
+/// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// `assistant`
+    /// The model.
     Assistant,
-    /// `user`
+    /// The person.
     User,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -626,17 +666,19 @@ pub enum Role {
 
 runtime::string_enum!(Role { Assistant = "assistant", User = "user", ..Unknown });
 
-/// The object `TextContent`.
+/// Text to show or to read.
+///
+/// Specification: [Text content](https://agentclientprotocol.com/protocol/v1/content#text-content).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TextContent {
-    /// The member `annotations`.
+    /// Hints on how to use the text; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// The member `text`.
+    /// The text itself; clients should show it as Markdown.
     pub text: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -677,22 +719,24 @@ impl FromObject for TextContent {
     }
 }
 
-/// The object `ImageContent`.
+/// A picture, contained in the message.
+///
+/// Specification: [Image content](https://agentclientprotocol.com/protocol/v1/content#image-content).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ImageContent {
-    /// The member `annotations`.
+    /// Hints on how to use the picture; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// The member `data`.
+    /// The bytes of the picture file, in Base64.
     pub data: String,
-    /// The member `mimeType`.
+    /// The format of the file, such as `image/png`.
     pub mime_type: String,
-    /// The member `uri`.
+    /// Where the picture comes from; absent when it has no address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -744,19 +788,21 @@ impl FromObject for ImageContent {
     }
 }
 
-/// The object `AudioContent`.
+/// Sound, contained in the message.
+///
+/// Specification: [Audio content](https://agentclientprotocol.com/protocol/v1/content#audio-content).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AudioContent {
-    /// The member `annotations`.
+    /// Hints on how to use the sound; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// The member `data`.
+    /// The bytes of the sound file, in Base64.
     pub data: String,
-    /// The member `mimeType`.
+    /// The format of the file, such as `audio/wav`.
     pub mime_type: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -799,31 +845,33 @@ impl FromObject for AudioContent {
     }
 }
 
-/// The object `ResourceLink`.
+/// The address of a file or other resource that the receiver can read by itself.
+///
+/// Specification: [Resource link](https://agentclientprotocol.com/protocol/v1/content#resource-link).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ResourceLink {
-    /// The member `annotations`.
+    /// Hints on how to use the resource; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// The member `description`.
+    /// What the resource holds, for people and models; absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `mimeType`.
+    /// The format of the resource, such as `text/x-rust`; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The member `name`.
+    /// Short name of the resource, such as a file's name.
     pub name: String,
-    /// The member `size`.
+    /// Size of the resource in bytes; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
-    /// The member `title`.
+    /// Name to show to the user; when absent, show `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `uri`.
+    /// Address of the resource, such as `file:///home/me/notes.md`.
     pub uri: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -902,14 +950,16 @@ impl FromObject for ResourceLink {
     }
 }
 
-/// One of several forms.
+/// Address and contents of an embedded resource.
+///
+/// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum EmbeddedResourceResource {
-    /// `TextResourceContents`
+    /// The contents are text.
     TextResourceContents(TextResourceContents),
-    /// `BlobResourceContents`
+    /// The contents are bytes.
     BlobResourceContents(BlobResourceContents),
 }
 
@@ -930,19 +980,21 @@ runtime::object_union!(EmbeddedResourceResource {
     BlobResourceContents: ["blob", "uri"],
 });
 
-/// The object `TextResourceContents`.
+/// A resource whose contents are text.
+///
+/// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TextResourceContents {
-    /// The member `mimeType`.
+    /// The format of the text, such as `text/x-rust`; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The member `text`.
+    /// All of the text.
     pub text: String,
-    /// The member `uri`.
+    /// Address of the resource.
     pub uri: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -985,19 +1037,21 @@ impl FromObject for TextResourceContents {
     }
 }
 
-/// The object `BlobResourceContents`.
+/// A resource whose contents are bytes.
+///
+/// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct BlobResourceContents {
-    /// The member `blob`.
+    /// All of the bytes, in Base64.
     pub blob: String,
-    /// The member `mimeType`.
+    /// The format of the contents, such as `application/pdf`; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The member `uri`.
+    /// Address of the resource.
     pub uri: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1040,17 +1094,21 @@ impl FromObject for BlobResourceContents {
     }
 }
 
-/// The object `EmbeddedResource`.
+/// A file or other resource, contained in the message.
+///
+/// It lets a client pass on what the agent could not read, such as text that is not saved yet.
+///
+/// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct EmbeddedResource {
-    /// The member `annotations`.
+    /// Hints on how to use the resource; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// The member `resource`.
+    /// Address and contents.
     pub resource: EmbeddedResourceResource,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1091,14 +1149,16 @@ impl FromObject for EmbeddedResource {
     }
 }
 
-/// The object `Content`.
+/// Content that a tool call produced, in the form that messages have.
+///
+/// Specification: [Regular content](https://agentclientprotocol.com/protocol/v1/tool-calls#regular-content).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Content {
-    /// The member `content`.
+    /// The piece of content.
     pub content: ContentBlock,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1130,19 +1190,21 @@ impl FromObject for Content {
     }
 }
 
-/// The object `Diff`.
+/// A change to a file, as its text before and after.
+///
+/// Specification: [Diffs](https://agentclientprotocol.com/protocol/v1/tool-calls#diffs).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Diff {
-    /// The member `path`.
+    /// Where the file is, as an absolute path.
     pub path: String,
-    /// The member `oldText`.
+    /// The text before; absent or null for a file that is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old_text: Option<String>,
-    /// The member `newText`.
+    /// The text after.
     pub new_text: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1185,20 +1247,26 @@ impl FromObject for Diff {
     }
 }
 
-/// An identifier.
+/// Names a terminal of `terminal/create`; chosen by the client and valid until it is released.
+///
+/// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TerminalId(Arc<str>);
 
 runtime::string_id!(TerminalId);
 
-/// The object `Terminal`.
+/// A terminal of `terminal/create` whose output belongs to a tool call.
+///
+/// The client shows the output live and keeps it after the release, provided that the tool call names the terminal before it is released.
+///
+/// Specification: [Terminals in tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#terminals).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Terminal {
-    /// The member `terminalId`.
+    /// The terminal to show.
     pub terminal_id: TerminalId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1230,17 +1298,19 @@ impl FromObject for Terminal {
     }
 }
 
-/// The object `ToolCallLocation`.
+/// A place in a file that a tool call is about, so that an editor can follow along.
+///
+/// Specification: [Following the agent](https://agentclientprotocol.com/protocol/v1/tool-calls#following-the-agent).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ToolCallLocation {
-    /// The member `path`.
+    /// Absolute path of the file.
     pub path: String,
-    /// The member `line`.
+    /// The line, counted from 1; absent when the whole file is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1281,18 +1351,20 @@ impl FromObject for ToolCallLocation {
     }
 }
 
-/// The object `PermissionOption`.
+/// An answer that the user can give to a permission request.
+///
+/// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PermissionOption {
-    /// The member `optionId`.
+    /// What the client sends back when this answer is chosen.
     pub option_id: PermissionOptionId,
-    /// The member `name`.
+    /// What the user reads on the button or in the menu.
     pub name: String,
-    /// The member `kind`.
+    /// What the answer amounts to, so that clients can choose icons and apply rules.
     pub kind: PermissionOptionKind,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1332,23 +1404,27 @@ impl FromObject for PermissionOption {
     }
 }
 
-/// An identifier.
+/// Names an answer within its permission request; opaque to the client.
+///
+/// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermissionOptionId(Arc<str>);
 
 runtime::string_id!(PermissionOptionId);
 
-/// One of several words.
+/// What an answer to a permission request amounts to.
+///
+/// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PermissionOptionKind {
-    /// `allow_once`
+    /// Yes, for this tool call.
     AllowOnce,
-    /// `allow_always`
+    /// Yes, and do not ask again for calls like it.
     AllowAlways,
-    /// `reject_once`
+    /// No, for this tool call.
     RejectOnce,
-    /// `reject_always`
+    /// No, and do not ask again for calls like it.
     RejectAlways,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -1362,36 +1438,40 @@ runtime::string_enum!(PermissionOptionKind {
     ..Unknown
 });
 
-/// The object `CreateTerminalRequest`.
+/// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+///
+/// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+///
+/// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateTerminalRequest {
-    /// The member `sessionId`.
+    /// The session that the command belongs to.
     pub session_id: SessionId,
-    /// The member `command`.
+    /// The program to run: a name or a path.
     pub command: String,
-    /// The member `args`.
+    /// Arguments of the program, in order; none when absent.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub args: Vec<String>,
-    /// The member `env`.
+    /// Variables to add to the command's environment; none when absent.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub env: Vec<EnvVariable>,
-    /// The member `cwd`.
+    /// Absolute path of the directory to run in; when absent the client chooses, commonly the session's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The member `outputByteLimit`.
+    /// How many bytes of output the client keeps; beyond it the oldest are dropped, at a character boundary. Absent for no limit set by the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_byte_limit: Option<u64>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1461,16 +1541,18 @@ impl FromObject for CreateTerminalRequest {
     }
 }
 
-/// The object `EnvVariable`.
+/// A variable in the environment of a program that is about to be started.
+///
+/// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct EnvVariable {
-    /// The member `name`.
+    /// The variable's name, such as `PATH`.
     pub name: String,
-    /// The member `value`.
+    /// The variable's content; it may be a secret, so keep it out of logs.
     pub value: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1504,16 +1586,20 @@ impl FromObject for EnvVariable {
     }
 }
 
-/// The object `TerminalOutputRequest`.
+/// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+///
+/// The agent sends it, as often as it likes, until it releases the terminal.
+///
+/// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TerminalOutputRequest {
-    /// The member `sessionId`.
+    /// The session that the terminal belongs to.
     pub session_id: SessionId,
-    /// The member `terminalId`.
+    /// The terminal to look at.
     pub terminal_id: TerminalId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1550,16 +1636,20 @@ impl FromObject for TerminalOutputRequest {
     }
 }
 
-/// The object `ReleaseTerminalRequest`.
+/// `terminal/release` gives a terminal back, and ends its command if it still runs.
+///
+/// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+///
+/// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReleaseTerminalRequest {
-    /// The member `sessionId`.
+    /// The session that the terminal belongs to.
     pub session_id: SessionId,
-    /// The member `terminalId`.
+    /// The terminal to give back.
     pub terminal_id: TerminalId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1596,16 +1686,20 @@ impl FromObject for ReleaseTerminalRequest {
     }
 }
 
-/// The object `WaitForTerminalExitRequest`.
+/// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+///
+/// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+///
+/// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WaitForTerminalExitRequest {
-    /// The member `sessionId`.
+    /// The session that the terminal belongs to.
     pub session_id: SessionId,
-    /// The member `terminalId`.
+    /// The terminal whose command is awaited.
     pub terminal_id: TerminalId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1642,16 +1736,20 @@ impl FromObject for WaitForTerminalExitRequest {
     }
 }
 
-/// The object `KillTerminalRequest`.
+/// `terminal/kill` ends the command in a terminal and keeps the terminal.
+///
+/// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+///
+/// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct KillTerminalRequest {
-    /// The member `sessionId`.
+    /// The session that the terminal belongs to.
     pub session_id: SessionId,
-    /// The member `terminalId`.
+    /// The terminal whose command is to end.
     pub terminal_id: TerminalId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1688,14 +1786,18 @@ impl FromObject for KillTerminalRequest {
     }
 }
 
-/// The object `CreateElicitationRequest`.
+/// `elicitation/create` asks the user for something, in a form or on a web page.
+///
+/// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+///
+/// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateElicitationRequest {
-    /// The member `message`.
+    /// What is asked for and why, to show to the user.
     pub message: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// The part that differs by `mode`.
@@ -1739,10 +1841,10 @@ runtime::deserialize_with!(CreateElicitationRequest, runtime::object);
 #[serde(tag = "mode", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum ElicitationMode {
-    /// `form`
+    /// The client shows a form and returns what the user filled in.
     #[serde(rename = "form")]
     Form(ElicitationFormMode),
-    /// `url`
+    /// The client sends the user to a web page, with consent.
     #[serde(rename = "url")]
     Url(ElicitationUrlMode),
     /// A variant that this version does not know, as it came.
@@ -1776,14 +1878,16 @@ impl Tagged for ElicitationMode {
 
 runtime::tagged_union!(ElicitationMode);
 
-/// The object `ElicitationSessionScope`.
+/// Says that a question belongs to a session, and maybe to a tool call in it.
+///
+/// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationSessionScope {
-    /// The member `sessionId`.
+    /// The session that asks.
     pub session_id: SessionId,
-    /// The member `toolCallId`.
+    /// The tool call on whose behalf it asks, for instance when an MCP server wants to know; absent when it is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<ToolCallId>,
 }
@@ -1815,12 +1919,14 @@ impl FromObject for ElicitationSessionScope {
     }
 }
 
-/// The object `ElicitationRequestScope`.
+/// Says that a question belongs to a request outside of any session, such as `authenticate`.
+///
+/// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationRequestScope {
-    /// The member `requestId`.
+    /// The id of the client's request that the agent is working on.
     pub request_id: RequestId,
 }
 
@@ -1842,27 +1948,29 @@ impl FromObject for ElicitationRequestScope {
     }
 }
 
-/// The object `ElicitationSchema`.
+/// The fields of a form, in a small part of JSON Schema: one flat object.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationSchema {
-    /// The member `type`.
+    /// Always `object`, which is also what absent means.
     #[serde(default = "ElicitationSchema::default_type")]
     pub type_: ElicitationSchemaType,
-    /// The member `title`.
+    /// Heading of the form; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `properties`.
+    /// The fields by name; none when absent.
     #[serde(default)]
     pub properties: Map<ElicitationPropertySchema>,
-    /// The member `required`.
+    /// Names of the fields that must be filled in; absent when none must.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
-    /// The member `description`.
+    /// What the form is for, to show to the user; absent when the message says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1952,11 +2060,13 @@ impl FromObject for ElicitationSchema {
     }
 }
 
-/// One of several words.
+/// What a form's schema describes.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ElicitationSchemaType {
-    /// `object`
+    /// An object, with a member for each field.
     Object,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -1964,24 +2074,26 @@ pub enum ElicitationSchemaType {
 
 runtime::string_enum!(ElicitationSchemaType { Object = "object", ..Unknown });
 
-/// One of several forms.
+/// A field of a form.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum ElicitationPropertySchema {
-    /// `string`
+    /// Text, or one of several texts when `enum` or `oneOf` is given.
     #[serde(rename = "string")]
     String(StringPropertySchema),
-    /// `number`
+    /// A number, with or without a fraction.
     #[serde(rename = "number")]
     Number(NumberPropertySchema),
-    /// `integer`
+    /// A whole number.
     #[serde(rename = "integer")]
     Integer(IntegerPropertySchema),
-    /// `boolean`
+    /// Yes or no.
     #[serde(rename = "boolean")]
     Boolean(BooleanPropertySchema),
-    /// `array`
+    /// Any number of several texts.
     #[serde(rename = "array")]
     Array(MultiSelectPropertySchema),
     /// A variant that this version does not know, as it came.
@@ -2036,17 +2148,19 @@ impl Tagged for ElicitationPropertySchema {
 
 runtime::tagged_union!(ElicitationPropertySchema);
 
-/// One of several words.
+/// What a text must be.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StringFormat {
-    /// `email`
+    /// An address for email.
     Email,
-    /// `uri`
+    /// A URI, such as a web address.
     Uri,
-    /// `date`
+    /// A day, such as `2026-01-31`.
     Date,
-    /// `date-time`
+    /// A moment, such as `2026-01-31T09:30:00Z`.
     DateTime,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -2060,19 +2174,21 @@ runtime::string_enum!(StringFormat {
     ..Unknown
 });
 
-/// The object `EnumOption`.
+/// A text to choose, with its label.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct EnumOption {
-    /// The member `const`.
+    /// What the answer holds when this one is chosen.
     pub const_: String,
-    /// The member `title`.
+    /// Label to show to the user.
     pub title: String,
-    /// The member `description`.
+    /// More about it, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2115,39 +2231,43 @@ impl FromObject for EnumOption {
     }
 }
 
-/// The object `StringPropertySchema`.
+/// A field for text, or for the choice of one text among several.
+///
+/// It is a choice when `enum` or `oneOf` is present.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct StringPropertySchema {
-    /// The member `title`.
+    /// Label of the field; when absent, show its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `description`.
+    /// Help for the user; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `minLength`.
+    /// Fewest characters allowed; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u32>,
-    /// The member `maxLength`.
+    /// Most characters allowed; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u32>,
-    /// The member `pattern`.
+    /// Regular expression that the text must match; absent for any text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// The member `format`.
+    /// What the text must be, such as an email address; absent for any text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<StringFormat>,
-    /// The member `default`.
+    /// What the field holds at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// The member `enum`.
+    /// The texts to choose from, when they need no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enum_: Option<Vec<String>>,
-    /// The member `oneOf`.
+    /// The texts to choose from, with a label each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<EnumOption>>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2247,27 +2367,29 @@ impl FromObject for StringPropertySchema {
     }
 }
 
-/// The object `NumberPropertySchema`.
+/// A field for a number, with or without a fraction.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NumberPropertySchema {
-    /// The member `title`.
+    /// Label of the field; when absent, show its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `description`.
+    /// Help for the user; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `minimum`.
+    /// Least number allowed, itself included; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<f64>,
-    /// The member `maximum`.
+    /// Greatest number allowed, itself included; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<f64>,
-    /// The member `default`.
+    /// What the field holds at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<f64>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2335,27 +2457,29 @@ impl FromObject for NumberPropertySchema {
     }
 }
 
-/// The object `IntegerPropertySchema`.
+/// A field for a whole number.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct IntegerPropertySchema {
-    /// The member `title`.
+    /// Label of the field; when absent, show its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `description`.
+    /// Help for the user; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `minimum`.
+    /// Least number allowed, itself included; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
-    /// The member `maximum`.
+    /// Greatest number allowed, itself included; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
-    /// The member `default`.
+    /// What the field holds at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<i64>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2423,21 +2547,23 @@ impl FromObject for IntegerPropertySchema {
     }
 }
 
-/// The object `BooleanPropertySchema`.
+/// A field for yes or no.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct BooleanPropertySchema {
-    /// The member `title`.
+    /// Label of the field; when absent, show its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `description`.
+    /// Help for the user; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `default`.
+    /// What the field holds at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2489,15 +2615,17 @@ impl FromObject for BooleanPropertySchema {
     }
 }
 
-/// One of several forms.
+/// The texts of which any number can be chosen.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum MultiSelectItems {
-    /// `string`
+    /// Texts that need no labels.
     #[serde(rename = "string")]
     String(StringMultiSelectItems),
-    /// `titled`
+    /// Texts with a label each, told by `anyOf` and by the lack of `type`.
     #[serde(untagged)]
     Titled(TitledMultiSelectItems),
     /// A variant that this version does not know, as it came.
@@ -2535,14 +2663,16 @@ impl Tagged for MultiSelectItems {
 
 runtime::tagged_union!(MultiSelectItems);
 
-/// The object `StringMultiSelectItems`.
+/// Texts to choose from that need no labels.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct StringMultiSelectItems {
-    /// The member `enum`.
+    /// The texts.
     pub enum_: Vec<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2571,14 +2701,16 @@ impl FromObject for StringMultiSelectItems {
     }
 }
 
-/// The object `TitledMultiSelectItems`.
+/// Texts to choose from, with a label each.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TitledMultiSelectItems {
-    /// The member `anyOf`.
+    /// The texts with their labels.
     pub any_of: Vec<EnumOption>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2607,29 +2739,31 @@ impl FromObject for TitledMultiSelectItems {
     }
 }
 
-/// The object `MultiSelectPropertySchema`.
+/// A field for the choice of any number of texts.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct MultiSelectPropertySchema {
-    /// The member `title`.
+    /// Label of the field; when absent, show its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `description`.
+    /// Help for the user; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `minItems`.
+    /// How many must be chosen at least; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
-    /// The member `maxItems`.
+    /// How many may be chosen at most; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
-    /// The member `items`.
+    /// The texts to choose from.
     pub items: MultiSelectItems,
-    /// The member `default`.
+    /// What is chosen at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2706,12 +2840,14 @@ impl FromObject for MultiSelectPropertySchema {
     }
 }
 
-/// The object `ElicitationFormMode`.
+/// A question that is answered by filling in a form.
+///
+/// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationFormMode {
-    /// The member `requestedSchema`.
+    /// The form's fields.
     pub requested_schema: ElicitationSchema,
     /// The part that has one of several forms.
     #[serde(flatten)]
@@ -2748,9 +2884,9 @@ runtime::deserialize_with!(ElicitationFormMode, runtime::object);
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum ElicitationScope {
-    /// `Session`
+    /// It is asked within a session.
     Session(ElicitationSessionScope),
-    /// `Request`
+    /// It is asked while a request outside of any session is handled.
     Request(ElicitationRequestScope),
 }
 
@@ -2768,20 +2904,26 @@ impl From<ElicitationRequestScope> for ElicitationScope {
 
 runtime::object_union!(ElicitationScope { Session: ["sessionId"], Request: ["requestId"] });
 
-/// An identifier.
+/// Names a question that is answered on a web page; chosen by the agent, and unique among those open on the connection.
+///
+/// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElicitationId(Arc<str>);
 
 runtime::string_id!(ElicitationId);
 
-/// The object `ElicitationUrlMode`.
+/// A question that is answered on a web page, such as a login.
+///
+/// The answer `accept` means that the user agreed to go there; `elicitation/complete` may tell when they are done.
+///
+/// Specification: [URL mode](https://agentclientprotocol.com/protocol/v1/elicitation#url-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationUrlMode {
-    /// The member `elicitationId`.
+    /// Which question this is; `elicitation/complete` refers to it.
     pub elicitation_id: ElicitationId,
-    /// The member `url`.
+    /// Address of the page; the client shows it in full, and opens it only with consent.
     pub url: String,
     /// The part that has one of several forms.
     #[serde(flatten)]
@@ -2816,23 +2958,25 @@ impl FromObject for ElicitationUrlMode {
 
 runtime::deserialize_with!(ElicitationUrlMode, runtime::object);
 
-/// The object `InitializeResponse`.
+/// Answers `initialize` with the version that both will speak and what the agent can do.
+///
+/// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct InitializeResponse {
-    /// The member `protocolVersion`.
+    /// The version for this connection: the requested one, or the agent's newest when it does not speak that; a client that cannot speak it closes the connection.
     pub protocol_version: ProtocolVersion,
-    /// The member `agentCapabilities`.
+    /// What the client may ask of this agent; whatever is left out is not supported.
     #[serde(default)]
     pub agent_capabilities: AgentCapabilities,
-    /// The member `authMethods`.
+    /// Ways for the user to log in; empty when none is needed.
     #[serde(default)]
     pub auth_methods: Vec<AuthMethod>,
-    /// The member `agentInfo`.
+    /// Name and version of the agent program; absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_info: Option<Implementation>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2894,7 +3038,11 @@ impl FromObject for InitializeResponse {
     }
 }
 
-/// A number with a meaning.
+/// The protocol's major version, a whole number that grows with breaking changes only.
+///
+/// Everything else is added behind capabilities.
+///
+/// Specification: [Protocol version](https://agentclientprotocol.com/protocol/v1/initialization#protocol-version).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProtocolVersion(u16);
 
@@ -2905,27 +3053,29 @@ impl ProtocolVersion {
 
 runtime::integer!(ProtocolVersion, u16);
 
-/// The object `AgentCapabilities`.
+/// What an agent can do for clients, sent once in the answer to `initialize`.
+///
+/// Specification: [Agent capabilities](https://agentclientprotocol.com/protocol/v1/initialization#agent-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AgentCapabilities {
-    /// The member `loadSession`.
+    /// The agent answers `session/load`; false when absent.
     #[serde(default)]
     pub load_session: bool,
-    /// The member `promptCapabilities`.
+    /// Kinds of content that prompts may hold beside text and links.
     #[serde(default)]
     pub prompt_capabilities: PromptCapabilities,
-    /// The member `mcpCapabilities`.
+    /// Ways to reach MCP servers beside stdio.
     #[serde(default)]
     pub mcp_capabilities: McpCapabilities,
-    /// The member `sessionCapabilities`.
+    /// Session methods that the agent answers beside the ones every agent has.
     #[serde(default)]
     pub session_capabilities: SessionCapabilities,
-    /// The member `auth`.
+    /// What the agent offers about login, beside its login methods.
     #[serde(default)]
     pub auth: AgentAuthCapabilities,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2999,21 +3149,25 @@ impl FromObject for AgentCapabilities {
     }
 }
 
-/// The object `PromptCapabilities`.
+/// Kinds of content that an agent takes in `session/prompt`.
+///
+/// Text and resource links are always allowed; the others only when they are true here.
+///
+/// Specification: [Prompt capabilities](https://agentclientprotocol.com/protocol/v1/initialization#prompt-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptCapabilities {
-    /// The member `image`.
+    /// Prompts may hold images; false when absent.
     #[serde(default)]
     pub image: bool,
-    /// The member `audio`.
+    /// Prompts may hold sound; false when absent.
     #[serde(default)]
     pub audio: bool,
-    /// The member `embeddedContext`.
+    /// Prompts may hold whole resources, contents included; false when absent.
     #[serde(default)]
     pub embedded_context: bool,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3065,18 +3219,20 @@ impl FromObject for PromptCapabilities {
     }
 }
 
-/// The object `McpCapabilities`.
+/// Ways in which an agent reaches MCP servers beside stdio, which every agent has.
+///
+/// Specification: [MCP capabilities](https://agentclientprotocol.com/protocol/v1/initialization#mcp-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpCapabilities {
-    /// The member `http`.
+    /// The agent connects to MCP servers over HTTP; false when absent.
     #[serde(default)]
     pub http: bool,
-    /// The member `sse`.
+    /// The agent connects to MCP servers over server-sent events, a transport that MCP has given up; false when absent.
     #[serde(default)]
     pub sse: bool,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3120,27 +3276,31 @@ impl FromObject for McpCapabilities {
     }
 }
 
-/// The object `SessionCapabilities`.
+/// Session methods that an agent answers beside `session/new`, `session/prompt` and `session/cancel`.
+///
+/// Each is announced by an object, which may be empty; absent and null both mean no. `session/load` has a flag of its own, `loadSession`.
+///
+/// Specification: [Session capabilities](https://agentclientprotocol.com/protocol/v1/initialization#session-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionCapabilities {
-    /// The member `list`.
+    /// Present when the agent answers `session/list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<SessionListCapabilities>,
-    /// The member `delete`.
+    /// Present when the agent answers `session/delete`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete: Option<SessionDeleteCapabilities>,
-    /// The member `additionalDirectories`.
+    /// Present when requests that set a session up may name directories beside `cwd`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub additional_directories: Option<SessionAdditionalDirectoriesCapabilities>,
-    /// The member `resume`.
+    /// Present when the agent answers `session/resume`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<SessionResumeCapabilities>,
-    /// The member `close`.
+    /// Present when the agent answers `session/close`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub close: Option<SessionCloseCapabilities>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3211,12 +3371,14 @@ impl FromObject for SessionCapabilities {
     }
 }
 
-/// The object `SessionListCapabilities`.
+/// Says that the agent answers `session/list`. An empty object is enough.
+///
+/// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-list#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionListCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3244,12 +3406,14 @@ impl FromObject for SessionListCapabilities {
     }
 }
 
-/// The object `SessionDeleteCapabilities`.
+/// Says that the agent answers `session/delete`. An empty object is enough.
+///
+/// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-delete#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionDeleteCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3277,12 +3441,16 @@ impl FromObject for SessionDeleteCapabilities {
     }
 }
 
-/// The object `SessionAdditionalDirectoriesCapabilities`.
+/// Says that the agent takes directories beside `cwd`. An empty object is enough.
+///
+/// Such an agent may also name them in the answers to `session/list`.
+///
+/// Specification: [Additional workspace roots](https://agentclientprotocol.com/protocol/v1/session-setup#additional-workspace-roots).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionAdditionalDirectoriesCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3310,12 +3478,14 @@ impl FromObject for SessionAdditionalDirectoriesCapabilities {
     }
 }
 
-/// The object `SessionResumeCapabilities`.
+/// Says that the agent answers `session/resume`. An empty object is enough.
+///
+/// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionResumeCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3343,12 +3513,14 @@ impl FromObject for SessionResumeCapabilities {
     }
 }
 
-/// The object `SessionCloseCapabilities`.
+/// Says that the agent answers `session/close`. An empty object is enough.
+///
+/// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionCloseCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3376,15 +3548,17 @@ impl FromObject for SessionCloseCapabilities {
     }
 }
 
-/// The object `AgentAuthCapabilities`.
+/// What an agent offers about login, beside its login methods.
+///
+/// Specification: [Authentication capabilities](https://agentclientprotocol.com/protocol/v1/initialization#authentication-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AgentAuthCapabilities {
-    /// The member `logout`.
+    /// Present, an empty object is enough, when the agent answers `logout`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logout: Option<LogoutCapabilities>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3420,12 +3594,14 @@ impl FromObject for AgentAuthCapabilities {
     }
 }
 
-/// The object `LogoutCapabilities`.
+/// Says that the agent answers `logout`. An empty object is enough.
+///
+/// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3453,15 +3629,17 @@ impl FromObject for LogoutCapabilities {
     }
 }
 
-/// One of several forms.
+/// One way for the user to log in, as the agent offers it.
+///
+/// Specification: [Authentication method types](https://agentclientprotocol.com/protocol/v1/authentication#authentication-method-types).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum AuthMethod {
-    /// `terminal`
+    /// The user logs in inside a terminal, where the client runs the agent's program a second time.
     #[serde(rename = "terminal")]
     Terminal(AuthMethodTerminal),
-    /// `agent`
+    /// The agent does the login itself when the client calls `authenticate`; the meaning of a method without `type`.
     #[serde(untagged)]
     Agent(AuthMethodAgent),
     /// A variant that this version does not know, as it came.
@@ -3499,39 +3677,45 @@ impl Tagged for AuthMethod {
 
 runtime::tagged_union!(AuthMethod);
 
-/// An identifier.
+/// Names one of the agent's login methods; opaque to the client.
+///
+/// Specification: [Advertising authentication](https://agentclientprotocol.com/protocol/v1/authentication#advertising-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AuthMethodId(Arc<str>);
 
 runtime::string_id!(AuthMethodId);
 
-/// The object `AuthMethodTerminal`.
+/// A login in an interactive terminal.
+///
+/// The client starts the command with which it starts the agent, adds `args` and `env`, and shows the terminal to the user. Exit code 0 means success; the client then connects anew. `authenticate` is not called for such a method.
+///
+/// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/authentication#terminal-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthMethodTerminal {
-    /// The member `id`.
+    /// Which method this is; never sent back for this type.
     pub id: AuthMethodId,
-    /// The member `name`.
+    /// Label to show to the user.
     pub name: String,
-    /// The member `description`.
+    /// More about the method, to show to the user; absent when there is nothing to add.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `args`.
+    /// Arguments to append to those with which the client starts the agent; empty when absent.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub args: Vec<String>,
-    /// The member `env`.
+    /// Variables to add to the agent's usual environment; a name that is there already gets the value given here.
     #[serde(
         default,
         skip_serializing_if = "Map::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub env: Map<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3592,19 +3776,21 @@ impl FromObject for AuthMethodTerminal {
     }
 }
 
-/// The object `AuthMethodAgent`.
+/// A login that the agent carries out itself, for example in a browser that it opens.
+///
+/// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthMethodAgent {
-    /// The member `id`.
+    /// Which method this is; the client sends it back with `authenticate`.
     pub id: AuthMethodId,
-    /// The member `name`.
+    /// Label to show to the user.
     pub name: String,
-    /// The member `description`.
+    /// More about the method, to show to the user; absent when there is nothing to add.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3647,19 +3833,21 @@ impl FromObject for AuthMethodAgent {
     }
 }
 
-/// The object `Implementation`.
+/// Which program is at one end of a connection.
+///
+/// Specification: [Implementation information](https://agentclientprotocol.com/protocol/v1/initialization#implementation-information).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// The member `name`.
+    /// A short name for programs and logs, such as `my-editor`.
     pub name: String,
-    /// The member `title`.
+    /// A name to show to users; when absent, show `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `version`.
+    /// The program's own version, such as `1.4.0`; for logs and bug reports, not for deciding what is supported.
     pub version: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3702,12 +3890,14 @@ impl FromObject for Implementation {
     }
 }
 
-/// The object `AuthenticateResponse`.
+/// Answers `authenticate` once the user is logged in; a failed login is an error.
+///
+/// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthenticateResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3735,12 +3925,14 @@ impl FromObject for AuthenticateResponse {
     }
 }
 
-/// The object `LogoutResponse`.
+/// Answers `logout` once the user is logged out.
+///
+/// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3768,20 +3960,22 @@ impl FromObject for LogoutResponse {
     }
 }
 
-/// The object `NewSessionResponse`.
+/// Answers `session/new` with the id of the session that was made.
+///
+/// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NewSessionResponse {
-    /// The member `sessionId`.
+    /// Id of the new session; every later message about it carries this.
     pub session_id: SessionId,
-    /// The member `modes`.
+    /// The session's modes and which one is on; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModeState>,
-    /// The member `configOptions`.
+    /// The session's settings with their values; absent when the agent has none. Where present, they replace `modes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3834,16 +4028,18 @@ impl FromObject for NewSessionResponse {
     }
 }
 
-/// The object `SessionModeState`.
+/// The modes of a session and which of them is on.
+///
+/// Specification: [Session mode state](https://agentclientprotocol.com/protocol/v1/session-modes#sessionmodestate).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionModeState {
-    /// The member `currentModeId`.
+    /// The mode that is on.
     pub current_mode_id: SessionModeId,
-    /// The member `availableModes`.
+    /// All modes that the session can be put in.
     pub available_modes: Vec<SessionMode>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3880,25 +4076,31 @@ impl FromObject for SessionModeState {
     }
 }
 
-/// An identifier.
+/// Names a mode of the agent; opaque to the client.
+///
+/// Specification: [Session mode](https://agentclientprotocol.com/protocol/v1/session-modes#sessionmode).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionModeId(Arc<str>);
 
 runtime::string_id!(SessionModeId);
 
-/// The object `SessionMode`.
+/// A way of working that the user can choose, such as asking before each change.
+///
+/// Settings of category `mode` are the newer way to offer this.
+///
+/// Specification: [Session modes](https://agentclientprotocol.com/protocol/v1/session-modes).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionMode {
-    /// The member `id`.
+    /// What `session/set_mode` and `current_mode_update` call the mode.
     pub id: SessionModeId,
-    /// The member `name`.
+    /// Label to show to the user.
     pub name: String,
-    /// The member `description`.
+    /// What the mode does, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3941,22 +4143,26 @@ impl FromObject for SessionMode {
     }
 }
 
-/// The object `SessionConfigOption`.
+/// A setting of a session that the user can change, with its value.
+///
+/// The members that depend on the type of setting, such as the choices, are among the others. Agents order settings by importance.
+///
+/// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOption {
-    /// The member `id`.
+    /// What `session/set_config_option` calls the setting.
     pub id: SessionConfigId,
-    /// The member `name`.
+    /// Label to show to the user.
     pub name: String,
-    /// The member `description`.
+    /// What the setting does, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `category`.
+    /// What the setting is about, so that clients can place it well; absent when it is of no common kind. Nothing else may depend on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<SessionConfigOptionCategory>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// The part that differs by `type`.
@@ -4027,10 +4233,10 @@ runtime::deserialize_with!(SessionConfigOption, runtime::object);
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum SessionConfigKind {
-    /// `select`
+    /// One of several values.
     #[serde(rename = "select")]
     Select(SessionConfigSelect),
-    /// `boolean`
+    /// On or off; only for clients that advertise `session.configOptions.boolean`.
     #[serde(rename = "boolean")]
     Boolean(SessionConfigBoolean),
     /// A variant that this version does not know, as it came.
@@ -4064,23 +4270,29 @@ impl Tagged for SessionConfigKind {
 
 runtime::tagged_union!(SessionConfigKind);
 
-/// An identifier.
+/// Names a setting within its session; opaque to the client.
+///
+/// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionConfigId(Arc<str>);
 
 runtime::string_id!(SessionConfigId);
 
-/// One of several words.
+/// What a setting is about, for choosing its place, icon or shortcut.
+///
+/// Names of one's own start with `_`. Clients must do without when they do not know the name.
+///
+/// Specification: [Option categories](https://agentclientprotocol.com/protocol/v1/session-config-options#option-categories).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionConfigOptionCategory {
-    /// `mode`
+    /// The way of working, such as asking first or acting freely.
     Mode,
-    /// `model`
+    /// Which language model is used.
     Model,
-    /// `model_config`
+    /// How the model is run, such as its speed or the size of its context; best shown beside the model.
     ModelConfig,
-    /// `thought_level`
+    /// How long the model may think.
     ThoughtLevel,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -4094,20 +4306,24 @@ runtime::string_enum!(SessionConfigOptionCategory {
     ..Unknown
 });
 
-/// An identifier.
+/// Names one of the values of a setting; opaque to the client.
+///
+/// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionConfigValueId(Arc<str>);
 
 runtime::string_id!(SessionConfigValueId);
 
-/// One of several forms.
+/// The values of a setting, in one list or under headings.
+///
+/// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum SessionConfigSelectOptions {
-    /// `Ungrouped`
+    /// All values in one list.
     Ungrouped(Vec<SessionConfigSelectOption>),
-    /// `Grouped`
+    /// Values under headings.
     Grouped(Vec<SessionConfigSelectGroup>),
 }
 
@@ -4125,19 +4341,21 @@ impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
 
 runtime::value_union!(SessionConfigSelectOptions { Ungrouped: Array, Grouped: Array });
 
-/// The object `SessionConfigSelectOption`.
+/// One of the values of a setting.
+///
+/// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigSelectOption {
-    /// The member `value`.
+    /// What `session/set_config_option` calls the value.
     pub value: SessionConfigValueId,
-    /// The member `name`.
+    /// Label to show to the user.
     pub name: String,
-    /// The member `description`.
+    /// What choosing it means, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4180,18 +4398,20 @@ impl FromObject for SessionConfigSelectOption {
     }
 }
 
-/// The object `SessionConfigSelectGroup`.
+/// Values of a setting under a common heading.
+///
+/// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigSelectGroup {
-    /// The member `group`.
+    /// Which group this is, to tell groups apart.
     pub group: SessionConfigGroupId,
-    /// The member `name`.
+    /// The heading to show to the user.
     pub name: String,
-    /// The member `options`.
+    /// The values under the heading.
     pub options: Vec<SessionConfigSelectOption>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4231,20 +4451,24 @@ impl FromObject for SessionConfigSelectGroup {
     }
 }
 
-/// An identifier.
+/// Names a group of values within a setting.
+///
+/// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionConfigGroupId(Arc<str>);
 
 runtime::string_id!(SessionConfigGroupId);
 
-/// The object `SessionConfigSelect`.
+/// A setting with several values, one of which is chosen.
+///
+/// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigSelect {
-    /// The member `currentValue`.
+    /// The value that is chosen; one of `options`.
     pub current_value: SessionConfigValueId,
-    /// The member `options`.
+    /// The values to choose from.
     pub options: SessionConfigSelectOptions,
 }
 
@@ -4271,12 +4495,14 @@ impl FromObject for SessionConfigSelect {
     }
 }
 
-/// The object `SessionConfigBoolean`.
+/// A setting that is on or off.
+///
+/// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/session-config-options#boolean-config-options).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigBoolean {
-    /// The member `currentValue`.
+    /// Whether the setting is on.
     pub current_value: bool,
 }
 
@@ -4296,18 +4522,20 @@ impl FromObject for SessionConfigBoolean {
     }
 }
 
-/// The object `LoadSessionResponse`.
+/// Answers `session/load` once the last update of the history has been sent.
+///
+/// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LoadSessionResponse {
-    /// The member `modes`.
+    /// The session's modes and which one is on; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModeState>,
-    /// The member `configOptions`.
+    /// The session's settings with their values; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4354,17 +4582,19 @@ impl FromObject for LoadSessionResponse {
     }
 }
 
-/// The object `ListSessionsResponse`.
+/// Answers `session/list` with one page of sessions.
+///
+/// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ListSessionsResponse {
-    /// The member `sessions`.
+    /// The sessions on this page; may be empty.
     pub sessions: Vec<SessionInfo>,
-    /// The member `nextCursor`.
+    /// Where the next page starts, to be sent as `cursor` unchanged; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4405,25 +4635,27 @@ impl FromObject for ListSessionsResponse {
     }
 }
 
-/// The object `SessionInfo`.
+/// A session as `session/list` shows it.
+///
+/// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// The member `sessionId`.
+    /// Which session this is, for `session/load`, `session/resume` and `session/delete`.
     pub session_id: SessionId,
-    /// The member `cwd`.
+    /// Absolute path of the directory that the session works in.
     pub cwd: String,
-    /// The member `additionalDirectories`.
+    /// Absolute paths of all directories that belong to the session beside `cwd`, in order; absent and empty both mean that none are reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
-    /// The member `title`.
+    /// What the session is about, to show to the user; absent while it has no title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `updatedAt`.
+    /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4487,12 +4719,14 @@ impl FromObject for SessionInfo {
     }
 }
 
-/// The object `DeleteSessionResponse`.
+/// Answers `session/delete` once the session is no longer listed.
+///
+/// Specification: [Semantics](https://agentclientprotocol.com/protocol/v1/session-delete#semantics).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct DeleteSessionResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4520,18 +4754,20 @@ impl FromObject for DeleteSessionResponse {
     }
 }
 
-/// The object `ResumeSessionResponse`.
+/// Answers `session/resume` once the session takes prompts.
+///
+/// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ResumeSessionResponse {
-    /// The member `modes`.
+    /// The session's modes and which one is on; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModeState>,
-    /// The member `configOptions`.
+    /// The session's settings with their values; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4578,12 +4814,14 @@ impl FromObject for ResumeSessionResponse {
     }
 }
 
-/// The object `CloseSessionResponse`.
+/// Answers `session/close` once the session holds nothing any more.
+///
+/// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CloseSessionResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4611,12 +4849,14 @@ impl FromObject for CloseSessionResponse {
     }
 }
 
-/// The object `SetSessionModeResponse`.
+/// Answers `session/set_mode` once the mode is on.
+///
+/// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionModeResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4644,14 +4884,16 @@ impl FromObject for SetSessionModeResponse {
     }
 }
 
-/// The object `SetSessionConfigOptionResponse`.
+/// Answers `session/set_config_option` with all settings, for one may change others.
+///
+/// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionResponse {
-    /// The member `configOptions`.
+    /// All settings of the session with their values, not only the one that was set.
     pub config_options: Vec<SessionConfigOption>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4680,14 +4922,16 @@ impl FromObject for SetSessionConfigOptionResponse {
     }
 }
 
-/// The object `PromptResponse`.
+/// Answers `session/prompt` at the end of the turn, and says why it ended.
+///
+/// Specification: [Check for completion](https://agentclientprotocol.com/protocol/v1/prompt-turn#4-check-for-completion).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptResponse {
-    /// The member `stopReason`.
+    /// Why the turn ended; a cancelled turn ends with `cancelled` and not with an error.
     pub stop_reason: StopReason,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4719,19 +4963,21 @@ impl FromObject for PromptResponse {
     }
 }
 
-/// One of several words.
+/// Why a prompt turn ended.
+///
+/// Specification: [Stop reasons](https://agentclientprotocol.com/protocol/v1/prompt-turn#stop-reasons).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// `end_turn`
+    /// The agent has said and done all it wanted.
     EndTurn,
-    /// `max_tokens`
+    /// The model's output reached its limit of tokens.
     MaxTokens,
-    /// `max_turn_requests`
+    /// The agent has called the model as often as one turn may.
     MaxTurnRequests,
-    /// `refusal`
+    /// The agent declines to go on; the prompt and what followed it are left out of later turns, which the client should show.
     Refusal,
-    /// `cancelled`
+    /// The client sent `session/cancel`; whatever broke off because of it is not an error.
     Cancelled,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -4746,16 +4992,18 @@ runtime::string_enum!(StopReason {
     ..Unknown
 });
 
-/// The object `Error`.
+/// Why a request failed, as JSON-RPC reports it.
+///
+/// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Error {
-    /// The member `code`.
+    /// The kind of failure, for programs; see the named codes.
     pub code: ErrorCode,
-    /// The member `message`.
+    /// The failure in one sentence, for people.
     pub message: String,
-    /// The member `data`.
+    /// Details of any form, such as the place in the params that is wrong; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Json>,
 }
@@ -4789,48 +5037,56 @@ impl FromObject for Error {
     }
 }
 
-/// A number with a meaning.
+/// The kind of failure, as a number.
+///
+/// Codes from -32768 to -32000 are reserved by JSON-RPC; ACP adds a few of its own. Unknown numbers are kept.
+///
+/// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ErrorCode(i32);
 
 impl ErrorCode {
-    /// `Parse error`
+    /// What arrived is not JSON.
     pub const PARSE_ERROR: Self = Self(-32700);
 
-    /// `Invalid request`
+    /// What arrived is JSON, but neither request, notification nor response.
     pub const INVALID_REQUEST: Self = Self(-32600);
 
-    /// `Method not found`
+    /// The receiver has no method of that name, or did not advertise it.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
 
-    /// `Invalid params`
+    /// The params do not have the form, or the values, that the method asks for.
     pub const INVALID_PARAMS: Self = Self(-32602);
 
-    /// `Internal error`
+    /// The receiver failed for a reason of its own.
     pub const INTERNAL_ERROR: Self = Self(-32603);
 
-    /// `Request cancelled`
+    /// The work was given up before it was done, because the caller asked for it, or for want of time or resources.
     pub const REQUEST_CANCELLED: Self = Self(-32800);
 
-    /// `Authentication required`
+    /// The user must log in first; offer the agent's authentication methods, then try again.
     pub const AUTHENTICATION_REQUIRED: Self = Self(-32000);
 
-    /// `Resource not found`
+    /// What the params name does not exist, for example a session or a file.
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
 }
 
 runtime::integer!(ErrorCode, i32);
 
-/// The object `SessionNotification`.
+/// `session/update` reports what happens in a session, as it happens.
+///
+/// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+///
+/// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionNotification {
-    /// The member `sessionId`.
+    /// The session that the report is about.
     pub session_id: SessionId,
-    /// The member `update`.
+    /// What happened.
     pub update: SessionUpdate,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4867,51 +5123,53 @@ impl FromObject for SessionNotification {
     }
 }
 
-/// One of several forms.
+/// One thing that happened in a session.
+///
+/// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "sessionUpdate", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum SessionUpdate {
-    /// `user_message_chunk`
+    /// The next piece of a message of the user, mostly when history is told.
     #[serde(rename = "user_message_chunk")]
     UserMessageChunk(ContentChunk),
-    /// `agent_message_chunk`
+    /// The next piece of what the agent answers.
     #[serde(rename = "agent_message_chunk")]
     AgentMessageChunk(ContentChunk),
-    /// `agent_thought_chunk`
+    /// The next piece of what the model thinks; clients may hide it.
     #[serde(rename = "agent_thought_chunk")]
     AgentThoughtChunk(ContentChunk),
-    /// `tool_call`
+    /// A tool call began.
     #[serde(rename = "tool_call")]
     ToolCall(ToolCall),
-    /// `tool_call_update`
+    /// Something about a tool call changed.
     #[serde(rename = "tool_call_update")]
     ToolCallUpdate(ToolCallUpdate),
-    /// `plan`
+    /// The agent made a plan, or changed it; this one replaces the one before.
     #[serde(rename = "plan")]
     Plan(Plan),
-    /// `available_commands_update`
+    /// These are the slash commands from now on.
     #[serde(rename = "available_commands_update")]
     AvailableCommandsUpdate(AvailableCommandsUpdate),
-    /// `current_mode_update`
+    /// Another mode is on.
     #[serde(rename = "current_mode_update")]
     CurrentModeUpdate(CurrentModeUpdate),
-    /// `config_option_update`
+    /// Settings changed; all of them are listed with their values.
     #[serde(rename = "config_option_update")]
     ConfigOptionUpdate(ConfigOptionUpdate),
-    /// `session_info_update`
+    /// The session's title or other data about it changed.
     #[serde(rename = "session_info_update")]
     SessionInfoUpdate(SessionInfoUpdate),
-    /// `usage_update`
+    /// How full the context is now and what the session has cost.
     #[serde(rename = "usage_update")]
     UsageUpdate(UsageUpdate),
-    /// `notice`
+    /// Something to tell the user that is not part of the conversation; only for clients that advertise `session.notices`.
     #[serde(rename = "notice")]
     Notice(Notice),
-    /// `compaction_update`
+    /// The agent began to shorten the context, or got on with it; only for clients that advertise `session.compaction`.
     #[serde(rename = "compaction_update")]
     CompactionUpdate(CompactionUpdate),
-    /// `compaction_summary_chunk`
+    /// The next piece of the summary that replaces shortened context; only for clients that advertise `session.compaction`.
     #[serde(rename = "compaction_summary_chunk")]
     CompactionSummaryChunk(CompactionSummaryChunk),
     /// A variant that this version does not know, as it came.
@@ -5015,23 +5273,27 @@ impl Tagged for SessionUpdate {
 
 runtime::tagged_union!(SessionUpdate);
 
-/// An identifier.
+/// Names a message within its session; chosen by the agent and opaque to the client.
+///
+/// Specification: [Message IDs](https://agentclientprotocol.com/protocol/v1/prompt-turn#message-ids).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(Arc<str>);
 
 runtime::string_id!(MessageId);
 
-/// The object `ContentChunk`.
+/// The next piece of a message.
+///
+/// Specification: [Message IDs](https://agentclientprotocol.com/protocol/v1/prompt-turn#message-ids).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ContentChunk {
-    /// The member `content`.
+    /// The piece; pieces of text are to be joined without anything between them.
     pub content: ContentBlock,
-    /// The member `messageId`.
+    /// The message that the piece belongs to; another id starts another message. Absent when the agent does not number its messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5072,37 +5334,39 @@ impl FromObject for ContentChunk {
     }
 }
 
-/// The object `ToolCall`.
+/// A tool call that has just become known: something the agent does on behalf of the model.
+///
+/// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The member `toolCallId`.
+    /// What later updates call it.
     pub tool_call_id: ToolCallId,
-    /// The member `title`.
+    /// What the call does, to show to the user, such as `Reading Cargo.toml`.
     pub title: String,
-    /// The member `name`.
+    /// The tool's name for programs; absent when the agent does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The member `kind`.
+    /// What sort of thing the call does; `other` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
-    /// The member `status`.
+    /// How far the call has come; `pending` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolCallStatus>,
-    /// The member `content`.
+    /// What the call has produced so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ToolCallContent>,
-    /// The member `locations`.
+    /// Files, and places in them, that the call is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<ToolCallLocation>,
-    /// The member `rawInput`.
+    /// What the model passed to the tool, as it came; absent when the agent does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<Json>,
-    /// The member `rawOutput`.
+    /// What the tool returned, as it came; absent as long as there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5199,18 +5463,20 @@ impl FromObject for ToolCall {
     }
 }
 
-/// The object `PlanEntry`.
+/// A step of a plan.
+///
+/// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PlanEntry {
-    /// The member `content`.
+    /// What the step is to achieve, to show to the user.
     pub content: String,
-    /// The member `priority`.
+    /// How much the step matters.
     pub priority: PlanEntryPriority,
-    /// The member `status`.
+    /// How far the step has come.
     pub status: PlanEntryStatus,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5250,15 +5516,17 @@ impl FromObject for PlanEntry {
     }
 }
 
-/// One of several words.
+/// How much a step of a plan matters.
+///
+/// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PlanEntryPriority {
-    /// `high`
+    /// The goal depends on it.
     High,
-    /// `medium`
+    /// It matters, but the goal does not hang on it.
     Medium,
-    /// `low`
+    /// Good to have.
     Low,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -5271,15 +5539,17 @@ runtime::string_enum!(PlanEntryPriority {
     ..Unknown
 });
 
-/// One of several words.
+/// How far a step of a plan has come.
+///
+/// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PlanEntryStatus {
-    /// `pending`
+    /// Not begun.
     Pending,
-    /// `in_progress`
+    /// Under way.
     InProgress,
-    /// `completed`
+    /// Done.
     Completed,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -5292,14 +5562,18 @@ runtime::string_enum!(PlanEntryStatus {
     ..Unknown
 });
 
-/// The object `Plan`.
+/// What the agent intends to do, step by step.
+///
+/// Every report holds the whole plan and replaces the one before.
+///
+/// Specification: [Agent plan](https://agentclientprotocol.com/protocol/v1/agent-plan).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Plan {
-    /// The member `entries`.
+    /// All steps, in order, those that are done included.
     pub entries: Vec<PlanEntry>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5328,19 +5602,21 @@ impl FromObject for Plan {
     }
 }
 
-/// The object `AvailableCommand`.
+/// A command that the user can give by beginning a prompt with `/` and its name.
+///
+/// Specification: [Available command](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommand).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AvailableCommand {
-    /// The member `name`.
+    /// The command's name without the slash, such as `test`.
     pub name: String,
-    /// The member `description`.
+    /// What the command does, to show to the user.
     pub description: String,
-    /// The member `input`.
+    /// What may follow the name; absent when the command takes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<AvailableCommandInput>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5383,12 +5659,14 @@ impl FromObject for AvailableCommand {
     }
 }
 
-/// One of several forms.
+/// What may follow the name of a slash command.
+///
+/// Specification: [Available command input](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommandinput).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum AvailableCommandInput {
-    /// `unstructured`
+    /// Any text, up to the end of the prompt's text.
     Unstructured(UnstructuredCommandInput),
 }
 
@@ -5400,14 +5678,16 @@ impl From<UnstructuredCommandInput> for AvailableCommandInput {
 
 runtime::object_union!(AvailableCommandInput { Unstructured: ["hint"] });
 
-/// The object `UnstructuredCommandInput`.
+/// Free text that follows the name of a slash command.
+///
+/// Specification: [Available command input](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommandinput).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct UnstructuredCommandInput {
-    /// The member `hint`.
+    /// What to show in the empty field, such as `query to search for`.
     pub hint: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5439,14 +5719,16 @@ impl FromObject for UnstructuredCommandInput {
     }
 }
 
-/// The object `AvailableCommandsUpdate`.
+/// The slash commands of a session from now on; the list replaces the one before.
+///
+/// Specification: [Advertising commands](https://agentclientprotocol.com/protocol/v1/slash-commands#advertising-commands).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AvailableCommandsUpdate {
-    /// The member `availableCommands`.
+    /// All commands; empty when there are none any more.
     pub available_commands: Vec<AvailableCommand>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5478,14 +5760,16 @@ impl FromObject for AvailableCommandsUpdate {
     }
 }
 
-/// The object `CurrentModeUpdate`.
+/// Says that the agent put the session into another mode.
+///
+/// Specification: [Changing the mode from the agent](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-agent).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CurrentModeUpdate {
-    /// The member `currentModeId`.
+    /// The mode that is on now.
     pub current_mode_id: SessionModeId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5517,14 +5801,16 @@ impl FromObject for CurrentModeUpdate {
     }
 }
 
-/// The object `ConfigOptionUpdate`.
+/// Says that the agent changed settings of the session.
+///
+/// Specification: [Changing options from the agent](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-agent).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ConfigOptionUpdate {
-    /// The member `configOptions`.
+    /// All settings of the session with their values, in place of those reported before.
     pub config_options: Vec<SessionConfigOption>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5553,18 +5839,22 @@ impl FromObject for ConfigOptionUpdate {
     }
 }
 
-/// The object `SessionInfoUpdate`.
+/// Changes to what `session/list` shows of the session.
+///
+/// Absent members stay as they are, null takes a value away, and a value replaces the one before.
+///
+/// Specification: [Updating session metadata](https://agentclientprotocol.com/protocol/v1/session-list#updating-session-metadata).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionInfoUpdate {
-    /// The member `title`.
+    /// What the session is about, to show to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The member `updatedAt`.
+    /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5608,16 +5898,18 @@ impl FromObject for SessionInfoUpdate {
     }
 }
 
-/// The object `Cost`.
+/// An amount of money, or of what an agent charges instead.
+///
+/// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Cost {
-    /// The member `amount`.
+    /// How much, in units of `currency`; the total of the session so far.
     pub amount: f64,
-    /// The member `currency`.
+    /// A code of ISO 4217 such as `EUR`, or another unit such as `credits`.
     pub currency: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5651,19 +5943,21 @@ impl FromObject for Cost {
     }
 }
 
-/// The object `UsageUpdate`.
+/// How much of the model's context the session fills, and what it has cost.
+///
+/// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct UsageUpdate {
-    /// The member `used`.
+    /// Tokens in the context now.
     pub used: u64,
-    /// The member `size`.
+    /// Tokens that the context can hold.
     pub size: u64,
-    /// The member `cost`.
+    /// What the session has cost since it began; absent when the agent does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5706,15 +6000,19 @@ impl FromObject for UsageUpdate {
     }
 }
 
-/// One of several words.
+/// How grave a notice is.
+///
+/// Names of one's own start with `_`.
+///
+/// Specification: [Notice](https://agentclientprotocol.com/protocol/v1/schema#notice).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoticeSeverity {
-    /// `info`
+    /// Good to know.
     Info,
-    /// `warning`
+    /// Something may go wrong, or needs care.
     Warning,
-    /// `error`
+    /// Something went wrong.
     Error,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -5727,19 +6025,23 @@ runtime::string_enum!(NoticeSeverity {
     ..Unknown
 });
 
-/// The object `Notice`.
+/// Something to tell the user at once, outside the conversation.
+///
+/// It may be lost: it is not part of the history, and nothing says whether it was seen. The agent sends it only to clients that advertise `session.notices`.
+///
+/// Specification: [Notice](https://agentclientprotocol.com/protocol/v1/schema#notice).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Notice {
-    /// The member `severity`.
+    /// How grave it is, for choosing a colour or an icon.
     pub severity: NoticeSeverity,
-    /// The member `title`.
+    /// The message in one line of plain text, complete in itself and never empty.
     pub title: String,
-    /// The member `description`.
+    /// More about it, or what to do, in plain text; absent when the title says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5782,23 +6084,29 @@ impl FromObject for Notice {
     }
 }
 
-/// An identifier.
+/// Names one shortening of the context within its session; chosen by the agent.
+///
+/// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CompactionId(Arc<str>);
 
 runtime::string_id!(CompactionId);
 
-/// One of several words.
+/// How far the shortening of the context has come.
+///
+/// Names of one's own start with `_`.
+///
+/// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompactionStatus {
-    /// `in_progress`
+    /// The agent is at it.
     InProgress,
-    /// `completed`
+    /// Done; later turns see the summary.
     Completed,
-    /// `failed`
+    /// Given up because something went wrong.
     Failed,
-    /// `cancelled`
+    /// Given up because somebody asked for it.
     Cancelled,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -5812,22 +6120,26 @@ runtime::string_enum!(CompactionStatus {
     ..Unknown
 });
 
-/// The object `CompactionUpdate`.
+/// Reports that the agent shortens the context by a summary, and how that goes.
+///
+/// The first report with an id marks the place in the conversation; later ones change it. Absent members stay as they are, null takes a value away, and a value replaces the one before. Only for clients that advertise `session.compaction`.
+///
+/// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompactionUpdate {
-    /// The member `compactionId`.
+    /// Which shortening this is about; chosen by the agent.
     pub compaction_id: CompactionId,
-    /// The member `status`.
+    /// How far it has come.
     pub status: CompactionStatus,
-    /// The member `summary`.
+    /// The whole summary to show to the user; null and an empty list take it away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Vec<ContentBlock>>,
-    /// The member `error`.
+    /// What went wrong, to show to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; absent leaves it as it is, null takes it away.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5882,16 +6194,20 @@ impl FromObject for CompactionUpdate {
     }
 }
 
-/// The object `CompactionSummaryChunk`.
+/// The next piece of the summary that replaces shortened context.
+///
+/// An id that is not known yet starts a shortening. Only for clients that advertise `session.compaction`.
+///
+/// Specification: [Compaction summary chunk](https://agentclientprotocol.com/protocol/v1/schema#compactionsummarychunk).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompactionSummaryChunk {
-    /// The member `compactionId`.
+    /// Whose summary grows.
     pub compaction_id: CompactionId,
-    /// The member `content`.
+    /// The piece to append; pieces are in order.
     pub content: ContentBlock,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5928,14 +6244,18 @@ impl FromObject for CompactionSummaryChunk {
     }
 }
 
-/// The object `CompleteElicitationNotification`.
+/// `elicitation/complete` says that the user is done on the web page of a question.
+///
+/// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+///
+/// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompleteElicitationNotification {
-    /// The member `elicitationId`.
+    /// The id that the question had.
     pub elicitation_id: ElicitationId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5967,20 +6287,24 @@ impl FromObject for CompleteElicitationNotification {
     }
 }
 
-/// The object `InitializeRequest`.
+/// `initialize` opens a connection: the client says which version it speaks and what it can do.
+///
+/// It is the first request on every connection and comes before anything else.
+///
+/// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct InitializeRequest {
-    /// The member `protocolVersion`.
+    /// The newest version that the client speaks.
     pub protocol_version: ProtocolVersion,
-    /// The member `clientCapabilities`.
+    /// What the agent may ask of this client; whatever is left out is not supported.
     #[serde(default)]
     pub client_capabilities: ClientCapabilities,
-    /// The member `clientInfo`.
+    /// Name and version of the client program; absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_info: Option<Implementation>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6033,27 +6357,29 @@ impl FromObject for InitializeRequest {
     }
 }
 
-/// The object `ClientCapabilities`.
+/// What a client can do for agents, sent once with `initialize`.
+///
+/// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ClientCapabilities {
-    /// The member `fs`.
+    /// Which file methods the client answers.
     #[serde(default)]
     pub fs: FileSystemCapabilities,
-    /// The member `terminal`.
+    /// The client answers all five `terminal/*` methods; false when absent.
     #[serde(default)]
     pub terminal: bool,
-    /// The member `session`.
+    /// Extras in what a session may report; absent when the client knows none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<ClientSessionCapabilities>,
-    /// The member `auth`.
+    /// Which kinds of login the client can carry out.
     #[serde(default)]
     pub auth: AuthCapabilities,
-    /// The member `elicitation`.
+    /// Which ways of questioning the user the client offers; absent when `elicitation/create` is not supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapabilities>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6121,18 +6447,20 @@ impl FromObject for ClientCapabilities {
     }
 }
 
-/// The object `FileSystemCapabilities`.
+/// Which file methods a client answers; agents must not call the others.
+///
+/// Specification: [File system](https://agentclientprotocol.com/protocol/v1/initialization#file-system).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct FileSystemCapabilities {
-    /// The member `readTextFile`.
+    /// The client answers `fs/read_text_file`; false when absent.
     #[serde(default)]
     pub read_text_file: bool,
-    /// The member `writeTextFile`.
+    /// The client answers `fs/write_text_file`; false when absent.
     #[serde(default)]
     pub write_text_file: bool,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6176,21 +6504,23 @@ impl FromObject for FileSystemCapabilities {
     }
 }
 
-/// The object `ClientSessionCapabilities`.
+/// Extras in what a session may report to this client.
+///
+/// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ClientSessionCapabilities {
-    /// The member `compaction`.
+    /// Present, an empty object is enough, when the client understands `compaction_update` and `compaction_summary_chunk`; agents must not send them otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionCapabilities>,
-    /// The member `configOptions`.
+    /// Kinds of settings that the client can show beyond the basic one; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<SessionConfigOptionsCapabilities>,
-    /// The member `notices`.
+    /// Present, an empty object is enough, when the client shows `notice` updates; agents must not send them otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<NoticeCapabilities>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6245,7 +6575,9 @@ impl FromObject for ClientSessionCapabilities {
     }
 }
 
-/// The object `CompactionCapabilities`.
+/// Says that the client understands reports about shortening of the context. No members are needed.
+///
+/// Specification: [Compaction capabilities](https://agentclientprotocol.com/protocol/v1/schema#compactioncapabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -6265,15 +6597,17 @@ impl FromObject for CompactionCapabilities {
     }
 }
 
-/// The object `SessionConfigOptionsCapabilities`.
+/// Kinds of settings that a client can show beyond `select`, which every client knows.
+///
+/// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOptionsCapabilities {
-    /// The member `boolean`.
+    /// Present, an empty object is enough, when the client can show a switch; agents must not offer settings of type `boolean` otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boolean: Option<BooleanConfigOptionCapabilities>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6309,12 +6643,14 @@ impl FromObject for SessionConfigOptionsCapabilities {
     }
 }
 
-/// The object `BooleanConfigOptionCapabilities`.
+/// Says that the client can show settings that are on or off. An empty object is enough.
+///
+/// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct BooleanConfigOptionCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6342,7 +6678,9 @@ impl FromObject for BooleanConfigOptionCapabilities {
     }
 }
 
-/// The object `NoticeCapabilities`.
+/// Says that the client shows notices. No members are needed.
+///
+/// Specification: [Notice capabilities](https://agentclientprotocol.com/protocol/v1/schema#noticecapabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -6362,15 +6700,17 @@ impl FromObject for NoticeCapabilities {
     }
 }
 
-/// The object `AuthCapabilities`.
+/// Kinds of login that a client can carry out beyond `authenticate`.
+///
+/// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/initialization#terminal-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthCapabilities {
-    /// The member `terminal`.
+    /// The client can run the agent's program in an interactive terminal; only then may the agent offer login methods of type `terminal`. False when absent.
     #[serde(default)]
     pub terminal: bool,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6406,18 +6746,22 @@ impl FromObject for AuthCapabilities {
     }
 }
 
-/// The object `ElicitationCapabilities`.
+/// Which ways of questioning the user a client offers.
+///
+/// Each way counts only when it is present and not null: an empty object here means none.
+///
+/// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationCapabilities {
-    /// The member `form`.
+    /// Present, an empty object is enough, when the client can show forms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<ElicitationFormCapabilities>,
-    /// The member `url`.
+    /// Present, an empty object is enough, when the client can send the user to a web page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<ElicitationUrlCapabilities>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6461,12 +6805,14 @@ impl FromObject for ElicitationCapabilities {
     }
 }
 
-/// The object `ElicitationFormCapabilities`.
+/// Says that the client can show forms. An empty object is enough.
+///
+/// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationFormCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6494,12 +6840,14 @@ impl FromObject for ElicitationFormCapabilities {
     }
 }
 
-/// The object `ElicitationUrlCapabilities`.
+/// Says that the client can send the user to a web page. An empty object is enough.
+///
+/// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationUrlCapabilities {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6527,14 +6875,18 @@ impl FromObject for ElicitationUrlCapabilities {
     }
 }
 
-/// The object `AuthenticateRequest`.
+/// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+///
+/// The client sends it when the user chooses a method, typically after an error -32000.
+///
+/// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthenticateRequest {
-    /// The member `methodId`.
+    /// One of the ids in `authMethods`, but none of a method of type `terminal`.
     pub method_id: AuthMethodId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6566,12 +6918,16 @@ impl FromObject for AuthenticateRequest {
     }
 }
 
-/// The object `LogoutRequest`.
+/// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+///
+/// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+///
+/// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutRequest {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6599,24 +6955,28 @@ impl FromObject for LogoutRequest {
     }
 }
 
-/// The object `NewSessionRequest`.
+/// `session/new` starts an empty session in a working directory.
+///
+/// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+///
+/// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NewSessionRequest {
-    /// The member `cwd`.
+    /// Absolute path of the directory to work in; relative paths in the session start here.
     pub cwd: String,
-    /// The member `additionalDirectories`.
+    /// Absolute paths of directories that belong to the session beside `cwd`; only for agents that advertise `sessionCapabilities.additionalDirectories`, and none when absent.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub additional_directories: Vec<String>,
-    /// The member `mcpServers`.
+    /// MCP servers whose tools the agent should use in this session; may be empty.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub mcp_servers: Vec<McpServer>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6662,18 +7022,20 @@ impl FromObject for NewSessionRequest {
     }
 }
 
-/// One of several forms.
+/// How to reach an MCP server whose tools the agent should use.
+///
+/// Specification: [MCP servers](https://agentclientprotocol.com/protocol/v1/session-setup#mcp-servers).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum McpServer {
-    /// `http`
+    /// A server at a web address; only for agents that advertise `mcpCapabilities.http`.
     #[serde(rename = "http")]
     Http(McpServerHttp),
-    /// `sse`
+    /// A server that streams server-sent events; only for agents that advertise `mcpCapabilities.sse`, and given up by MCP.
     #[serde(rename = "sse")]
     Sse(McpServerSse),
-    /// `stdio`
+    /// A program that the agent starts and talks to over stdin and stdout; every agent can. The meaning of a server without `type`.
     #[serde(untagged)]
     Stdio(McpServerStdio),
     /// A variant that this version does not know, as it came.
@@ -6718,16 +7080,18 @@ impl Tagged for McpServer {
 
 runtime::tagged_union!(McpServer);
 
-/// The object `HttpHeader`.
+/// A header of the agent's HTTP requests to an MCP server.
+///
+/// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct HttpHeader {
-    /// The member `name`.
+    /// The header's name, such as `Authorization`.
     pub name: String,
-    /// The member `value`.
+    /// The header's content, sent as it is; often a secret, so keep it out of logs.
     pub value: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6761,19 +7125,21 @@ impl FromObject for HttpHeader {
     }
 }
 
-/// The object `McpServerHttp`.
+/// An MCP server that is reached over HTTP.
+///
+/// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpServerHttp {
-    /// The member `name`.
+    /// Label of the server, to show to the user and to tell servers apart.
     pub name: String,
-    /// The member `url`.
+    /// Address of the server's MCP endpoint.
     pub url: String,
-    /// The member `headers`.
+    /// Headers that every request to the server carries, such as `Authorization`.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub headers: Vec<HttpHeader>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6813,19 +7179,21 @@ impl FromObject for McpServerHttp {
     }
 }
 
-/// The object `McpServerSse`.
+/// An MCP server that is reached over server-sent events, which MCP has given up in favour of HTTP.
+///
+/// Specification: [SSE transport](https://agentclientprotocol.com/protocol/v1/session-setup#sse-transport).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpServerSse {
-    /// The member `name`.
+    /// Label of the server, to show to the user and to tell servers apart.
     pub name: String,
-    /// The member `url`.
+    /// Address of the server's event stream.
     pub url: String,
-    /// The member `headers`.
+    /// Headers with which the agent opens the stream, such as `Authorization`.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub headers: Vec<HttpHeader>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6865,22 +7233,24 @@ impl FromObject for McpServerSse {
     }
 }
 
-/// The object `McpServerStdio`.
+/// An MCP server that the agent starts as a program of its own.
+///
+/// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpServerStdio {
-    /// The member `name`.
+    /// Label of the server, to show to the user and to tell servers apart.
     pub name: String,
-    /// The member `command`.
+    /// Absolute path of the program.
     pub command: String,
-    /// The member `args`.
+    /// Arguments of the program, in order.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub args: Vec<String>,
-    /// The member `env`.
+    /// Variables to add to the program's environment.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub env: Vec<EnvVariable>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6923,26 +7293,30 @@ impl FromObject for McpServerStdio {
     }
 }
 
-/// The object `LoadSessionRequest`.
+/// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+///
+/// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+///
+/// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LoadSessionRequest {
-    /// The member `mcpServers`.
+    /// MCP servers to use from now on; those of earlier are not remembered.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub mcp_servers: Vec<McpServer>,
-    /// The member `cwd`.
+    /// Absolute path of the session's working directory.
     pub cwd: String,
-    /// The member `additionalDirectories`.
+    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones are not remembered, so absent means none.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub additional_directories: Vec<String>,
-    /// The member `sessionId`.
+    /// The session to open.
     pub session_id: SessionId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6994,18 +7368,22 @@ impl FromObject for LoadSessionRequest {
     }
 }
 
-/// The object `ListSessionsRequest`.
+/// `session/list` asks for the sessions that the agent keeps, page by page.
+///
+/// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+///
+/// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ListSessionsRequest {
-    /// The member `cwd`.
+    /// Absolute path; only sessions that work there are listed, or all of them when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The member `cursor`.
+    /// `nextCursor` of the page before; absent for the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7049,14 +7427,18 @@ impl FromObject for ListSessionsRequest {
     }
 }
 
-/// The object `DeleteSessionRequest`.
+/// `session/delete` takes a session out of what `session/list` shows.
+///
+/// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+///
+/// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct DeleteSessionRequest {
-    /// The member `sessionId`.
+    /// The session to forget.
     pub session_id: SessionId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7088,30 +7470,34 @@ impl FromObject for DeleteSessionRequest {
     }
 }
 
-/// The object `ResumeSessionRequest`.
+/// `session/resume` opens a session of the past without telling its history again.
+///
+/// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+///
+/// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ResumeSessionRequest {
-    /// The member `sessionId`.
+    /// The session to open.
     pub session_id: SessionId,
-    /// The member `cwd`.
+    /// Absolute path of the session's working directory.
     pub cwd: String,
-    /// The member `additionalDirectories`.
+    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones are not remembered, so absent means none.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub additional_directories: Vec<String>,
-    /// The member `mcpServers`.
+    /// MCP servers to use from now on; those of earlier are not remembered, so absent means none.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub mcp_servers: Vec<McpServer>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7166,14 +7552,18 @@ impl FromObject for ResumeSessionRequest {
     }
 }
 
-/// The object `CloseSessionRequest`.
+/// `session/close` ends the work of an open session and frees what it holds.
+///
+/// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+///
+/// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CloseSessionRequest {
-    /// The member `sessionId`.
+    /// The open session.
     pub session_id: SessionId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7205,16 +7595,20 @@ impl FromObject for CloseSessionRequest {
     }
 }
 
-/// The object `SetSessionModeRequest`.
+/// `session/set_mode` puts a session into another mode, during a turn or between turns.
+///
+/// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+///
+/// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionModeRequest {
-    /// The member `sessionId`.
+    /// The session whose mode changes.
     pub session_id: SessionId,
-    /// The member `modeId`.
+    /// One of the session's available modes.
     pub mode_id: SessionModeId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7251,16 +7645,20 @@ impl FromObject for SetSessionModeRequest {
     }
 }
 
-/// The object `SetSessionConfigOptionRequest`.
+/// `session/set_config_option` gives a setting another value, during a turn or between turns.
+///
+/// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+///
+/// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionRequest {
-    /// The member `sessionId`.
+    /// The session whose setting changes.
     pub session_id: SessionId,
-    /// The member `configId`.
+    /// The setting.
     pub config_id: SessionConfigId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// The part that differs by `type`.
@@ -7310,10 +7708,10 @@ runtime::deserialize_with!(SetSessionConfigOptionRequest, runtime::object);
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum SessionConfigOptionValue {
-    /// `boolean`
+    /// The new value of a setting that is on or off.
     #[serde(rename = "boolean")]
     Boolean(SessionConfigOptionValueBoolean),
-    /// `value_id`
+    /// The new value of a setting with several ones; what `value` means when there is no `type`.
     #[serde(untagged)]
     ValueId(SessionConfigOptionValueValueId),
     /// A variant that this version does not know, as it came.
@@ -7363,12 +7761,12 @@ impl Tagged for SessionConfigOptionValue {
 
 runtime::tagged_union!(SessionConfigOptionValue);
 
-/// The object `SessionConfigOptionValueBoolean`.
+/// The new value of a setting that is on or off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueBoolean {
-    /// The member `value`.
+    /// Whether the setting is to be on.
     pub value: bool,
 }
 
@@ -7388,12 +7786,12 @@ impl FromObject for SessionConfigOptionValueBoolean {
     }
 }
 
-/// The object `SessionConfigOptionValueValueId`.
+/// The new value of a setting with several ones; what `value` means when there is no `type`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueValueId {
-    /// The member `value`.
+    /// One of the values that the setting offers.
     pub value: SessionConfigValueId,
 }
 
@@ -7413,16 +7811,20 @@ impl FromObject for SessionConfigOptionValueValueId {
     }
 }
 
-/// The object `PromptRequest`.
+/// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+///
+/// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+///
+/// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptRequest {
-    /// The member `sessionId`.
+    /// The session that the message belongs to.
     pub session_id: SessionId,
-    /// The member `prompt`.
+    /// The message, in order: text and resource links always, other content as the agent's `promptCapabilities` allow.
     pub prompt: Vec<ContentBlock>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7456,12 +7858,14 @@ impl FromObject for PromptRequest {
     }
 }
 
-/// The object `WriteTextFileResponse`.
+/// Answers `fs/write_text_file` once the file is written.
+///
+/// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WriteTextFileResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7489,14 +7893,16 @@ impl FromObject for WriteTextFileResponse {
     }
 }
 
-/// The object `ReadTextFileResponse`.
+/// Answers `fs/read_text_file` with the text.
+///
+/// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReadTextFileResponse {
-    /// The member `content`.
+    /// The lines that were asked for.
     pub content: String,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7528,14 +7934,16 @@ impl FromObject for ReadTextFileResponse {
     }
 }
 
-/// The object `RequestPermissionResponse`.
+/// Answers `session/request_permission` with what the user decided.
+///
+/// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct RequestPermissionResponse {
-    /// The member `outcome`.
+    /// The decision.
     pub outcome: RequestPermissionOutcome,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7567,15 +7975,17 @@ impl FromObject for RequestPermissionResponse {
     }
 }
 
-/// One of several forms.
+/// What became of a permission request.
+///
+/// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum RequestPermissionOutcome {
-    /// `cancelled`
+    /// The turn was cancelled before there was a decision; the tool call must not go ahead.
     #[serde(rename = "cancelled")]
     Cancelled,
-    /// `selected`
+    /// One of the options was chosen, by the user or by a rule of theirs.
     #[serde(rename = "selected")]
     Selected(SelectedPermissionOutcome),
     /// A variant that this version does not know, as it came.
@@ -7603,14 +8013,16 @@ impl Tagged for RequestPermissionOutcome {
 
 runtime::tagged_union!(RequestPermissionOutcome);
 
-/// The object `SelectedPermissionOutcome`.
+/// Which option was chosen.
+///
+/// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SelectedPermissionOutcome {
-    /// The member `optionId`.
+    /// One of the ids in the request; what it allows is for the agent to know.
     pub option_id: PermissionOptionId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7642,14 +8054,16 @@ impl FromObject for SelectedPermissionOutcome {
     }
 }
 
-/// The object `CreateTerminalResponse`.
+/// Answers `terminal/create` with the terminal in which the command runs.
+///
+/// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateTerminalResponse {
-    /// The member `terminalId`.
+    /// What the other `terminal/*` methods call it.
     pub terminal_id: TerminalId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7681,19 +8095,21 @@ impl FromObject for CreateTerminalResponse {
     }
 }
 
-/// The object `TerminalOutputResponse`.
+/// Answers `terminal/output` with the text so far and, if the command has ended, how.
+///
+/// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TerminalOutputResponse {
-    /// The member `output`.
+    /// All output that was kept, the newest at the end.
     pub output: String,
-    /// The member `truncated`.
+    /// Whether older output was dropped to keep within `outputByteLimit`.
     pub truncated: bool,
-    /// The member `exitStatus`.
+    /// How the command ended; absent while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<TerminalExitStatus>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7736,18 +8152,20 @@ impl FromObject for TerminalOutputResponse {
     }
 }
 
-/// The object `TerminalExitStatus`.
+/// How a command ended.
+///
+/// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TerminalExitStatus {
-    /// The member `exitCode`.
+    /// The code that the process exited with; absent when a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u32>,
-    /// The member `signal`.
+    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7791,12 +8209,14 @@ impl FromObject for TerminalExitStatus {
     }
 }
 
-/// The object `ReleaseTerminalResponse`.
+/// Answers `terminal/release` once the terminal is gone.
+///
+/// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReleaseTerminalResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7824,18 +8244,20 @@ impl FromObject for ReleaseTerminalResponse {
     }
 }
 
-/// The object `WaitForTerminalExitResponse`.
+/// Answers `terminal/wait_for_exit` with how the command ended.
+///
+/// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WaitForTerminalExitResponse {
-    /// The member `exitCode`.
+    /// The code that the process exited with; absent when a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u32>,
-    /// The member `signal`.
+    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7879,12 +8301,14 @@ impl FromObject for WaitForTerminalExitResponse {
     }
 }
 
-/// The object `KillTerminalResponse`.
+/// Answers `terminal/kill` once the command has been told to end.
+///
+/// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct KillTerminalResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7912,12 +8336,14 @@ impl FromObject for KillTerminalResponse {
     }
 }
 
-/// The object `CreateElicitationResponse`.
+/// Answers `elicitation/create` with what the user did.
+///
+/// Specification: [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateElicitationResponse {
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// The part that differs by `action`.
@@ -7959,13 +8385,13 @@ runtime::deserialize_with!(CreateElicitationResponse, runtime::object);
 #[serde(tag = "action", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum ElicitationAction {
-    /// `accept`
+    /// The user sent the form, or agreed to open the page.
     #[serde(rename = "accept")]
     Accept(ElicitationAcceptAction),
-    /// `decline`
+    /// The user said no.
     #[serde(rename = "decline")]
     Decline,
-    /// `cancel`
+    /// The user closed the question without an answer.
     #[serde(rename = "cancel")]
     Cancel,
     /// A variant that this version does not know, as it came.
@@ -7994,20 +8420,22 @@ impl Tagged for ElicitationAction {
 
 runtime::tagged_union!(ElicitationAction);
 
-/// One of several forms.
+/// What the user put into one field of a form.
+///
+/// Specification: [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum ElicitationContentValue {
-    /// `String`
+    /// Text, typed or chosen.
     String(String),
-    /// `Integer`
+    /// A whole number.
     Integer(i64),
-    /// `Number`
+    /// A number with a fraction.
     Number(f64),
-    /// `Boolean`
+    /// Yes or no.
     Boolean(bool),
-    /// `StringArray`
+    /// The texts that were chosen, of a field that takes several.
     StringArray(Vec<String>),
 }
 
@@ -8055,12 +8483,14 @@ runtime::value_union!(ElicitationContentValue {
     StringArray: Array,
 });
 
-/// The object `ElicitationAcceptAction`.
+/// What goes with a yes to a question.
+///
+/// Specification: [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationAcceptAction {
-    /// The member `content`.
+    /// What the user filled in, by the name of the field; absent for web pages, whose results do not come this way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<ElicitationContentValue>>,
 }
@@ -8088,14 +8518,18 @@ impl FromObject for ElicitationAcceptAction {
     }
 }
 
-/// The object `CancelNotification`.
+/// `session/cancel` stops the turn that a session is in.
+///
+/// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+///
+/// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CancelNotification {
-    /// The member `sessionId`.
+    /// The session whose turn is to stop.
     pub session_id: SessionId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8127,14 +8561,18 @@ impl FromObject for CancelNotification {
     }
 }
 
-/// The object `CancelRequestNotification`.
+/// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a request; both sides may send it.
+///
+/// The request must be answered all the same: with a result, be it partial, or with error -32800. To stop a prompt turn, use `session/cancel`.
+///
+/// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CancelRequestNotification {
-    /// The member `requestId`.
+    /// The id that the sender gave the request; unknown ids and those already answered are ignored.
     pub request_id: RequestId,
-    /// The member `_meta`.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8288,6 +8726,12 @@ impl Params for CancelRequestNotification {}
 pub mod methods {
     use super::{Method, Notification};
 
+    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+    ///
+    /// The agent sends it to clients that advertise `fs.writeTextFile`.
+    ///
+    /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
+    ///
     /// Method [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     #[derive(Clone, Copy, Debug)]
     pub struct WriteTextFile;
@@ -8298,6 +8742,12 @@ pub mod methods {
         type Result = super::WriteTextFileResponse;
     }
 
+    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+    ///
+    /// The agent sends it to clients that advertise `fs.readTextFile`.
+    ///
+    /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
+    ///
     /// Method [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     #[derive(Clone, Copy, Debug)]
     pub struct ReadTextFile;
@@ -8308,6 +8758,12 @@ pub mod methods {
         type Result = super::ReadTextFileResponse;
     }
 
+    /// `session/request_permission` asks the user whether a tool call may go ahead.
+    ///
+    /// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+    ///
+    /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
+    ///
     /// Method [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     #[derive(Clone, Copy, Debug)]
     pub struct RequestPermission;
@@ -8318,6 +8774,12 @@ pub mod methods {
         type Result = super::RequestPermissionResponse;
     }
 
+    /// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+    ///
+    /// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+    ///
+    /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
+    ///
     /// Method [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     #[derive(Clone, Copy, Debug)]
     pub struct CreateTerminal;
@@ -8328,6 +8790,12 @@ pub mod methods {
         type Result = super::CreateTerminalResponse;
     }
 
+    /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+    ///
+    /// The agent sends it, as often as it likes, until it releases the terminal.
+    ///
+    /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
+    ///
     /// Method [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     #[derive(Clone, Copy, Debug)]
     pub struct TerminalOutput;
@@ -8338,6 +8806,12 @@ pub mod methods {
         type Result = super::TerminalOutputResponse;
     }
 
+    /// `terminal/release` gives a terminal back, and ends its command if it still runs.
+    ///
+    /// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+    ///
+    /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
+    ///
     /// Method [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     #[derive(Clone, Copy, Debug)]
     pub struct ReleaseTerminal;
@@ -8348,6 +8822,12 @@ pub mod methods {
         type Result = super::ReleaseTerminalResponse;
     }
 
+    /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+    ///
+    /// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+    ///
+    /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
+    ///
     /// Method [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     #[derive(Clone, Copy, Debug)]
     pub struct WaitForTerminalExit;
@@ -8358,6 +8838,12 @@ pub mod methods {
         type Result = super::WaitForTerminalExitResponse;
     }
 
+    /// `terminal/kill` ends the command in a terminal and keeps the terminal.
+    ///
+    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+    ///
+    /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
+    ///
     /// Method [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     #[derive(Clone, Copy, Debug)]
     pub struct KillTerminal;
@@ -8368,6 +8854,12 @@ pub mod methods {
         type Result = super::KillTerminalResponse;
     }
 
+    /// `elicitation/create` asks the user for something, in a form or on a web page.
+    ///
+    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+    ///
+    /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
+    ///
     /// Method [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     #[derive(Clone, Copy, Debug)]
     pub struct CreateElicitation;
@@ -8378,6 +8870,12 @@ pub mod methods {
         type Result = super::CreateElicitationResponse;
     }
 
+    /// `session/update` reports what happens in a session, as it happens.
+    ///
+    /// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+    ///
+    /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
+    ///
     /// Method [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     #[derive(Clone, Copy, Debug)]
     pub struct SessionUpdate;
@@ -8387,6 +8885,12 @@ pub mod methods {
         type Params = super::SessionNotification;
     }
 
+    /// `elicitation/complete` says that the user is done on the web page of a question.
+    ///
+    /// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+    ///
+    /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
+    ///
     /// Method [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     #[derive(Clone, Copy, Debug)]
     pub struct CompleteElicitation;
@@ -8396,6 +8900,12 @@ pub mod methods {
         type Params = super::CompleteElicitationNotification;
     }
 
+    /// `initialize` opens a connection: the client says which version it speaks and what it can do.
+    ///
+    /// It is the first request on every connection and comes before anything else.
+    ///
+    /// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+    ///
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     #[derive(Clone, Copy, Debug)]
     pub struct Initialize;
@@ -8406,6 +8916,12 @@ pub mod methods {
         type Result = super::InitializeResponse;
     }
 
+    /// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+    ///
+    /// The client sends it when the user chooses a method, typically after an error -32000.
+    ///
+    /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
+    ///
     /// Method [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     #[derive(Clone, Copy, Debug)]
     pub struct Authenticate;
@@ -8416,6 +8932,12 @@ pub mod methods {
         type Result = super::AuthenticateResponse;
     }
 
+    /// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+    ///
+    /// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+    ///
+    /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
+    ///
     /// Method [`logout`](https://agentclientprotocol.com/protocol/v1/schema#logout).
     #[derive(Clone, Copy, Debug)]
     pub struct Logout;
@@ -8426,6 +8948,12 @@ pub mod methods {
         type Result = super::LogoutResponse;
     }
 
+    /// `session/new` starts an empty session in a working directory.
+    ///
+    /// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+    ///
+    /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
+    ///
     /// Method [`session/new`](https://agentclientprotocol.com/protocol/v1/schema#session-new).
     #[derive(Clone, Copy, Debug)]
     pub struct NewSession;
@@ -8436,6 +8964,12 @@ pub mod methods {
         type Result = super::NewSessionResponse;
     }
 
+    /// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+    ///
+    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+    ///
+    /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
+    ///
     /// Method [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     #[derive(Clone, Copy, Debug)]
     pub struct LoadSession;
@@ -8446,6 +8980,12 @@ pub mod methods {
         type Result = super::LoadSessionResponse;
     }
 
+    /// `session/list` asks for the sessions that the agent keeps, page by page.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+    ///
+    /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
+    ///
     /// Method [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     #[derive(Clone, Copy, Debug)]
     pub struct ListSessions;
@@ -8456,6 +8996,12 @@ pub mod methods {
         type Result = super::ListSessionsResponse;
     }
 
+    /// `session/delete` takes a session out of what `session/list` shows.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+    ///
+    /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
+    ///
     /// Method [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     #[derive(Clone, Copy, Debug)]
     pub struct DeleteSession;
@@ -8466,6 +9012,12 @@ pub mod methods {
         type Result = super::DeleteSessionResponse;
     }
 
+    /// `session/resume` opens a session of the past without telling its history again.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+    ///
+    /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
+    ///
     /// Method [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     #[derive(Clone, Copy, Debug)]
     pub struct ResumeSession;
@@ -8476,6 +9028,12 @@ pub mod methods {
         type Result = super::ResumeSessionResponse;
     }
 
+    /// `session/close` ends the work of an open session and frees what it holds.
+    ///
+    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+    ///
+    /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
+    ///
     /// Method [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     #[derive(Clone, Copy, Debug)]
     pub struct CloseSession;
@@ -8486,6 +9044,12 @@ pub mod methods {
         type Result = super::CloseSessionResponse;
     }
 
+    /// `session/set_mode` puts a session into another mode, during a turn or between turns.
+    ///
+    /// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+    ///
+    /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
+    ///
     /// Method [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     #[derive(Clone, Copy, Debug)]
     pub struct SetSessionMode;
@@ -8496,6 +9060,12 @@ pub mod methods {
         type Result = super::SetSessionModeResponse;
     }
 
+    /// `session/set_config_option` gives a setting another value, during a turn or between turns.
+    ///
+    /// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+    ///
+    /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
+    ///
     /// Method [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     #[derive(Clone, Copy, Debug)]
     pub struct SetSessionConfigOption;
@@ -8506,6 +9076,12 @@ pub mod methods {
         type Result = super::SetSessionConfigOptionResponse;
     }
 
+    /// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+    ///
+    /// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+    ///
+    /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
+    ///
     /// Method [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     #[derive(Clone, Copy, Debug)]
     pub struct Prompt;
@@ -8516,6 +9092,12 @@ pub mod methods {
         type Result = super::PromptResponse;
     }
 
+    /// `session/cancel` stops the turn that a session is in.
+    ///
+    /// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+    ///
+    /// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+    ///
     /// Method [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     #[derive(Clone, Copy, Debug)]
     pub struct Cancel;
@@ -8525,6 +9107,12 @@ pub mod methods {
         type Params = super::CancelNotification;
     }
 
+    /// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a request; both sides may send it.
+    ///
+    /// The request must be answered all the same: with a result, be it partial, or with error -32800. To stop a prompt turn, use `session/cancel`.
+    ///
+    /// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
+    ///
     /// Method [`$/cancel_request`](https://agentclientprotocol.com/protocol/v1/schema#cancel_request).
     #[derive(Clone, Copy, Debug)]
     pub struct CancelRequest;
@@ -8540,6 +9128,12 @@ pub mod methods {
 /// Requests that are not implemented are answered with "method not found",
 /// notifications are ignored.
 pub trait Agent: Send + Sync + 'static {
+    /// `initialize` opens a connection: the client says which version it speaks and what it can do.
+    ///
+    /// It is the first request on every connection and comes before anything else.
+    ///
+    /// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+    ///
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     fn initialize(
         &self,
@@ -8550,6 +9144,12 @@ pub trait Agent: Send + Sync + 'static {
         async { Ok(InitializeResponse::new(ProtocolVersion::V1)) }
     }
 
+    /// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+    ///
+    /// The client sends it when the user chooses a method, typically after an error -32000.
+    ///
+    /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
+    ///
     /// Method [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     fn authenticate(
         &self,
@@ -8560,6 +9160,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::Authenticate>()
     }
 
+    /// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+    ///
+    /// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+    ///
+    /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
+    ///
     /// Method [`logout`](https://agentclientprotocol.com/protocol/v1/schema#logout).
     fn logout(
         &self,
@@ -8570,6 +9176,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::Logout>()
     }
 
+    /// `session/new` starts an empty session in a working directory.
+    ///
+    /// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+    ///
+    /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
+    ///
     /// Method [`session/new`](https://agentclientprotocol.com/protocol/v1/schema#session-new).
     fn new_session(
         &self,
@@ -8577,6 +9189,12 @@ pub trait Agent: Send + Sync + 'static {
         req: NewSessionRequest,
     ) -> impl Future<Output = runtime::Result<NewSessionResponse>> + Send;
 
+    /// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+    ///
+    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+    ///
+    /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
+    ///
     /// Method [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     fn load_session(
         &self,
@@ -8587,6 +9205,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::LoadSession>()
     }
 
+    /// `session/list` asks for the sessions that the agent keeps, page by page.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+    ///
+    /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
+    ///
     /// Method [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     fn list_sessions(
         &self,
@@ -8597,6 +9221,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::ListSessions>()
     }
 
+    /// `session/delete` takes a session out of what `session/list` shows.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+    ///
+    /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
+    ///
     /// Method [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     fn delete_session(
         &self,
@@ -8607,6 +9237,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::DeleteSession>()
     }
 
+    /// `session/resume` opens a session of the past without telling its history again.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+    ///
+    /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
+    ///
     /// Method [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     fn resume_session(
         &self,
@@ -8617,6 +9253,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::ResumeSession>()
     }
 
+    /// `session/close` ends the work of an open session and frees what it holds.
+    ///
+    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+    ///
+    /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
+    ///
     /// Method [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     fn close_session(
         &self,
@@ -8627,6 +9269,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::CloseSession>()
     }
 
+    /// `session/set_mode` puts a session into another mode, during a turn or between turns.
+    ///
+    /// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+    ///
+    /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
+    ///
     /// Method [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     fn set_session_mode(
         &self,
@@ -8637,6 +9285,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::SetSessionMode>()
     }
 
+    /// `session/set_config_option` gives a setting another value, during a turn or between turns.
+    ///
+    /// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+    ///
+    /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
+    ///
     /// Method [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     fn set_session_config_option(
         &self,
@@ -8647,6 +9301,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::SetSessionConfigOption>()
     }
 
+    /// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+    ///
+    /// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+    ///
+    /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
+    ///
     /// Method [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     fn prompt(
         &self,
@@ -8654,6 +9314,12 @@ pub trait Agent: Send + Sync + 'static {
         req: PromptRequest,
     ) -> impl Future<Output = runtime::Result<PromptResponse>> + Send;
 
+    /// `session/cancel` stops the turn that a session is in.
+    ///
+    /// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+    ///
+    /// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+    ///
     /// Method [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     fn cancel(
         &self,
@@ -8721,6 +9387,12 @@ impl ::std::ops::Deref for AgentCx {
 /// Requests that are not implemented are answered with "method not found",
 /// notifications are ignored.
 pub trait Client: Send + Sync + 'static {
+    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+    ///
+    /// The agent sends it to clients that advertise `fs.writeTextFile`.
+    ///
+    /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
+    ///
     /// Method [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     fn write_text_file(
         &self,
@@ -8731,6 +9403,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::WriteTextFile>()
     }
 
+    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+    ///
+    /// The agent sends it to clients that advertise `fs.readTextFile`.
+    ///
+    /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
+    ///
     /// Method [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     fn read_text_file(
         &self,
@@ -8741,6 +9419,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::ReadTextFile>()
     }
 
+    /// `session/request_permission` asks the user whether a tool call may go ahead.
+    ///
+    /// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+    ///
+    /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
+    ///
     /// Method [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     fn request_permission(
         &self,
@@ -8748,6 +9432,12 @@ pub trait Client: Send + Sync + 'static {
         req: RequestPermissionRequest,
     ) -> impl Future<Output = runtime::Result<RequestPermissionResponse>> + Send;
 
+    /// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+    ///
+    /// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+    ///
+    /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
+    ///
     /// Method [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     fn create_terminal(
         &self,
@@ -8758,6 +9448,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::CreateTerminal>()
     }
 
+    /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+    ///
+    /// The agent sends it, as often as it likes, until it releases the terminal.
+    ///
+    /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
+    ///
     /// Method [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     fn terminal_output(
         &self,
@@ -8768,6 +9464,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::TerminalOutput>()
     }
 
+    /// `terminal/release` gives a terminal back, and ends its command if it still runs.
+    ///
+    /// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+    ///
+    /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
+    ///
     /// Method [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     fn release_terminal(
         &self,
@@ -8778,6 +9480,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::ReleaseTerminal>()
     }
 
+    /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+    ///
+    /// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+    ///
+    /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
+    ///
     /// Method [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     fn wait_for_terminal_exit(
         &self,
@@ -8788,6 +9496,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::WaitForTerminalExit>()
     }
 
+    /// `terminal/kill` ends the command in a terminal and keeps the terminal.
+    ///
+    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+    ///
+    /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
+    ///
     /// Method [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     fn kill_terminal(
         &self,
@@ -8798,6 +9512,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::KillTerminal>()
     }
 
+    /// `elicitation/create` asks the user for something, in a form or on a web page.
+    ///
+    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+    ///
+    /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
+    ///
     /// Method [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     fn create_elicitation(
         &self,
@@ -8808,6 +9528,12 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::CreateElicitation>()
     }
 
+    /// `session/update` reports what happens in a session, as it happens.
+    ///
+    /// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+    ///
+    /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
+    ///
     /// Method [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     fn session_update(
         &self,
@@ -8815,6 +9541,12 @@ pub trait Client: Send + Sync + 'static {
         note: SessionNotification,
     ) -> impl Future<Output = runtime::Result<()>> + Send;
 
+    /// `elicitation/complete` says that the user is done on the web page of a question.
+    ///
+    /// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+    ///
+    /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
+    ///
     /// Method [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     fn complete_elicitation(
         &self,
@@ -8897,6 +9629,12 @@ impl AgentHandle {
         &self.0
     }
 
+    /// `initialize` opens a connection: the client says which version it speaks and what it can do.
+    ///
+    /// It is the first request on every connection and comes before anything else.
+    ///
+    /// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+    ///
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     ///
     /// # Errors
@@ -8908,6 +9646,12 @@ impl AgentHandle {
         self.0.call::<methods::Initialize>(&req).await
     }
 
+    /// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+    ///
+    /// The client sends it when the user chooses a method, typically after an error -32000.
+    ///
+    /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
+    ///
     /// Method [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     ///
     /// # Errors
@@ -8919,6 +9663,12 @@ impl AgentHandle {
         self.0.call::<methods::Authenticate>(&req).await
     }
 
+    /// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+    ///
+    /// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+    ///
+    /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
+    ///
     /// Method [`logout`](https://agentclientprotocol.com/protocol/v1/schema#logout).
     ///
     /// # Errors
@@ -8927,6 +9677,12 @@ impl AgentHandle {
         self.0.call::<methods::Logout>(&req).await
     }
 
+    /// `session/new` starts an empty session in a working directory.
+    ///
+    /// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+    ///
+    /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
+    ///
     /// Method [`session/new`](https://agentclientprotocol.com/protocol/v1/schema#session-new).
     ///
     /// # Errors
@@ -8938,6 +9694,12 @@ impl AgentHandle {
         self.0.call::<methods::NewSession>(&req).await
     }
 
+    /// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+    ///
+    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+    ///
+    /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
+    ///
     /// Method [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     ///
     /// # Errors
@@ -8949,6 +9711,12 @@ impl AgentHandle {
         self.0.call::<methods::LoadSession>(&req).await
     }
 
+    /// `session/list` asks for the sessions that the agent keeps, page by page.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+    ///
+    /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
+    ///
     /// Method [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     ///
     /// # Errors
@@ -8960,6 +9728,12 @@ impl AgentHandle {
         self.0.call::<methods::ListSessions>(&req).await
     }
 
+    /// `session/delete` takes a session out of what `session/list` shows.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+    ///
+    /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
+    ///
     /// Method [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     ///
     /// # Errors
@@ -8971,6 +9745,12 @@ impl AgentHandle {
         self.0.call::<methods::DeleteSession>(&req).await
     }
 
+    /// `session/resume` opens a session of the past without telling its history again.
+    ///
+    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+    ///
+    /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
+    ///
     /// Method [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     ///
     /// # Errors
@@ -8982,6 +9762,12 @@ impl AgentHandle {
         self.0.call::<methods::ResumeSession>(&req).await
     }
 
+    /// `session/close` ends the work of an open session and frees what it holds.
+    ///
+    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+    ///
+    /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
+    ///
     /// Method [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     ///
     /// # Errors
@@ -8993,6 +9779,12 @@ impl AgentHandle {
         self.0.call::<methods::CloseSession>(&req).await
     }
 
+    /// `session/set_mode` puts a session into another mode, during a turn or between turns.
+    ///
+    /// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+    ///
+    /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
+    ///
     /// Method [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     ///
     /// # Errors
@@ -9004,6 +9796,12 @@ impl AgentHandle {
         self.0.call::<methods::SetSessionMode>(&req).await
     }
 
+    /// `session/set_config_option` gives a setting another value, during a turn or between turns.
+    ///
+    /// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+    ///
+    /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
+    ///
     /// Method [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     ///
     /// # Errors
@@ -9015,6 +9813,12 @@ impl AgentHandle {
         self.0.call::<methods::SetSessionConfigOption>(&req).await
     }
 
+    /// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+    ///
+    /// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+    ///
+    /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
+    ///
     /// Method [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     ///
     /// # Errors
@@ -9023,6 +9827,12 @@ impl AgentHandle {
         self.0.call::<methods::Prompt>(&req).await
     }
 
+    /// `session/cancel` stops the turn that a session is in.
+    ///
+    /// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+    ///
+    /// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+    ///
     /// Method [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     ///
     /// # Errors
@@ -9073,6 +9883,12 @@ impl ClientHandle {
         &self.0
     }
 
+    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+    ///
+    /// The agent sends it to clients that advertise `fs.writeTextFile`.
+    ///
+    /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
+    ///
     /// Method [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     ///
     /// # Errors
@@ -9084,6 +9900,12 @@ impl ClientHandle {
         self.0.call::<methods::WriteTextFile>(&req).await
     }
 
+    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+    ///
+    /// The agent sends it to clients that advertise `fs.readTextFile`.
+    ///
+    /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
+    ///
     /// Method [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     ///
     /// # Errors
@@ -9095,6 +9917,12 @@ impl ClientHandle {
         self.0.call::<methods::ReadTextFile>(&req).await
     }
 
+    /// `session/request_permission` asks the user whether a tool call may go ahead.
+    ///
+    /// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+    ///
+    /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
+    ///
     /// Method [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     ///
     /// # Errors
@@ -9106,6 +9934,12 @@ impl ClientHandle {
         self.0.call::<methods::RequestPermission>(&req).await
     }
 
+    /// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+    ///
+    /// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+    ///
+    /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
+    ///
     /// Method [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     ///
     /// # Errors
@@ -9117,6 +9951,12 @@ impl ClientHandle {
         self.0.call::<methods::CreateTerminal>(&req).await
     }
 
+    /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+    ///
+    /// The agent sends it, as often as it likes, until it releases the terminal.
+    ///
+    /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
+    ///
     /// Method [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     ///
     /// # Errors
@@ -9128,6 +9968,12 @@ impl ClientHandle {
         self.0.call::<methods::TerminalOutput>(&req).await
     }
 
+    /// `terminal/release` gives a terminal back, and ends its command if it still runs.
+    ///
+    /// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+    ///
+    /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
+    ///
     /// Method [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     ///
     /// # Errors
@@ -9139,6 +9985,12 @@ impl ClientHandle {
         self.0.call::<methods::ReleaseTerminal>(&req).await
     }
 
+    /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+    ///
+    /// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+    ///
+    /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
+    ///
     /// Method [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     ///
     /// # Errors
@@ -9150,6 +10002,12 @@ impl ClientHandle {
         self.0.call::<methods::WaitForTerminalExit>(&req).await
     }
 
+    /// `terminal/kill` ends the command in a terminal and keeps the terminal.
+    ///
+    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+    ///
+    /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
+    ///
     /// Method [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     ///
     /// # Errors
@@ -9161,6 +10019,12 @@ impl ClientHandle {
         self.0.call::<methods::KillTerminal>(&req).await
     }
 
+    /// `elicitation/create` asks the user for something, in a form or on a web page.
+    ///
+    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+    ///
+    /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
+    ///
     /// Method [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     ///
     /// # Errors
@@ -9172,6 +10036,12 @@ impl ClientHandle {
         self.0.call::<methods::CreateElicitation>(&req).await
     }
 
+    /// `session/update` reports what happens in a session, as it happens.
+    ///
+    /// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+    ///
+    /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
+    ///
     /// Method [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     ///
     /// # Errors
@@ -9183,6 +10053,12 @@ impl ClientHandle {
         self.0.notify::<methods::SessionUpdate>(&note).await
     }
 
+    /// `elicitation/complete` says that the user is done on the web page of a question.
+    ///
+    /// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+    ///
+    /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
+    ///
     /// Method [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     ///
     /// # Errors

@@ -1,0 +1,267 @@
+//! The words of our documents: all there, ours, and fit for rustdoc.
+//!
+//! They are what users of the generated types read, so a description that is
+//! missing, that only repeats the name, or that is the official text is a failure.
+
+mod official;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// Where the sections of the specification are, and the proposals for it.
+const SPECIFICATION: &str = "https://agentclientprotocol.com/";
+
+/// From this share of common words on, two texts are the same one.
+const SIMILAR: f64 = 0.7;
+
+/// A place that must be described: a definition, a property or a variant.
+struct Place {
+    /// JSON Pointer below `$defs`.
+    at: String,
+    /// What it is called, and what it stands in.
+    names: String,
+    text: Option<String>,
+}
+
+#[test]
+fn every_definition_property_and_variant_is_described() {
+    let document = official::ours();
+    let missing: Vec<String> = places(document.defs())
+        .into_iter()
+        .filter(|place| place.text.is_none())
+        .map(|place| place.at)
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "{} missing: {missing:#?}",
+        missing.len()
+    );
+}
+
+#[test]
+fn descriptions_are_sentences() {
+    let document = official::ours();
+    let broken: Vec<String> = texts(places(document.defs()))
+        .filter(|(_, text)| {
+            let first = text.lines().next().unwrap_or_default();
+            !first.ends_with('.') || !text.ends_with('.') || text.trim() != text
+        })
+        .map(|(place, text)| format!("{}: {text}", place.at))
+        .collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn definitions_cite_the_specification_and_name_their_method() {
+    let document = official::ours();
+    let mut broken = Vec::new();
+    for (name, schema) in document
+        .defs()
+        .filter(|(_, schema)| !official::is_envelope(schema))
+    {
+        let text = description(schema).unwrap_or_default();
+        if !text.contains(SPECIFICATION) {
+            broken.push(format!("{name} does not cite {SPECIFICATION}"));
+        }
+        if let Some(method) = schema.get("x-method").and_then(Value::as_str) {
+            let first = text.lines().next().unwrap_or_default();
+            if !first.contains(&format!("`{method}`")) {
+                broken.push(format!("{name} does not name `{method}` at once"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn descriptions_say_more_than_the_name() {
+    let document = official::ours();
+    let trivial: Vec<String> = texts(places(document.defs()))
+        .filter(|(place, text)| is_trivial(&place.names, text))
+        .map(|(place, text)| format!("{}: {text}", place.at))
+        .collect();
+    assert!(trivial.is_empty(), "{trivial:#?}");
+}
+
+#[test]
+fn repeating_the_name_is_trivial() {
+    for (names, text, trivial) in [
+        ("NewSessionRequest sessionId", "The session id.", true),
+        ("NewSessionRequest", "A request for a new session.", true),
+        ("ToolKind switch_mode", "Switch mode.", true),
+        ("Cost amount", "How much.", false),
+    ] {
+        assert_eq!(is_trivial(names, text), trivial, "{names}: {text}");
+    }
+}
+
+#[test]
+fn descriptions_are_our_own() {
+    let document = official::ours();
+    let definitions = official::definitions();
+    let theirs = places(
+        definitions
+            .iter()
+            .map(|(name, schema)| (name.as_str(), schema)),
+    );
+    let known: BTreeMap<String, String> = texts(theirs)
+        .map(|(place, text)| (place.at.clone(), text))
+        .collect();
+    assert!(known.len() > 500, "only {} official texts", known.len());
+    let sentences: BTreeSet<Vec<String>> = known
+        .values()
+        .flat_map(|text| sentences(text))
+        .filter(|sentence| sentence.len() > 3)
+        .collect();
+    let mut copied = Vec::new();
+    for (place, text) in texts(places(document.defs())) {
+        if let Some(sentence) = self::sentences(&text)
+            .into_iter()
+            .find(|sentence| sentences.contains(sentence))
+        {
+            copied.push(format!("{}: has the sentence {sentence:?}", place.at));
+        } else if let Some(official) = known.get(&place.at)
+            && likeness(&text, official) >= SIMILAR
+        {
+            copied.push(format!("{}: {text} / official: {official}", place.at));
+        }
+    }
+    assert!(copied.is_empty(), "{} copied: {copied:#?}", copied.len());
+}
+
+#[test]
+fn likeness_ignores_case_and_white_space() {
+    assert!(likeness("The id of  the session.", "the ID of the\nsession") > 0.99);
+    assert!(likeness("The id of the session.", "The id of a session.") >= SIMILAR);
+    assert!(likeness("The session to open.", "The ID of the session to load.") < SIMILAR);
+}
+
+/// All places of some definitions.
+fn places<'a>(definitions: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<Place> {
+    let mut found = Vec::new();
+    for (name, schema) in definitions {
+        let deep = !official::is_envelope(schema);
+        found.push(Place::new(format!("/{name}"), name.to_owned(), schema));
+        walk(&format!("/{name}"), name, schema, deep, &mut found);
+    }
+    found
+}
+
+/// The places inside a schema; `deep` also looks into its properties.
+fn walk(at: &str, names: &str, schema: &Value, deep: bool, found: &mut Vec<Place>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        let at = format!("{at}/properties/{name}");
+        let names = format!("{names} {name}");
+        // The tag of a variant is what the variant's description is about.
+        if property.get("const").is_none() {
+            found.push(Place::new(at.clone(), names.clone(), property));
+        }
+        if deep {
+            walk(&at, &names, property, deep, found);
+        }
+    }
+    for keyword in ["oneOf", "anyOf"] {
+        let branches = schema.get(keyword).and_then(Value::as_array);
+        for (index, branch) in branches.into_iter().flatten().enumerate() {
+            let at = format!("{at}/{keyword}/{index}");
+            // Of a bare reference and of null there is no variant.
+            if let Some(name) = variant(branch) {
+                let names = format!("{names} {name}");
+                found.push(Place::new(at.clone(), names.clone(), branch));
+                walk(&at, &names, branch, deep, found);
+            }
+        }
+    }
+    if let Some(items) = schema.get("items") {
+        walk(&format!("{at}/items"), names, items, deep, found);
+    }
+}
+
+/// What a branch of a union is called.
+fn variant(branch: &Value) -> Option<String> {
+    let tag = || {
+        let properties = branch.get("properties")?.as_object()?;
+        properties
+            .values()
+            .find_map(|property| property.get("const"))
+    };
+    let name = branch.get("const").or_else(tag).or(branch.get("title"))?;
+    Some(
+        name.as_str()
+            .map_or_else(|| name.to_string(), str::to_owned),
+    )
+}
+
+impl Place {
+    fn new(at: String, names: String, schema: &Value) -> Self {
+        let text = description(schema).filter(|text| !text.trim().is_empty());
+        Self { at, names, text }
+    }
+}
+
+fn description(schema: &Value) -> Option<String> {
+    Some(schema.get("description")?.as_str()?.to_owned())
+}
+
+fn texts(places: Vec<Place>) -> impl Iterator<Item = (Place, String)> {
+    places.into_iter().filter_map(|mut place| {
+        let text = place.text.take()?;
+        Some((place, text))
+    })
+}
+
+/// Whether a text has no word that is not in the names already.
+fn is_trivial(names: &str, text: &str) -> bool {
+    const EMPTY: [&str; 10] = [
+        "a", "an", "and", "for", "is", "it", "of", "the", "this", "to",
+    ];
+    let mut spaced = String::new();
+    for c in names.chars() {
+        if c.is_uppercase() {
+            spaced.push(' ');
+        }
+        spaced.push(c);
+    }
+    let known = words(&spaced);
+    words(text)
+        .iter()
+        .all(|word| EMPTY.contains(&word.as_str()) || known.contains(word))
+}
+
+/// The sentences of a text, each as its words; links are no words.
+fn sentences(text: &str) -> Vec<Vec<String>> {
+    let without_links = text
+        .split("\n\nSpecification: [")
+        .next()
+        .unwrap_or_default();
+    without_links
+        .split("\n\n")
+        .flat_map(|paragraph| paragraph.split(['.', ';', ':']))
+        .map(words)
+        .filter(|words| !words.is_empty())
+        .collect()
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// The share of words that two texts have in common, from 0 to 1.
+fn likeness(a: &str, b: &str) -> f64 {
+    let (a, b): (Vec<_>, Vec<_>) = (
+        sentences(a).into_iter().flatten().collect(),
+        sentences(b).into_iter().flatten().collect(),
+    );
+    let mut rest = b.clone();
+    let common = a.iter().filter(|word| {
+        let found = rest.iter().position(|other| &other == word);
+        found.map(|index| rest.swap_remove(index)).is_some()
+    });
+    let total = u32::try_from(a.len() + b.len()).unwrap_or(u32::MAX).max(1);
+    2.0 * f64::from(u32::try_from(common.count()).unwrap_or(u32::MAX)) / f64::from(total)
+}
