@@ -13,6 +13,8 @@ pub(crate) struct Type {
     /// JSON Pointer to the schema.
     pub(crate) at: String,
     pub(crate) docs: Option<String>,
+    /// What the schema says of a value that no variant takes.
+    pub(crate) unknown: Option<String>,
     pub(crate) shape: Shape,
 }
 

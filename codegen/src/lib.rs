@@ -91,8 +91,9 @@ pub fn generate(document: &Document, options: &Options) -> Result<Output, Error>
     names::check(&lowered.types)?;
     let skeletons = types::Skeletons::new(&lowered.plain)?;
     let model = refine::Model::new(&lowered.types, &skeletons);
-    let mut chunks = refine::types(&model)?;
-    chunks.extend(dispatch::dispatch(&protocol, &model, &overrides, options)?);
+    let calls = dispatch::calls(&protocol, &model, &overrides, options);
+    let mut chunks = refine::types(&model, &dispatch::uses(&calls))?;
+    chunks.extend(dispatch::dispatch(&model, &calls)?);
     chunks.insert(0, refine::imports(&chunks));
     if options.complete {
         overrides.check_used()?;

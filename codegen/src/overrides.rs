@@ -31,6 +31,7 @@ pub(crate) enum Hint {
     Union {
         field: &'static str,
         name: &'static str,
+        docs: &'static str,
     },
     /// A named value of the integer `at`.
     Constant {
@@ -93,6 +94,7 @@ pub(crate) const V1: &[Row] = &[
         hint: Hint::Union {
             field: "kind",
             name: "SessionConfigKind",
+            docs: "The type of the setting, with its value and what it can be set to.",
         },
         reason: "`type` is a keyword, and the type's name is shorter than the derived one",
     },
@@ -101,6 +103,7 @@ pub(crate) const V1: &[Row] = &[
         hint: Hint::Union {
             field: "value",
             name: "SessionConfigOptionValue",
+            docs: "The new value of the setting.",
         },
         reason: "the union is the new value; its tag only says of which type",
     },
@@ -114,6 +117,7 @@ pub(crate) const V1: &[Row] = &[
         hint: Hint::Union {
             field: "mode",
             name: "ElicitationMode",
+            docs: "The way in which the user is asked.",
         },
         reason: "the derived name, CreateElicitationRequestMode, is long",
     },
@@ -122,6 +126,7 @@ pub(crate) const V1: &[Row] = &[
         hint: Hint::Union {
             field: "action",
             name: "ElicitationAction",
+            docs: "What the user did with the question.",
         },
         reason: "the derived name, CreateElicitationResponseAction, is long",
     },
@@ -130,6 +135,7 @@ pub(crate) const V1: &[Row] = &[
         hint: Hint::Union {
             field: "scope",
             name: "ElicitationScope",
+            docs: "What the question belongs to: a session, or a request outside of any.",
         },
         reason: "one type for what both modes share",
     },
@@ -138,6 +144,7 @@ pub(crate) const V1: &[Row] = &[
         hint: Hint::Union {
             field: "scope",
             name: "ElicitationScope",
+            docs: "What the question belongs to: a session, or a request outside of any.",
         },
         reason: "one type for what both modes share",
     },

@@ -9,7 +9,7 @@ mod markers;
 mod roles;
 mod services;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_schema::{Kind, Method, Protocol, Side};
 use heck::{ToSnakeCase as _, ToUpperCamelCase as _};
@@ -24,7 +24,7 @@ use crate::{Error, Options};
 
 /// A method with the Rust names it gets.
 #[derive(Debug)]
-struct Call<'a> {
+pub(crate) struct Call<'a> {
     method: &'a Method,
     /// Of the trait's and the handle's method.
     function: Ident,
@@ -74,33 +74,63 @@ impl Role {
     }
 }
 
-/// All items about methods; none for a document without methods.
-///
-/// # Errors
-/// When a default answer in the override table is no Rust expression.
-pub(crate) fn dispatch(
-    protocol: &Protocol,
+/// The methods with their Rust names, in the order of the document.
+pub(crate) fn calls<'a>(
+    protocol: &'a Protocol,
     model: &Model<'_>,
     overrides: &Overrides,
     options: &Options,
-) -> Result<Vec<TokenStream>, Error> {
-    let mut calls: Vec<Call<'_>> = protocol
+) -> Vec<Call<'a>> {
+    let mut calls: Vec<Call<'a>> = protocol
         .methods()
         .map(|method| call(method, model, overrides, options))
         .collect();
     separate_forms(&mut calls);
+    calls
+}
+
+/// What the docs of params and results say about where they are used.
+pub(crate) fn uses(calls: &[Call<'_>]) -> BTreeMap<String, String> {
+    let mut uses: BTreeMap<String, String> = BTreeMap::new();
+    for role in ROLES {
+        for call in handled_by(role, calls) {
+            let (name, function) = (role.name, &call.function);
+            let mut add = |ty: &Ident, text: String| {
+                let known = uses.entry(ty.to_string()).or_default();
+                if !known.is_empty() {
+                    known.push('\n');
+                }
+                known.push_str(&text);
+            };
+            add(
+                &call.params,
+                format!("Handled by [`{name}::{function}`], sent by [`{name}Handle::{function}`]."),
+            );
+            if let Some(result) = &call.result {
+                add(result, format!("Returned by [`{name}::{function}`]."));
+            }
+        }
+    }
+    uses
+}
+
+/// All items about methods; none for a document without methods.
+///
+/// # Errors
+/// When a default answer in the override table is no Rust expression.
+pub(crate) fn dispatch(model: &Model<'_>, calls: &[Call<'_>]) -> Result<Vec<TokenStream>, Error> {
     if calls.is_empty() {
         return Ok(Vec::new());
     }
-    let mut chunks = vec![markers::params(model, &calls), markers::module(&calls)];
+    let mut chunks = vec![markers::params(model, calls), markers::module(calls)];
     for role in ROLES {
-        chunks.push(roles::items(role, &calls)?);
+        chunks.push(roles::items(role, calls)?);
     }
     for role in ROLES {
-        chunks.push(handles::items(role, &calls));
+        chunks.push(handles::items(role, calls));
     }
     for role in ROLES {
-        chunks.push(services::items(role, &calls));
+        chunks.push(services::items(role, calls));
     }
     Ok(chunks)
 }

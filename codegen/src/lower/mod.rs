@@ -119,6 +119,7 @@ impl Lowerer<'_> {
                 name: name.into(),
                 at: at.into(),
                 docs: docs(schema),
+                unknown: unknown(schema),
                 shape,
             },
         );
@@ -169,6 +170,22 @@ fn branches(schema: &Value) -> Option<(&'static str, &Vec<Value>)> {
 /// The description of a schema.
 fn docs(schema: &Value) -> Option<String> {
     Some(schema.get("description")?.as_str()?.trim().to_owned())
+}
+
+/// The description of a union's open end, which takes what no other branch does.
+fn unknown(schema: &Value) -> Option<String> {
+    let tag = union::tag(schema);
+    let (_, branches) = branches(schema)?;
+    let is_open = |branch: &&Value| {
+        let text = match &tag {
+            Some(tag) => branch.pointer(&format!("/properties/{}", escape(tag))),
+            None => Some(*branch),
+        };
+        text.is_some_and(|text| {
+            text.get("type").is_some_and(|kind| kind == "string") && text.get("const").is_none()
+        })
+    };
+    docs(branches.iter().find(is_open)?)
 }
 
 /// Whether a schema accepts any value.

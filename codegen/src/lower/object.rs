@@ -41,13 +41,8 @@ impl Lowerer<'_> {
         }
         let tag = super::union::tag(schema);
         let mut members = self.members(name, at, schema, tag.as_deref())?;
-        let (field, union) = self.union_names(name, schema);
-        let differs = match &tag {
-            Some(tag) => format!("that differs by `{tag}`"),
-            None => "that has one of several forms".to_owned(),
-        };
-        let docs = format!("The part of `{name}` {differs}.");
-        self.flattened_union(&union, at, schema, docs)?;
+        let (field, union, docs) = self.union_names(name, schema);
+        self.flattened_union(&union, at, schema, docs.clone())?;
         // A tag that is also a property, and may be null, means an optional union.
         let own =
             tag.and_then(|tag| schema.pointer(&format!("/properties/{}", super::escape(&tag))));
@@ -68,7 +63,7 @@ impl Lowerer<'_> {
         }
         members.fields.push(Field {
             wire: field,
-            docs: Some(format!("The part {differs}.")),
+            docs: Some(docs),
             presence: if optional {
                 Presence::Optional
             } else {
@@ -124,16 +119,23 @@ impl Lowerer<'_> {
         Ok(members)
     }
 
-    /// The names of the field and the type of a union among an object's members.
-    fn union_names(&self, name: &str, schema: &Value) -> (String, String) {
+    /// Field, type and description of a union among an object's members.
+    fn union_names(&self, name: &str, schema: &Value) -> (String, String, String) {
         let named = self.overrides.find(name, |hint| match hint {
-            Hint::Union { field, name } => Some((field.to_owned(), name.to_owned())),
+            Hint::Union { field, name, docs } => {
+                Some((field.to_owned(), name.to_owned(), docs.to_owned()))
+            }
             _ => None,
         });
         named.unwrap_or_else(|| {
-            let field = super::union::tag(schema).unwrap_or_else(|| "variant".into());
+            let tag = super::union::tag(schema);
+            let docs = match &tag {
+                Some(tag) => format!("The members of `{name}` that depend on `{tag}`."),
+                None => format!("The members of `{name}` that come in one of several forms."),
+            };
+            let field = tag.unwrap_or_else(|| "variant".into());
             let union = Self::inline_name(name, &field);
-            (field, union)
+            (field, union, docs)
         })
     }
 }

@@ -8,13 +8,13 @@ pub(crate) fn described(text: Option<&str>, fallback: &str) -> TokenStream {
     match text.map(str::trim) {
         Some(text) if !text.is_empty() => {
             let mut fenced = false;
-            attributes(text.lines().map(|line| {
+            attributes(text.lines().flat_map(|line| {
                 let fence = line.trim_start().starts_with("```");
                 fenced ^= fence;
                 if fenced || fence {
-                    line.trim_end().to_owned()
+                    vec![line.trim_end().to_owned()]
                 } else {
-                    safe(line)
+                    wrapped(&safe(line))
                 }
             }))
         }
@@ -36,6 +36,45 @@ fn attributes(lines: impl Iterator<Item = String>) -> TokenStream {
         }
     });
     quote!(#(#[doc = #lines])*)
+}
+
+/// The width that lines are broken at, as the source of a careful person.
+const WIDTH: usize = 88;
+
+/// One line as several that rustdoc reads as the same paragraph or list item.
+fn wrapped(line: &str) -> Vec<String> {
+    let body = line.trim_start();
+    let mut indent = " ".repeat(line.len() - body.len());
+    let mut lines = Vec::new();
+    let mut current = indent.clone();
+    if starts_block(body.split(' ').next().unwrap_or_default()) {
+        // What continues a list item stands below its text.
+        indent.push_str("  ");
+    }
+    for word in body.split(' ') {
+        let started = !current.trim().is_empty();
+        let in_link = current.matches('[').count() > current.matches(']').count();
+        // At the start of a line some words would begin a list or a heading.
+        let breaks = !in_link && !starts_block(word);
+        if started && breaks && current.len() + 1 + word.len() > WIDTH {
+            lines.push(std::mem::replace(&mut current, indent.clone()));
+        } else if started {
+            current.push(' ');
+        }
+        current.push_str(word);
+    }
+    lines.push(current);
+    lines
+}
+
+/// Whether Markdown reads a word at the start of a line as more than a word.
+fn starts_block(word: &str) -> bool {
+    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+    is_number
+        || matches!(word, "-" | "+" | "*")
+        || word.starts_with(['#', '>', '=', '|'])
+        || word.starts_with("```")
 }
 
 /// One line without what rustdoc would misread.
@@ -79,7 +118,31 @@ fn is_link(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::safe;
+    use super::{safe, wrapped};
+
+    #[test]
+    fn long_lines_are_broken_where_markdown_does_not_care() {
+        assert_eq!(wrapped("short"), ["short"]);
+        assert_eq!(wrapped(""), [""]);
+        let word = "w".repeat(50);
+        assert_eq!(
+            wrapped(&format!("{word} {word}")),
+            [word.as_str(), word.as_str()]
+        );
+        assert_eq!(
+            wrapped(&format!("{word} {word} - 1. # {word}")),
+            [word.clone(), format!("{word} - 1. #"), word.clone()]
+        );
+        let link = format!("[two words]({word})");
+        assert_eq!(
+            wrapped(&format!("{word} {link} end")),
+            [format!("{word} {link}"), "end".to_owned()]
+        );
+        assert_eq!(
+            wrapped(&format!("- {word} {word}")),
+            [format!("- {word}"), format!("  {word}")]
+        );
+    }
 
     #[test]
     fn links_and_tags_are_made_safe() {

@@ -96,17 +96,28 @@ fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The items of all types, one chunk a type.
+/// The items of all types, one chunk a type; `uses` says by name where a type is used.
 ///
 /// # Errors
 /// When a default cannot be expressed in Rust.
-pub(crate) fn types(model: &Model<'_>) -> Result<Vec<TokenStream>, Error> {
-    model.types.iter().map(|ty| one(model, ty)).collect()
+pub(crate) fn types(
+    model: &Model<'_>,
+    uses: &BTreeMap<String, String>,
+) -> Result<Vec<TokenStream>, Error> {
+    let one = |ty| one(model, ty, uses);
+    model.types.iter().map(one).collect()
 }
 
-fn one(model: &Model<'_>, ty: &Type) -> Result<TokenStream, Error> {
+fn one(
+    model: &Model<'_>,
+    ty: &Type,
+    uses: &BTreeMap<String, String>,
+) -> Result<TokenStream, Error> {
     match &ty.shape {
-        Shape::Struct(fields) => structs::items(model, ty, fields),
+        Shape::Struct(fields) => {
+            let usage = uses.get(&ty.name).map(String::as_str);
+            structs::items(model, ty, fields, usage)
+        }
         Shape::Id => Ok(strings::id(ty)),
         Shape::Text(values) => strings::text(model, ty, values),
         Shape::Integer(values) => Ok(strings::integer(model, ty, values)),

@@ -44,13 +44,17 @@ pub(super) fn text(
         variants.push(quote!(#docs #ident));
         pairs.push(quote!(#ident = #text));
     }
+    let unknown = described(
+        ty.unknown.as_deref(),
+        "A value that this version has no name for, as it came.",
+    );
     Ok(quote! {
         #head
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum #name {
             #(#variants,)*
-            #[doc = " A value that this version has no name for, as it came."]
+            #unknown
             #other(String),
         }
 

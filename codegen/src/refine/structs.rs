@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Type as RustType};
 
-use super::{Model, construct, decode, defaults, described, traits, unwrap_option};
+use super::{Model, construct, decode, defaults, described, traits, unwrap_option, written};
 use crate::Error;
 use crate::ir::{Field, Presence, Type};
 
@@ -18,7 +18,12 @@ pub(super) struct Part<'a> {
     pub(super) default: Option<TokenStream>,
 }
 
-pub(super) fn items(model: &Model<'_>, ty: &Type, fields: &[Field]) -> Result<TokenStream, Error> {
+pub(super) fn items(
+    model: &Model<'_>,
+    ty: &Type,
+    fields: &[Field],
+    usage: Option<&str>,
+) -> Result<TokenStream, Error> {
     let parts: Vec<Part<'_>> = fields
         .iter()
         .map(|field| part(model, ty, field))
@@ -39,6 +44,7 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, fields: &[Field]) -> Result<To
         derived.push("Deserialize");
     }
     let head = described(ty.docs.as_deref(), &format!("The object `{name}`."));
+    let usage = usage.map(|usage| written(&format!("\n{usage}")));
     let derives = traits::derives(model, ty, &derived);
     let rename_all = parts.iter().any(|part| {
         let ident = part.ident.to_string();
@@ -54,6 +60,7 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, fields: &[Field]) -> Result<To
     let decode = decode::items(model, &name, &parts, flattened);
     Ok(quote! {
         #head
+        #usage
         #derives
         #[serde(#rename_all crate = "::acp_sdk::runtime::serde")]
         #[non_exhaustive]

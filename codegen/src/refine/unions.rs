@@ -41,11 +41,15 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         }
     });
     let other = catch_all(slots.iter().map(|(_, slot)| &slot.ident));
+    let unknown = described(
+        ty.unknown.as_deref(),
+        "A variant that this version does not know, as it came.",
+    );
     let (attributes, unknown, decode) = match &union.tag {
         Some(tag) => (
             quote!(tag = #tag,),
             Some(quote! {
-                #[doc = " A variant that this version does not know, as it came."]
+                #unknown
                 #[serde(untagged)]
                 #other(UnknownVariant),
             }),

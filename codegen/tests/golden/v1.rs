@@ -9,7 +9,8 @@ use ::acp_sdk::runtime::{
 
 /// What ties a response to its request.
 ///
-/// The side that sends the request chooses it, and must not reuse it while the request is open. Each side numbers its own requests, so both may use the same ids at once.
+/// The side that sends the request chooses it, and must not reuse it while the request is
+/// open. Each side numbers its own requests, so both may use the same ids at once.
 ///
 /// Specification: [Communication model](https://agentclientprotocol.com/protocol/v1/overview#communication-model).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -44,11 +45,14 @@ impl From<&str> for RequestId {
 
 runtime::value_union!(RequestId { Null: Null, Number: Number, Str: String });
 
-/// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+/// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
+/// is none.
 ///
 /// The agent sends it to clients that advertise `fs.writeTextFile`.
 ///
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
+///
+/// Handled by [`Client::write_text_file`], sent by [`ClientHandle::write_text_file`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -59,7 +63,8 @@ pub struct WriteTextFileRequest {
     pub path: String,
     /// The file's whole new text.
     pub content: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -101,7 +106,8 @@ impl FromObject for WriteTextFileRequest {
 
 /// Names a session; chosen by the agent and opaque to the client.
 ///
-/// It stays valid for as long as the agent keeps the session, beyond the end of the connection where the agent can load or resume it.
+/// It stays valid for as long as the agent keeps the session, beyond the end of the
+/// connection where the agent can load or resume it.
 ///
 /// Specification: [Session ID](https://agentclientprotocol.com/protocol/v1/session-setup#session-id).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,11 +115,14 @@ pub struct SessionId(Arc<str>);
 
 runtime::string_id!(SessionId);
 
-/// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+/// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
+/// yet included.
 ///
 /// The agent sends it to clients that advertise `fs.readTextFile`.
 ///
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
+///
+/// Handled by [`Client::read_text_file`], sent by [`ClientHandle::read_text_file`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -128,7 +137,8 @@ pub struct ReadTextFileRequest {
     /// How many lines to return at most; absent for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -182,9 +192,12 @@ impl FromObject for ReadTextFileRequest {
 
 /// `session/request_permission` asks the user whether a tool call may go ahead.
 ///
-/// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+/// The agent sends it during a turn and waits. The client shows the options, or decides by
+/// the user's settings; when the turn is cancelled it answers `cancelled`.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
+///
+/// Handled by [`Client::request_permission`], sent by [`ClientHandle::request_permission`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -195,7 +208,8 @@ pub struct RequestPermissionRequest {
     pub tool_call: ToolCallUpdate,
     /// The answers that the user can give.
     pub options: Vec<PermissionOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -270,7 +284,8 @@ pub struct ToolCallUpdate {
     /// What the tool returned, if that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -527,7 +542,8 @@ pub enum ContentBlock {
     /// The address of a resource that the agent can read; allowed in every prompt.
     #[serde(rename = "resource_link")]
     ResourceLink(ResourceLink),
-    /// A resource with its contents; in prompts only with the capability `embeddedContext`, and then better than a link.
+    /// A resource with its contents; in prompts only with the capability `embeddedContext`, and
+    /// then better than a link.
     #[serde(rename = "resource")]
     Resource(EmbeddedResource),
     /// A variant that this version does not know, as it came.
@@ -595,10 +611,12 @@ pub struct Annotations {
     /// When the content was last changed, in ISO 8601; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
-    /// How important the content is, commonly from 0 (may be left out) to 1 (needed); absent when it does not say.
+    /// How important the content is, commonly from 0 (may be left out) to 1 (needed); absent
+    /// when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -678,7 +696,8 @@ pub struct TextContent {
     pub annotations: Option<Annotations>,
     /// The text itself; clients should show it as Markdown.
     pub text: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -736,7 +755,8 @@ pub struct ImageContent {
     /// Where the picture comes from; absent when it has no address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -802,7 +822,8 @@ pub struct AudioContent {
     pub data: String,
     /// The format of the file, such as `audio/wav`.
     pub mime_type: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -871,7 +892,8 @@ pub struct ResourceLink {
     pub title: Option<String>,
     /// Address of the resource, such as `file:///home/me/notes.md`.
     pub uri: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -994,7 +1016,8 @@ pub struct TextResourceContents {
     pub text: String,
     /// Address of the resource.
     pub uri: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1051,7 +1074,8 @@ pub struct BlobResourceContents {
     pub mime_type: Option<String>,
     /// Address of the resource.
     pub uri: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1096,7 +1120,8 @@ impl FromObject for BlobResourceContents {
 
 /// A file or other resource, contained in the message.
 ///
-/// It lets a client pass on what the agent could not read, such as text that is not saved yet.
+/// It lets a client pass on what the agent could not read, such as text that is not saved
+/// yet.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -1108,7 +1133,8 @@ pub struct EmbeddedResource {
     pub annotations: Option<Annotations>,
     /// Address and contents.
     pub resource: EmbeddedResourceResource,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1158,7 +1184,8 @@ impl FromObject for EmbeddedResource {
 pub struct Content {
     /// The piece of content.
     pub content: ContentBlock,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1204,7 +1231,8 @@ pub struct Diff {
     pub old_text: Option<String>,
     /// The text after.
     pub new_text: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1247,7 +1275,8 @@ impl FromObject for Diff {
     }
 }
 
-/// Names a terminal of `terminal/create`; chosen by the client and valid until it is released.
+/// Names a terminal of `terminal/create`; chosen by the client and valid until it is
+/// released.
 ///
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -1257,7 +1286,8 @@ runtime::string_id!(TerminalId);
 
 /// A terminal of `terminal/create` whose output belongs to a tool call.
 ///
-/// The client shows the output live and keeps it after the release, provided that the tool call names the terminal before it is released.
+/// The client shows the output live and keeps it after the release, provided that the tool
+/// call names the terminal before it is released.
 ///
 /// Specification: [Terminals in tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#terminals).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -1266,7 +1296,8 @@ runtime::string_id!(TerminalId);
 pub struct Terminal {
     /// The terminal to show.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1310,7 +1341,8 @@ pub struct ToolCallLocation {
     /// The line, counted from 1; absent when the whole file is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1364,7 +1396,8 @@ pub struct PermissionOption {
     pub name: String,
     /// What the answer amounts to, so that clients can choose icons and apply rules.
     pub kind: PermissionOptionKind,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1438,11 +1471,15 @@ runtime::string_enum!(PermissionOptionKind {
     ..Unknown
 });
 
-/// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+/// `terminal/create` starts a command in a new terminal, and returns without waiting for
+/// it.
 ///
-/// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+/// The agent sends it to clients that advertise `terminal`, and must release the terminal
+/// when it is done with it.
 ///
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
+///
+/// Handled by [`Client::create_terminal`], sent by [`ClientHandle::create_terminal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -1465,13 +1502,16 @@ pub struct CreateTerminalRequest {
         deserialize_with = "runtime::default_on_null"
     )]
     pub env: Vec<EnvVariable>,
-    /// Absolute path of the directory to run in; when absent the client chooses, commonly the session's.
+    /// Absolute path of the directory to run in; when absent the client chooses, commonly the
+    /// session's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// How many bytes of output the client keeps; beyond it the oldest are dropped, at a character boundary. Absent for no limit set by the agent.
+    /// How many bytes of output the client keeps; beyond it the oldest are dropped, at a
+    /// character boundary. Absent for no limit set by the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_byte_limit: Option<u64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1552,7 +1592,8 @@ pub struct EnvVariable {
     pub name: String,
     /// The variable's content; it may be a secret, so keep it out of logs.
     pub value: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1591,6 +1632,8 @@ impl FromObject for EnvVariable {
 /// The agent sends it, as often as it likes, until it releases the terminal.
 ///
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
+///
+/// Handled by [`Client::terminal_output`], sent by [`ClientHandle::terminal_output`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -1599,7 +1642,8 @@ pub struct TerminalOutputRequest {
     pub session_id: SessionId,
     /// The terminal to look at.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1638,9 +1682,12 @@ impl FromObject for TerminalOutputRequest {
 
 /// `terminal/release` gives a terminal back, and ends its command if it still runs.
 ///
-/// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+/// The agent sends it for every terminal that it made. The id is invalid from then on, but
+/// a tool call that shows the terminal keeps its output.
 ///
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
+///
+/// Handled by [`Client::release_terminal`], sent by [`ClientHandle::release_terminal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -1649,7 +1696,8 @@ pub struct ReleaseTerminalRequest {
     pub session_id: SessionId,
     /// The terminal to give back.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1688,9 +1736,12 @@ impl FromObject for ReleaseTerminalRequest {
 
 /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
 ///
-/// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+/// The agent sends it; to wait with a limit, let it run beside a timer and call
+/// `terminal/kill`.
 ///
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
+///
+/// Handled by [`Client::wait_for_terminal_exit`], sent by [`ClientHandle::wait_for_terminal_exit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -1699,7 +1750,8 @@ pub struct WaitForTerminalExitRequest {
     pub session_id: SessionId,
     /// The terminal whose command is awaited.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1738,9 +1790,12 @@ impl FromObject for WaitForTerminalExitRequest {
 
 /// `terminal/kill` ends the command in a terminal and keeps the terminal.
 ///
-/// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+/// The agent sends it; output and exit status can be asked for afterwards, and the terminal
+/// must still be released.
 ///
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
+///
+/// Handled by [`Client::kill_terminal`], sent by [`ClientHandle::kill_terminal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -1749,7 +1804,8 @@ pub struct KillTerminalRequest {
     pub session_id: SessionId,
     /// The terminal whose command is to end.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -1788,19 +1844,23 @@ impl FromObject for KillTerminalRequest {
 
 /// `elicitation/create` asks the user for something, in a form or on a web page.
 ///
-/// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+/// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
+/// ask for passwords, keys and the like; web pages can.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
+///
+/// Handled by [`Client::create_elicitation`], sent by [`ClientHandle::create_elicitation`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateElicitationRequest {
     /// What is asked for and why, to show to the user.
     pub message: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// The part that differs by `mode`.
+    /// The way in which the user is asked.
     #[serde(flatten)]
     pub mode: ElicitationMode,
 }
@@ -1836,7 +1896,7 @@ impl FromObject for CreateElicitationRequest {
 
 runtime::deserialize_with!(CreateElicitationRequest, runtime::object);
 
-/// The part of `CreateElicitationRequest` that differs by `mode`.
+/// The way in which the user is asked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "mode", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -1847,7 +1907,8 @@ pub enum ElicitationMode {
     /// The client sends the user to a web page, with consent.
     #[serde(rename = "url")]
     Url(ElicitationUrlMode),
-    /// A variant that this version does not know, as it came.
+    /// A way that this version does not know, kept as it came; it must not be shown as one of
+    /// the others.
     #[serde(untagged)]
     Unknown(UnknownVariant),
 }
@@ -1887,7 +1948,9 @@ runtime::tagged_union!(ElicitationMode);
 pub struct ElicitationSessionScope {
     /// The session that asks.
     pub session_id: SessionId,
-    /// The tool call on whose behalf it asks, for instance when an MCP server wants to know; absent when it is none.
+    /// The tool call on whose behalf it asks, for instance when an MCP server wants to know;
+
+    /// absent when it is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<ToolCallId>,
 }
@@ -1919,7 +1982,8 @@ impl FromObject for ElicitationSessionScope {
     }
 }
 
-/// Says that a question belongs to a request outside of any session, such as `authenticate`.
+/// Says that a question belongs to a request outside of any session, such as
+/// `authenticate`.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -1970,7 +2034,8 @@ pub struct ElicitationSchema {
     /// What the form is for, to show to the user; absent when the message says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2096,7 +2161,8 @@ pub enum ElicitationPropertySchema {
     /// Any number of several texts.
     #[serde(rename = "array")]
     Array(MultiSelectPropertySchema),
-    /// A variant that this version does not know, as it came.
+    /// A sort of field that this version does not know, kept as it came; it must not be shown
+    /// as one of the others.
     #[serde(untagged)]
     Unknown(UnknownVariant),
 }
@@ -2188,7 +2254,8 @@ pub struct EnumOption {
     /// More about it, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2267,7 +2334,8 @@ pub struct StringPropertySchema {
     /// The texts to choose from, with a label each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<EnumOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2389,7 +2457,8 @@ pub struct NumberPropertySchema {
     /// What the field holds at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<f64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2479,7 +2548,8 @@ pub struct IntegerPropertySchema {
     /// What the field holds at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<i64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2563,7 +2633,8 @@ pub struct BooleanPropertySchema {
     /// What the field holds at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2628,7 +2699,7 @@ pub enum MultiSelectItems {
     /// Texts with a label each, told by `anyOf` and by the lack of `type`.
     #[serde(untagged)]
     Titled(TitledMultiSelectItems),
-    /// A variant that this version does not know, as it came.
+    /// A sort of choices that this version does not know, kept as it came.
     #[serde(untagged)]
     Unknown(UnknownVariant),
 }
@@ -2672,7 +2743,8 @@ runtime::tagged_union!(MultiSelectItems);
 pub struct StringMultiSelectItems {
     /// The texts.
     pub enum_: Vec<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2710,7 +2782,8 @@ impl FromObject for StringMultiSelectItems {
 pub struct TitledMultiSelectItems {
     /// The texts with their labels.
     pub any_of: Vec<EnumOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2763,7 +2836,8 @@ pub struct MultiSelectPropertySchema {
     /// What is chosen at first; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -2849,7 +2923,7 @@ impl FromObject for MultiSelectPropertySchema {
 pub struct ElicitationFormMode {
     /// The form's fields.
     pub requested_schema: ElicitationSchema,
-    /// The part that has one of several forms.
+    /// What the question belongs to: a session, or a request outside of any.
     #[serde(flatten)]
     pub scope: ElicitationScope,
 }
@@ -2879,7 +2953,7 @@ impl FromObject for ElicitationFormMode {
 
 runtime::deserialize_with!(ElicitationFormMode, runtime::object);
 
-/// The part of `ElicitationFormMode` that has one of several forms.
+/// What the question belongs to: a session, or a request outside of any.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -2904,7 +2978,8 @@ impl From<ElicitationRequestScope> for ElicitationScope {
 
 runtime::object_union!(ElicitationScope { Session: ["sessionId"], Request: ["requestId"] });
 
-/// Names a question that is answered on a web page; chosen by the agent, and unique among those open on the connection.
+/// Names a question that is answered on a web page; chosen by the agent, and unique among
+/// those open on the connection.
 ///
 /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -2914,7 +2989,8 @@ runtime::string_id!(ElicitationId);
 
 /// A question that is answered on a web page, such as a login.
 ///
-/// The answer `accept` means that the user agreed to go there; `elicitation/complete` may tell when they are done.
+/// The answer `accept` means that the user agreed to go there; `elicitation/complete` may
+/// tell when they are done.
 ///
 /// Specification: [URL mode](https://agentclientprotocol.com/protocol/v1/elicitation#url-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -2925,7 +3001,7 @@ pub struct ElicitationUrlMode {
     pub elicitation_id: ElicitationId,
     /// Address of the page; the client shows it in full, and opens it only with consent.
     pub url: String,
-    /// The part that has one of several forms.
+    /// What the question belongs to: a session, or a request outside of any.
     #[serde(flatten)]
     pub scope: ElicitationScope,
 }
@@ -2960,12 +3036,16 @@ runtime::deserialize_with!(ElicitationUrlMode, runtime::object);
 
 /// Answers `initialize` with the version that both will speak and what the agent can do.
 ///
-/// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+/// Specification:
+/// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+///
+/// Returned by [`Agent::initialize`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct InitializeResponse {
-    /// The version for this connection: the requested one, or the agent's newest when it does not speak that; a client that cannot speak it closes the connection.
+    /// The version for this connection: the requested one, or the agent's newest when it does
+    /// not speak that; a client that cannot speak it closes the connection.
     pub protocol_version: ProtocolVersion,
     /// What the client may ask of this agent; whatever is left out is not supported.
     #[serde(default)]
@@ -2976,7 +3056,8 @@ pub struct InitializeResponse {
     /// Name and version of the agent program; absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_info: Option<Implementation>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3075,7 +3156,8 @@ pub struct AgentCapabilities {
     /// What the agent offers about login, beside its login methods.
     #[serde(default)]
     pub auth: AgentAuthCapabilities,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3167,7 +3249,8 @@ pub struct PromptCapabilities {
     /// Prompts may hold whole resources, contents included; false when absent.
     #[serde(default)]
     pub embedded_context: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3229,10 +3312,12 @@ pub struct McpCapabilities {
     /// The agent connects to MCP servers over HTTP; false when absent.
     #[serde(default)]
     pub http: bool,
-    /// The agent connects to MCP servers over server-sent events, a transport that MCP has given up; false when absent.
+    /// The agent connects to MCP servers over server-sent events, a transport that MCP has
+    /// given up; false when absent.
     #[serde(default)]
     pub sse: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3276,9 +3361,11 @@ impl FromObject for McpCapabilities {
     }
 }
 
-/// Session methods that an agent answers beside `session/new`, `session/prompt` and `session/cancel`.
+/// Session methods that an agent answers beside `session/new`, `session/prompt` and
+/// `session/cancel`.
 ///
-/// Each is announced by an object, which may be empty; absent and null both mean no. `session/load` has a flag of its own, `loadSession`.
+/// Each is announced by an object, which may be empty; absent and null both mean no.
+/// `session/load` has a flag of its own, `loadSession`.
 ///
 /// Specification: [Session capabilities](https://agentclientprotocol.com/protocol/v1/initialization#session-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -3300,7 +3387,8 @@ pub struct SessionCapabilities {
     /// Present when the agent answers `session/close`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub close: Option<SessionCloseCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3378,7 +3466,8 @@ impl FromObject for SessionCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionListCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3413,7 +3502,8 @@ impl FromObject for SessionListCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionDeleteCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3450,7 +3540,8 @@ impl FromObject for SessionDeleteCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionAdditionalDirectoriesCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3485,7 +3576,8 @@ impl FromObject for SessionAdditionalDirectoriesCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionResumeCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3520,7 +3612,8 @@ impl FromObject for SessionResumeCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionCloseCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3558,7 +3651,8 @@ pub struct AgentAuthCapabilities {
     /// Present, an empty object is enough, when the agent answers `logout`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logout: Option<LogoutCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3601,7 +3695,8 @@ impl FromObject for AgentAuthCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3636,10 +3731,12 @@ impl FromObject for LogoutCapabilities {
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub enum AuthMethod {
-    /// The user logs in inside a terminal, where the client runs the agent's program a second time.
+    /// The user logs in inside a terminal, where the client runs the agent's program a second
+    /// time.
     #[serde(rename = "terminal")]
     Terminal(AuthMethodTerminal),
-    /// The agent does the login itself when the client calls `authenticate`; the meaning of a method without `type`.
+    /// The agent does the login itself when the client calls `authenticate`; the meaning of a
+    /// method without `type`.
     #[serde(untagged)]
     Agent(AuthMethodAgent),
     /// A variant that this version does not know, as it came.
@@ -3687,7 +3784,9 @@ runtime::string_id!(AuthMethodId);
 
 /// A login in an interactive terminal.
 ///
-/// The client starts the command with which it starts the agent, adds `args` and `env`, and shows the terminal to the user. Exit code 0 means success; the client then connects anew. `authenticate` is not called for such a method.
+/// The client starts the command with which it starts the agent, adds `args` and `env`, and
+/// shows the terminal to the user. Exit code 0 means success; the client then connects
+/// anew. `authenticate` is not called for such a method.
 ///
 /// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/authentication#terminal-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -3708,14 +3807,16 @@ pub struct AuthMethodTerminal {
         deserialize_with = "runtime::default_on_null"
     )]
     pub args: Vec<String>,
-    /// Variables to add to the agent's usual environment; a name that is there already gets the value given here.
+    /// Variables to add to the agent's usual environment; a name that is there already gets the
+    /// value given here.
     #[serde(
         default,
         skip_serializing_if = "Map::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub env: Map<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3790,7 +3891,8 @@ pub struct AuthMethodAgent {
     /// More about the method, to show to the user; absent when there is nothing to add.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3845,9 +3947,11 @@ pub struct Implementation {
     /// A name to show to users; when absent, show `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The program's own version, such as `1.4.0`; for logs and bug reports, not for deciding what is supported.
+    /// The program's own version, such as `1.4.0`; for logs and bug reports, not for deciding
+    /// what is supported.
     pub version: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3893,11 +3997,14 @@ impl FromObject for Implementation {
 /// Answers `authenticate` once the user is logged in; a failed login is an error.
 ///
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
+///
+/// Returned by [`Agent::authenticate`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthenticateResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3928,11 +4035,14 @@ impl FromObject for AuthenticateResponse {
 /// Answers `logout` once the user is logged out.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
+///
+/// Returned by [`Agent::logout`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -3963,6 +4073,8 @@ impl FromObject for LogoutResponse {
 /// Answers `session/new` with the id of the session that was made.
 ///
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
+///
+/// Returned by [`Agent::new_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -3972,10 +4084,12 @@ pub struct NewSessionResponse {
     /// The session's modes and which one is on; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModeState>,
-    /// The session's settings with their values; absent when the agent has none. Where present, they replace `modes`.
+    /// The session's settings with their values; absent when the agent has none. Where present,
+    /// they replace `modes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4039,7 +4153,8 @@ pub struct SessionModeState {
     pub current_mode_id: SessionModeId,
     /// All modes that the session can be put in.
     pub available_modes: Vec<SessionMode>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4100,7 +4215,8 @@ pub struct SessionMode {
     /// What the mode does, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4145,7 +4261,8 @@ impl FromObject for SessionMode {
 
 /// A setting of a session that the user can change, with its value.
 ///
-/// The members that depend on the type of setting, such as the choices, are among the others. Agents order settings by importance.
+/// The members that depend on the type of setting, such as the choices, are among the
+/// others. Agents order settings by importance.
 ///
 /// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -4159,13 +4276,15 @@ pub struct SessionConfigOption {
     /// What the setting does, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What the setting is about, so that clients can place it well; absent when it is of no common kind. Nothing else may depend on it.
+    /// What the setting is about, so that clients can place it well; absent when it is of no
+    /// common kind. Nothing else may depend on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<SessionConfigOptionCategory>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// The part that differs by `type`.
+    /// The type of the setting, with its value and what it can be set to.
     #[serde(flatten)]
     pub kind: SessionConfigKind,
 }
@@ -4228,7 +4347,7 @@ impl FromObject for SessionConfigOption {
 
 runtime::deserialize_with!(SessionConfigOption, runtime::object);
 
-/// The part of `SessionConfigOption` that differs by `type`.
+/// The type of the setting, with its value and what it can be set to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -4280,7 +4399,8 @@ runtime::string_id!(SessionConfigId);
 
 /// What a setting is about, for choosing its place, icon or shortcut.
 ///
-/// Names of one's own start with `_`. Clients must do without when they do not know the name.
+/// Names of one's own start with `_`. Clients must do without when they do not know the
+/// name.
 ///
 /// Specification: [Option categories](https://agentclientprotocol.com/protocol/v1/session-config-options#option-categories).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -4290,11 +4410,12 @@ pub enum SessionConfigOptionCategory {
     Mode,
     /// Which language model is used.
     Model,
-    /// How the model is run, such as its speed or the size of its context; best shown beside the model.
+    /// How the model is run, such as its speed or the size of its context; best shown beside
+    /// the model.
     ModelConfig,
     /// How long the model may think.
     ThoughtLevel,
-    /// A value that this version has no name for, as it came.
+    /// Any other name, of an implementation or of the future.
     Unknown(String),
 }
 
@@ -4355,7 +4476,8 @@ pub struct SessionConfigSelectOption {
     /// What choosing it means, to show to the user; absent when the label says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4411,7 +4533,8 @@ pub struct SessionConfigSelectGroup {
     pub name: String,
     /// The values under the heading.
     pub options: Vec<SessionConfigSelectOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4525,6 +4648,8 @@ impl FromObject for SessionConfigBoolean {
 /// Answers `session/load` once the last update of the history has been sent.
 ///
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
+///
+/// Returned by [`Agent::load_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -4535,7 +4660,8 @@ pub struct LoadSessionResponse {
     /// The session's settings with their values; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4585,6 +4711,8 @@ impl FromObject for LoadSessionResponse {
 /// Answers `session/list` with one page of sessions.
 ///
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
+///
+/// Returned by [`Agent::list_sessions`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -4594,7 +4722,8 @@ pub struct ListSessionsResponse {
     /// Where the next page starts, to be sent as `cursor` unchanged; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4646,16 +4775,21 @@ pub struct SessionInfo {
     pub session_id: SessionId,
     /// Absolute path of the directory that the session works in.
     pub cwd: String,
-    /// Absolute paths of all directories that belong to the session beside `cwd`, in order; absent and empty both mean that none are reported.
+    /// Absolute paths of all directories that belong to the session beside `cwd`, in order;
+
+    /// absent and empty both mean that none are reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// What the session is about, to show to the user; absent while it has no title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`; absent when unknown.
+    /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`;
+
+    /// absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4721,12 +4855,16 @@ impl FromObject for SessionInfo {
 
 /// Answers `session/delete` once the session is no longer listed.
 ///
-/// Specification: [Semantics](https://agentclientprotocol.com/protocol/v1/session-delete#semantics).
+/// Specification:
+/// [Semantics](https://agentclientprotocol.com/protocol/v1/session-delete#semantics).
+///
+/// Returned by [`Agent::delete_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct DeleteSessionResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4757,6 +4895,8 @@ impl FromObject for DeleteSessionResponse {
 /// Answers `session/resume` once the session takes prompts.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
+///
+/// Returned by [`Agent::resume_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -4767,7 +4907,8 @@ pub struct ResumeSessionResponse {
     /// The session's settings with their values; absent when the agent has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4817,11 +4958,14 @@ impl FromObject for ResumeSessionResponse {
 /// Answers `session/close` once the session holds nothing any more.
 ///
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
+///
+/// Returned by [`Agent::close_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CloseSessionResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4852,11 +4996,14 @@ impl FromObject for CloseSessionResponse {
 /// Answers `session/set_mode` once the mode is on.
 ///
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
+///
+/// Returned by [`Agent::set_session_mode`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionModeResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4887,13 +5034,16 @@ impl FromObject for SetSessionModeResponse {
 /// Answers `session/set_config_option` with all settings, for one may change others.
 ///
 /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
+///
+/// Returned by [`Agent::set_session_config_option`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionResponse {
     /// All settings of the session with their values, not only the one that was set.
     pub config_options: Vec<SessionConfigOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4925,13 +5075,16 @@ impl FromObject for SetSessionConfigOptionResponse {
 /// Answers `session/prompt` at the end of the turn, and says why it ended.
 ///
 /// Specification: [Check for completion](https://agentclientprotocol.com/protocol/v1/prompt-turn#4-check-for-completion).
+///
+/// Returned by [`Agent::prompt`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptResponse {
     /// Why the turn ended; a cancelled turn ends with `cancelled` and not with an error.
     pub stop_reason: StopReason,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -4975,7 +5128,8 @@ pub enum StopReason {
     MaxTokens,
     /// The agent has called the model as often as one turn may.
     MaxTurnRequests,
-    /// The agent declines to go on; the prompt and what followed it are left out of later turns, which the client should show.
+    /// The agent declines to go on; the prompt and what followed it are left out of later
+    /// turns, which the client should show.
     Refusal,
     /// The client sent `session/cancel`; whatever broke off because of it is not an error.
     Cancelled,
@@ -5003,7 +5157,8 @@ pub struct Error {
     pub code: ErrorCode,
     /// The failure in one sentence, for people.
     pub message: String,
-    /// Details of any form, such as the place in the params that is wrong; absent when there are none.
+    /// Details of any form, such as the place in the params that is wrong; absent when there
+    /// are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Json>,
 }
@@ -5039,7 +5194,8 @@ impl FromObject for Error {
 
 /// The kind of failure, as a number.
 ///
-/// Codes from -32768 to -32000 are reserved by JSON-RPC; ACP adds a few of its own. Unknown numbers are kept.
+/// Codes from -32768 to -32000 are reserved by JSON-RPC; ACP adds a few of its own. Unknown
+/// numbers are kept.
 ///
 /// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -5061,7 +5217,8 @@ impl ErrorCode {
     /// The receiver failed for a reason of its own.
     pub const INTERNAL_ERROR: Self = Self(-32603);
 
-    /// The work was given up before it was done, because the caller asked for it, or for want of time or resources.
+    /// The work was given up before it was done, because the caller asked for it, or for want
+    /// of time or resources.
     pub const REQUEST_CANCELLED: Self = Self(-32800);
 
     /// The user must log in first; offer the agent's authentication methods, then try again.
@@ -5075,9 +5232,12 @@ runtime::integer!(ErrorCode, i32);
 
 /// `session/update` reports what happens in a session, as it happens.
 ///
-/// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+/// The agent sends it: during a turn, while `session/load` tells the history, and between
+/// turns when something about the session changes.
 ///
 /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
+///
+/// Handled by [`Client::session_update`], sent by [`ClientHandle::session_update`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -5086,7 +5246,8 @@ pub struct SessionNotification {
     pub session_id: SessionId,
     /// What happened.
     pub update: SessionUpdate,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5163,13 +5324,16 @@ pub enum SessionUpdate {
     /// How full the context is now and what the session has cost.
     #[serde(rename = "usage_update")]
     UsageUpdate(UsageUpdate),
-    /// Something to tell the user that is not part of the conversation; only for clients that advertise `session.notices`.
+    /// Something to tell the user that is not part of the conversation; only for clients that
+    /// advertise `session.notices`.
     #[serde(rename = "notice")]
     Notice(Notice),
-    /// The agent began to shorten the context, or got on with it; only for clients that advertise `session.compaction`.
+    /// The agent began to shorten the context, or got on with it; only for clients that
+    /// advertise `session.compaction`.
     #[serde(rename = "compaction_update")]
     CompactionUpdate(CompactionUpdate),
-    /// The next piece of the summary that replaces shortened context; only for clients that advertise `session.compaction`.
+    /// The next piece of the summary that replaces shortened context; only for clients that
+    /// advertise `session.compaction`.
     #[serde(rename = "compaction_summary_chunk")]
     CompactionSummaryChunk(CompactionSummaryChunk),
     /// A variant that this version does not know, as it came.
@@ -5290,10 +5454,12 @@ runtime::string_id!(MessageId);
 pub struct ContentChunk {
     /// The piece; pieces of text are to be joined without anything between them.
     pub content: ContentBlock,
-    /// The message that the piece belongs to; another id starts another message. Absent when the agent does not number its messages.
+    /// The message that the piece belongs to; another id starts another message. Absent when
+    /// the agent does not number its messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5366,7 +5532,8 @@ pub struct ToolCall {
     /// What the tool returned, as it came; absent as long as there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5476,7 +5643,8 @@ pub struct PlanEntry {
     pub priority: PlanEntryPriority,
     /// How far the step has come.
     pub status: PlanEntryStatus,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5573,7 +5741,8 @@ runtime::string_enum!(PlanEntryStatus {
 pub struct Plan {
     /// All steps, in order, those that are done included.
     pub entries: Vec<PlanEntry>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5616,7 +5785,8 @@ pub struct AvailableCommand {
     /// What may follow the name; absent when the command takes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<AvailableCommandInput>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5687,7 +5857,8 @@ runtime::object_union!(AvailableCommandInput { Unstructured: ["hint"] });
 pub struct UnstructuredCommandInput {
     /// What to show in the empty field, such as `query to search for`.
     pub hint: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5728,7 +5899,8 @@ impl FromObject for UnstructuredCommandInput {
 pub struct AvailableCommandsUpdate {
     /// All commands; empty when there are none any more.
     pub available_commands: Vec<AvailableCommand>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5769,7 +5941,8 @@ impl FromObject for AvailableCommandsUpdate {
 pub struct CurrentModeUpdate {
     /// The mode that is on now.
     pub current_mode_id: SessionModeId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5810,7 +5983,8 @@ impl FromObject for CurrentModeUpdate {
 pub struct ConfigOptionUpdate {
     /// All settings of the session with their values, in place of those reported before.
     pub config_options: Vec<SessionConfigOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5841,7 +6015,8 @@ impl FromObject for ConfigOptionUpdate {
 
 /// Changes to what `session/list` shows of the session.
 ///
-/// Absent members stay as they are, null takes a value away, and a value replaces the one before.
+/// Absent members stay as they are, null takes a value away, and a value replaces the one
+/// before.
 ///
 /// Specification: [Updating session metadata](https://agentclientprotocol.com/protocol/v1/session-list#updating-session-metadata).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -5854,7 +6029,8 @@ pub struct SessionInfoUpdate {
     /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5909,7 +6085,8 @@ pub struct Cost {
     pub amount: f64,
     /// A code of ISO 4217 such as `EUR`, or another unit such as `credits`.
     pub currency: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -5957,7 +6134,8 @@ pub struct UsageUpdate {
     /// What the session has cost since it began; absent when the agent does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6014,7 +6192,7 @@ pub enum NoticeSeverity {
     Warning,
     /// Something went wrong.
     Error,
-    /// A value that this version has no name for, as it came.
+    /// Any other name, of an implementation or of the future.
     Unknown(String),
 }
 
@@ -6027,7 +6205,8 @@ runtime::string_enum!(NoticeSeverity {
 
 /// Something to tell the user at once, outside the conversation.
 ///
-/// It may be lost: it is not part of the history, and nothing says whether it was seen. The agent sends it only to clients that advertise `session.notices`.
+/// It may be lost: it is not part of the history, and nothing says whether it was seen. The
+/// agent sends it only to clients that advertise `session.notices`.
 ///
 /// Specification: [Notice](https://agentclientprotocol.com/protocol/v1/schema#notice).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -6041,7 +6220,8 @@ pub struct Notice {
     /// More about it, or what to do, in plain text; absent when the title says it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6108,7 +6288,7 @@ pub enum CompactionStatus {
     Failed,
     /// Given up because somebody asked for it.
     Cancelled,
-    /// A value that this version has no name for, as it came.
+    /// Any other name, of an implementation or of the future.
     Unknown(String),
 }
 
@@ -6122,7 +6302,9 @@ runtime::string_enum!(CompactionStatus {
 
 /// Reports that the agent shortens the context by a summary, and how that goes.
 ///
-/// The first report with an id marks the place in the conversation; later ones change it. Absent members stay as they are, null takes a value away, and a value replaces the one before. Only for clients that advertise `session.compaction`.
+/// The first report with an id marks the place in the conversation; later ones change it.
+/// Absent members stay as they are, null takes a value away, and a value replaces the one
+/// before. Only for clients that advertise `session.compaction`.
 ///
 /// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -6139,7 +6321,8 @@ pub struct CompactionUpdate {
     /// What went wrong, to show to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Free space for data that the protocol does not define; absent leaves it as it is, null takes it away.
+    /// Free space for data that the protocol does not define; absent leaves it as it is, null
+    /// takes it away.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6196,7 +6379,8 @@ impl FromObject for CompactionUpdate {
 
 /// The next piece of the summary that replaces shortened context.
 ///
-/// An id that is not known yet starts a shortening. Only for clients that advertise `session.compaction`.
+/// An id that is not known yet starts a shortening. Only for clients that advertise
+/// `session.compaction`.
 ///
 /// Specification: [Compaction summary chunk](https://agentclientprotocol.com/protocol/v1/schema#compactionsummarychunk).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -6207,7 +6391,8 @@ pub struct CompactionSummaryChunk {
     pub compaction_id: CompactionId,
     /// The piece to append; pieces are in order.
     pub content: ContentBlock,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6246,16 +6431,20 @@ impl FromObject for CompactionSummaryChunk {
 
 /// `elicitation/complete` says that the user is done on the web page of a question.
 ///
-/// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+/// The agent may send it, to the client that it asked. Ids that are unknown or done already
+/// are ignored.
 ///
 /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
+///
+/// Handled by [`Client::complete_elicitation`], sent by [`ClientHandle::complete_elicitation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompleteElicitationNotification {
     /// The id that the question had.
     pub elicitation_id: ElicitationId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6287,11 +6476,15 @@ impl FromObject for CompleteElicitationNotification {
     }
 }
 
-/// `initialize` opens a connection: the client says which version it speaks and what it can do.
+/// `initialize` opens a connection: the client says which version it speaks and what it can
+/// do.
 ///
 /// It is the first request on every connection and comes before anything else.
 ///
-/// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+/// Specification:
+/// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+///
+/// Handled by [`Agent::initialize`], sent by [`AgentHandle::initialize`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -6304,7 +6497,8 @@ pub struct InitializeRequest {
     /// Name and version of the client program; absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_info: Option<Implementation>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6376,10 +6570,12 @@ pub struct ClientCapabilities {
     /// Which kinds of login the client can carry out.
     #[serde(default)]
     pub auth: AuthCapabilities,
-    /// Which ways of questioning the user the client offers; absent when `elicitation/create` is not supported.
+    /// Which ways of questioning the user the client offers; absent when `elicitation/create`
+    /// is not supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6460,7 +6656,8 @@ pub struct FileSystemCapabilities {
     /// The client answers `fs/write_text_file`; false when absent.
     #[serde(default)]
     pub write_text_file: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6511,16 +6708,20 @@ impl FromObject for FileSystemCapabilities {
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ClientSessionCapabilities {
-    /// Present, an empty object is enough, when the client understands `compaction_update` and `compaction_summary_chunk`; agents must not send them otherwise.
+    /// Present, an empty object is enough, when the client understands `compaction_update` and
+    /// `compaction_summary_chunk`; agents must not send them otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionCapabilities>,
-    /// Kinds of settings that the client can show beyond the basic one; absent when there are none.
+    /// Kinds of settings that the client can show beyond the basic one; absent when there are
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<SessionConfigOptionsCapabilities>,
-    /// Present, an empty object is enough, when the client shows `notice` updates; agents must not send them otherwise.
+    /// Present, an empty object is enough, when the client shows `notice` updates; agents must
+    /// not send them otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<NoticeCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6575,7 +6776,8 @@ impl FromObject for ClientSessionCapabilities {
     }
 }
 
-/// Says that the client understands reports about shortening of the context. No members are needed.
+/// Says that the client understands reports about shortening of the context. No members are
+/// needed.
 ///
 /// Specification: [Compaction capabilities](https://agentclientprotocol.com/protocol/v1/schema#compactioncapabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -6604,10 +6806,12 @@ impl FromObject for CompactionCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOptionsCapabilities {
-    /// Present, an empty object is enough, when the client can show a switch; agents must not offer settings of type `boolean` otherwise.
+    /// Present, an empty object is enough, when the client can show a switch; agents must not
+    /// offer settings of type `boolean` otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boolean: Option<BooleanConfigOptionCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6650,7 +6854,8 @@ impl FromObject for SessionConfigOptionsCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct BooleanConfigOptionCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6707,10 +6912,12 @@ impl FromObject for NoticeCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthCapabilities {
-    /// The client can run the agent's program in an interactive terminal; only then may the agent offer login methods of type `terminal`. False when absent.
+    /// The client can run the agent's program in an interactive terminal; only then may the
+    /// agent offer login methods of type `terminal`. False when absent.
     #[serde(default)]
     pub terminal: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6761,7 +6968,8 @@ pub struct ElicitationCapabilities {
     /// Present, an empty object is enough, when the client can send the user to a web page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<ElicitationUrlCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6812,7 +7020,8 @@ impl FromObject for ElicitationCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationFormCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6847,7 +7056,8 @@ impl FromObject for ElicitationFormCapabilities {
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationUrlCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6875,18 +7085,22 @@ impl FromObject for ElicitationUrlCapabilities {
     }
 }
 
-/// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+/// `authenticate` logs the user in by a method that the agent offered; it may take as long
+/// as the user does.
 ///
 /// The client sends it when the user chooses a method, typically after an error -32000.
 ///
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
+///
+/// Handled by [`Agent::authenticate`], sent by [`AgentHandle::authenticate`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthenticateRequest {
     /// One of the ids in `authMethods`, but none of a method of type `terminal`.
     pub method_id: AuthMethodId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6918,16 +7132,21 @@ impl FromObject for AuthenticateRequest {
     }
 }
 
-/// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+/// `logout` ends the user's login; the client sends it to agents that advertise
+/// `auth.logout`.
 ///
-/// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+/// What becomes of open sessions is up to the agent; new ones need a login again if the
+/// agent asks for one at all.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
+///
+/// Handled by [`Agent::logout`], sent by [`AgentHandle::logout`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutRequest {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -6957,16 +7176,20 @@ impl FromObject for LogoutRequest {
 
 /// `session/new` starts an empty session in a working directory.
 ///
-/// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+/// The client sends it after `initialize`. An agent that wants a login first answers with
+/// error -32000.
 ///
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
+///
+/// Handled by [`Agent::new_session`], sent by [`AgentHandle::new_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NewSessionRequest {
     /// Absolute path of the directory to work in; relative paths in the session start here.
     pub cwd: String,
-    /// Absolute paths of directories that belong to the session beside `cwd`; only for agents that advertise `sessionCapabilities.additionalDirectories`, and none when absent.
+    /// Absolute paths of directories that belong to the session beside `cwd`; only for agents
+    /// that advertise `sessionCapabilities.additionalDirectories`, and none when absent.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -6976,7 +7199,8 @@ pub struct NewSessionRequest {
     /// MCP servers whose tools the agent should use in this session; may be empty.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub mcp_servers: Vec<McpServer>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7032,10 +7256,12 @@ pub enum McpServer {
     /// A server at a web address; only for agents that advertise `mcpCapabilities.http`.
     #[serde(rename = "http")]
     Http(McpServerHttp),
-    /// A server that streams server-sent events; only for agents that advertise `mcpCapabilities.sse`, and given up by MCP.
+    /// A server that streams server-sent events; only for agents that advertise
+    /// `mcpCapabilities.sse`, and given up by MCP.
     #[serde(rename = "sse")]
     Sse(McpServerSse),
-    /// A program that the agent starts and talks to over stdin and stdout; every agent can. The meaning of a server without `type`.
+    /// A program that the agent starts and talks to over stdin and stdout; every agent can. The
+    /// meaning of a server without `type`.
     #[serde(untagged)]
     Stdio(McpServerStdio),
     /// A variant that this version does not know, as it came.
@@ -7091,7 +7317,8 @@ pub struct HttpHeader {
     pub name: String,
     /// The header's content, sent as it is; often a secret, so keep it out of logs.
     pub value: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7139,7 +7366,8 @@ pub struct McpServerHttp {
     /// Headers that every request to the server carries, such as `Authorization`.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub headers: Vec<HttpHeader>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7179,7 +7407,8 @@ impl FromObject for McpServerHttp {
     }
 }
 
-/// An MCP server that is reached over server-sent events, which MCP has given up in favour of HTTP.
+/// An MCP server that is reached over server-sent events, which MCP has given up in favour
+/// of HTTP.
 ///
 /// Specification: [SSE transport](https://agentclientprotocol.com/protocol/v1/session-setup#sse-transport).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -7193,7 +7422,8 @@ pub struct McpServerSse {
     /// Headers with which the agent opens the stream, such as `Authorization`.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub headers: Vec<HttpHeader>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7250,7 +7480,8 @@ pub struct McpServerStdio {
     /// Variables to add to the program's environment.
     #[serde(deserialize_with = "runtime::default_on_null")]
     pub env: Vec<EnvVariable>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7293,11 +7524,15 @@ impl FromObject for McpServerStdio {
     }
 }
 
-/// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+/// `session/load` opens a session of the past, and the agent tells its whole history again
+/// as `session/update` notifications before it answers.
 ///
-/// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+/// The client sends it to agents that advertise `loadSession`; `session/resume` does the
+/// same without the history.
 ///
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
+///
+/// Handled by [`Agent::load_session`], sent by [`AgentHandle::load_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -7307,7 +7542,8 @@ pub struct LoadSessionRequest {
     pub mcp_servers: Vec<McpServer>,
     /// Absolute path of the session's working directory.
     pub cwd: String,
-    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones are not remembered, so absent means none.
+    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
+    /// are not remembered, so absent means none.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -7316,7 +7552,8 @@ pub struct LoadSessionRequest {
     pub additional_directories: Vec<String>,
     /// The session to open.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7370,9 +7607,12 @@ impl FromObject for LoadSessionRequest {
 
 /// `session/list` asks for the sessions that the agent keeps, page by page.
 ///
-/// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+/// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
+/// opened by it.
 ///
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
+///
+/// Handled by [`Agent::list_sessions`], sent by [`AgentHandle::list_sessions`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -7383,7 +7623,8 @@ pub struct ListSessionsRequest {
     /// `nextCursor` of the page before; absent for the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7429,16 +7670,20 @@ impl FromObject for ListSessionsRequest {
 
 /// `session/delete` takes a session out of what `session/list` shows.
 ///
-/// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+/// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
+/// unknown or deleted already count as success.
 ///
 /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
+///
+/// Handled by [`Agent::delete_session`], sent by [`AgentHandle::delete_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct DeleteSessionRequest {
     /// The session to forget.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7472,9 +7717,12 @@ impl FromObject for DeleteSessionRequest {
 
 /// `session/resume` opens a session of the past without telling its history again.
 ///
-/// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+/// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
+/// after a lost connection, when it still has the history.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
+///
+/// Handled by [`Agent::resume_session`], sent by [`AgentHandle::resume_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -7483,21 +7731,24 @@ pub struct ResumeSessionRequest {
     pub session_id: SessionId,
     /// Absolute path of the session's working directory.
     pub cwd: String,
-    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones are not remembered, so absent means none.
+    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
+    /// are not remembered, so absent means none.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub additional_directories: Vec<String>,
-    /// MCP servers to use from now on; those of earlier are not remembered, so absent means none.
+    /// MCP servers to use from now on; those of earlier are not remembered, so absent means
+    /// none.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "runtime::default_on_null"
     )]
     pub mcp_servers: Vec<McpServer>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7554,16 +7805,21 @@ impl FromObject for ResumeSessionRequest {
 
 /// `session/close` ends the work of an open session and frees what it holds.
 ///
-/// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+/// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
+/// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
+/// which is what `session/delete` is for.
 ///
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
+///
+/// Handled by [`Agent::close_session`], sent by [`AgentHandle::close_session`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CloseSessionRequest {
     /// The open session.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7597,9 +7853,12 @@ impl FromObject for CloseSessionRequest {
 
 /// `session/set_mode` puts a session into another mode, during a turn or between turns.
 ///
-/// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+/// The client sends it when the user chooses one. The agent may change modes by itself,
+/// which it reports with `current_mode_update`.
 ///
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
+///
+/// Handled by [`Agent::set_session_mode`], sent by [`AgentHandle::set_session_mode`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -7608,7 +7867,8 @@ pub struct SetSessionModeRequest {
     pub session_id: SessionId,
     /// One of the session's available modes.
     pub mode_id: SessionModeId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7645,11 +7905,15 @@ impl FromObject for SetSessionModeRequest {
     }
 }
 
-/// `session/set_config_option` gives a setting another value, during a turn or between turns.
+/// `session/set_config_option` gives a setting another value, during a turn or between
+/// turns.
 ///
-/// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+/// The client sends it when the user chooses one. The agent may change settings by itself,
+/// which it reports with `config_option_update`.
 ///
 /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
+///
+/// Handled by [`Agent::set_session_config_option`], sent by [`AgentHandle::set_session_config_option`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -7658,10 +7922,11 @@ pub struct SetSessionConfigOptionRequest {
     pub session_id: SessionId,
     /// The setting.
     pub config_id: SessionConfigId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// The part that differs by `type`.
+    /// The new value of the setting.
     #[serde(flatten)]
     pub value: SessionConfigOptionValue,
 }
@@ -7703,7 +7968,7 @@ impl FromObject for SetSessionConfigOptionRequest {
 
 runtime::deserialize_with!(SetSessionConfigOptionRequest, runtime::object);
 
-/// The part of `SetSessionConfigOptionRequest` that differs by `type`.
+/// The new value of the setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -7711,7 +7976,8 @@ pub enum SessionConfigOptionValue {
     /// The new value of a setting that is on or off.
     #[serde(rename = "boolean")]
     Boolean(SessionConfigOptionValueBoolean),
-    /// The new value of a setting with several ones; what `value` means when there is no `type`.
+    /// The new value of a setting with several ones; what `value` means when there is no
+    /// `type`.
     #[serde(untagged)]
     ValueId(SessionConfigOptionValueValueId),
     /// A variant that this version does not know, as it came.
@@ -7786,7 +8052,8 @@ impl FromObject for SessionConfigOptionValueBoolean {
     }
 }
 
-/// The new value of a setting with several ones; what `value` means when there is no `type`.
+/// The new value of a setting with several ones; what `value` means when there is no
+/// `type`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -7811,20 +8078,26 @@ impl FromObject for SessionConfigOptionValueValueId {
     }
 }
 
-/// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+/// `session/prompt` starts a turn: the agent works on the user's message and answers when
+/// it is done.
 ///
-/// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+/// The client sends it. What the agent says and does meanwhile arrives as `session/update`
+/// notifications, all of them before the answer.
 ///
 /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
+///
+/// Handled by [`Agent::prompt`], sent by [`AgentHandle::prompt`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptRequest {
     /// The session that the message belongs to.
     pub session_id: SessionId,
-    /// The message, in order: text and resource links always, other content as the agent's `promptCapabilities` allow.
+    /// The message, in order: text and resource links always, other content as the agent's
+    /// `promptCapabilities` allow.
     pub prompt: Vec<ContentBlock>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7861,11 +8134,14 @@ impl FromObject for PromptRequest {
 /// Answers `fs/write_text_file` once the file is written.
 ///
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
+///
+/// Returned by [`Client::write_text_file`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WriteTextFileResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7896,13 +8172,16 @@ impl FromObject for WriteTextFileResponse {
 /// Answers `fs/read_text_file` with the text.
 ///
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
+///
+/// Returned by [`Client::read_text_file`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReadTextFileResponse {
     /// The lines that were asked for.
     pub content: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -7937,13 +8216,16 @@ impl FromObject for ReadTextFileResponse {
 /// Answers `session/request_permission` with what the user decided.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
+///
+/// Returned by [`Client::request_permission`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct RequestPermissionResponse {
     /// The decision.
     pub outcome: RequestPermissionOutcome,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8022,7 +8304,8 @@ runtime::tagged_union!(RequestPermissionOutcome);
 pub struct SelectedPermissionOutcome {
     /// One of the ids in the request; what it allows is for the agent to know.
     pub option_id: PermissionOptionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8057,13 +8340,16 @@ impl FromObject for SelectedPermissionOutcome {
 /// Answers `terminal/create` with the terminal in which the command runs.
 ///
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
+///
+/// Returned by [`Client::create_terminal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateTerminalResponse {
     /// What the other `terminal/*` methods call it.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8098,6 +8384,8 @@ impl FromObject for CreateTerminalResponse {
 /// Answers `terminal/output` with the text so far and, if the command has ended, how.
 ///
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
+///
+/// Returned by [`Client::terminal_output`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -8109,7 +8397,8 @@ pub struct TerminalOutputResponse {
     /// How the command ended; absent while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<TerminalExitStatus>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8162,10 +8451,12 @@ pub struct TerminalExitStatus {
     /// The code that the process exited with; absent when a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u32>,
-    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by itself.
+    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by
+    /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8212,11 +8503,14 @@ impl FromObject for TerminalExitStatus {
 /// Answers `terminal/release` once the terminal is gone.
 ///
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
+///
+/// Returned by [`Client::release_terminal`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReleaseTerminalResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8247,6 +8541,8 @@ impl FromObject for ReleaseTerminalResponse {
 /// Answers `terminal/wait_for_exit` with how the command ended.
 ///
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
+///
+/// Returned by [`Client::wait_for_terminal_exit`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -8254,10 +8550,12 @@ pub struct WaitForTerminalExitResponse {
     /// The code that the process exited with; absent when a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u32>,
-    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by itself.
+    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by
+    /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8304,11 +8602,14 @@ impl FromObject for WaitForTerminalExitResponse {
 /// Answers `terminal/kill` once the command has been told to end.
 ///
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
+///
+/// Returned by [`Client::kill_terminal`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct KillTerminalResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8338,15 +8639,19 @@ impl FromObject for KillTerminalResponse {
 
 /// Answers `elicitation/create` with what the user did.
 ///
-/// Specification: [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
+/// Specification:
+/// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
+///
+/// Returned by [`Client::create_elicitation`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateElicitationResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// The part that differs by `action`.
+    /// What the user did with the question.
     #[serde(flatten)]
     pub action: ElicitationAction,
 }
@@ -8380,7 +8685,7 @@ impl FromObject for CreateElicitationResponse {
 
 runtime::deserialize_with!(CreateElicitationResponse, runtime::object);
 
-/// The part of `CreateElicitationResponse` that differs by `action`.
+/// What the user did with the question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "action", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -8394,7 +8699,8 @@ pub enum ElicitationAction {
     /// The user closed the question without an answer.
     #[serde(rename = "cancel")]
     Cancel,
-    /// A variant that this version does not know, as it came.
+    /// Something that this version does not know, kept as it came; it must not be taken for one
+    /// of the others.
     #[serde(untagged)]
     Unknown(UnknownVariant),
 }
@@ -8422,7 +8728,8 @@ runtime::tagged_union!(ElicitationAction);
 
 /// What the user put into one field of a form.
 ///
-/// Specification: [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
+/// Specification:
+/// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged, crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -8485,12 +8792,14 @@ runtime::value_union!(ElicitationContentValue {
 
 /// What goes with a yes to a question.
 ///
-/// Specification: [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
+/// Specification:
+/// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationAcceptAction {
-    /// What the user filled in, by the name of the field; absent for web pages, whose results do not come this way.
+    /// What the user filled in, by the name of the field; absent for web pages, whose results
+    /// do not come this way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<ElicitationContentValue>>,
 }
@@ -8520,16 +8829,23 @@ impl FromObject for ElicitationAcceptAction {
 
 /// `session/cancel` stops the turn that a session is in.
 ///
-/// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+/// The client sends it and answers all open permission requests of the session with
+/// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
+/// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
+/// happens.
 ///
-/// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+/// Specification:
+/// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+///
+/// Handled by [`Agent::cancel`], sent by [`AgentHandle::cancel`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CancelNotification {
     /// The session whose turn is to stop.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8561,18 +8877,22 @@ impl FromObject for CancelNotification {
     }
 }
 
-/// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a request; both sides may send it.
+/// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a
+/// request; both sides may send it.
 ///
-/// The request must be answered all the same: with a result, be it partial, or with error -32800. To stop a prompt turn, use `session/cancel`.
+/// The request must be answered all the same: with a result, be it partial, or with error
+/// -32800. To stop a prompt turn, use `session/cancel`.
 ///
 /// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CancelRequestNotification {
-    /// The id that the sender gave the request; unknown ids and those already answered are ignored.
+    /// The id that the sender gave the request; unknown ids and those already answered are
+    /// ignored.
     pub request_id: RequestId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not know.
+    /// Free space for data that the protocol does not define; receivers ignore keys they do not
+    /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -8726,13 +9046,15 @@ impl Params for CancelRequestNotification {}
 pub mod methods {
     use super::{Method, Notification};
 
-    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
+    /// is none.
     ///
     /// The agent sends it to clients that advertise `fs.writeTextFile`.
     ///
     /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
     ///
-    /// Method [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
+    /// Method
+    /// [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     #[derive(Clone, Copy, Debug)]
     pub struct WriteTextFile;
 
@@ -8742,13 +9064,15 @@ pub mod methods {
         type Result = super::WriteTextFileResponse;
     }
 
-    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
+    /// yet included.
     ///
     /// The agent sends it to clients that advertise `fs.readTextFile`.
     ///
     /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
     ///
-    /// Method [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
+    /// Method
+    /// [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     #[derive(Clone, Copy, Debug)]
     pub struct ReadTextFile;
 
@@ -8760,11 +9084,13 @@ pub mod methods {
 
     /// `session/request_permission` asks the user whether a tool call may go ahead.
     ///
-    /// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+    /// The agent sends it during a turn and waits. The client shows the options, or decides by
+    /// the user's settings; when the turn is cancelled it answers `cancelled`.
     ///
     /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
     ///
-    /// Method [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
+    /// Method
+    /// [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     #[derive(Clone, Copy, Debug)]
     pub struct RequestPermission;
 
@@ -8774,13 +9100,16 @@ pub mod methods {
         type Result = super::RequestPermissionResponse;
     }
 
-    /// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+    /// `terminal/create` starts a command in a new terminal, and returns without waiting for
+    /// it.
     ///
-    /// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+    /// The agent sends it to clients that advertise `terminal`, and must release the terminal
+    /// when it is done with it.
     ///
     /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
     ///
-    /// Method [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
+    /// Method
+    /// [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     #[derive(Clone, Copy, Debug)]
     pub struct CreateTerminal;
 
@@ -8796,7 +9125,8 @@ pub mod methods {
     ///
     /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
     ///
-    /// Method [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
+    /// Method
+    /// [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     #[derive(Clone, Copy, Debug)]
     pub struct TerminalOutput;
 
@@ -8808,11 +9138,13 @@ pub mod methods {
 
     /// `terminal/release` gives a terminal back, and ends its command if it still runs.
     ///
-    /// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+    /// The agent sends it for every terminal that it made. The id is invalid from then on, but
+    /// a tool call that shows the terminal keeps its output.
     ///
     /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
     ///
-    /// Method [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
+    /// Method
+    /// [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     #[derive(Clone, Copy, Debug)]
     pub struct ReleaseTerminal;
 
@@ -8824,11 +9156,13 @@ pub mod methods {
 
     /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
     ///
-    /// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+    /// The agent sends it; to wait with a limit, let it run beside a timer and call
+    /// `terminal/kill`.
     ///
     /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
     ///
-    /// Method [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
+    /// Method
+    /// [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     #[derive(Clone, Copy, Debug)]
     pub struct WaitForTerminalExit;
 
@@ -8840,11 +9174,13 @@ pub mod methods {
 
     /// `terminal/kill` ends the command in a terminal and keeps the terminal.
     ///
-    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal
+    /// must still be released.
     ///
     /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
     ///
-    /// Method [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
+    /// Method
+    /// [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     #[derive(Clone, Copy, Debug)]
     pub struct KillTerminal;
 
@@ -8856,11 +9192,13 @@ pub mod methods {
 
     /// `elicitation/create` asks the user for something, in a form or on a web page.
     ///
-    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
+    /// ask for passwords, keys and the like; web pages can.
     ///
     /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
     ///
-    /// Method [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
+    /// Method
+    /// [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     #[derive(Clone, Copy, Debug)]
     pub struct CreateElicitation;
 
@@ -8872,11 +9210,13 @@ pub mod methods {
 
     /// `session/update` reports what happens in a session, as it happens.
     ///
-    /// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+    /// The agent sends it: during a turn, while `session/load` tells the history, and between
+    /// turns when something about the session changes.
     ///
     /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
     ///
-    /// Method [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
+    /// Method
+    /// [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     #[derive(Clone, Copy, Debug)]
     pub struct SessionUpdate;
 
@@ -8887,11 +9227,13 @@ pub mod methods {
 
     /// `elicitation/complete` says that the user is done on the web page of a question.
     ///
-    /// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+    /// The agent may send it, to the client that it asked. Ids that are unknown or done already
+    /// are ignored.
     ///
     /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
     ///
-    /// Method [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
+    /// Method
+    /// [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     #[derive(Clone, Copy, Debug)]
     pub struct CompleteElicitation;
 
@@ -8900,11 +9242,13 @@ pub mod methods {
         type Params = super::CompleteElicitationNotification;
     }
 
-    /// `initialize` opens a connection: the client says which version it speaks and what it can do.
+    /// `initialize` opens a connection: the client says which version it speaks and what it can
+    /// do.
     ///
     /// It is the first request on every connection and comes before anything else.
     ///
-    /// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+    /// Specification:
+    /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
     ///
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     #[derive(Clone, Copy, Debug)]
@@ -8916,13 +9260,15 @@ pub mod methods {
         type Result = super::InitializeResponse;
     }
 
-    /// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+    /// `authenticate` logs the user in by a method that the agent offered; it may take as long
+    /// as the user does.
     ///
     /// The client sends it when the user chooses a method, typically after an error -32000.
     ///
     /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
     ///
-    /// Method [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
+    /// Method
+    /// [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     #[derive(Clone, Copy, Debug)]
     pub struct Authenticate;
 
@@ -8932,9 +9278,11 @@ pub mod methods {
         type Result = super::AuthenticateResponse;
     }
 
-    /// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+    /// `logout` ends the user's login; the client sends it to agents that advertise
+    /// `auth.logout`.
     ///
-    /// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+    /// What becomes of open sessions is up to the agent; new ones need a login again if the
+    /// agent asks for one at all.
     ///
     /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
     ///
@@ -8950,7 +9298,8 @@ pub mod methods {
 
     /// `session/new` starts an empty session in a working directory.
     ///
-    /// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+    /// The client sends it after `initialize`. An agent that wants a login first answers with
+    /// error -32000.
     ///
     /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
     ///
@@ -8964,13 +9313,16 @@ pub mod methods {
         type Result = super::NewSessionResponse;
     }
 
-    /// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+    /// `session/load` opens a session of the past, and the agent tells its whole history again
+    /// as `session/update` notifications before it answers.
     ///
-    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the
+    /// same without the history.
     ///
     /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
     ///
-    /// Method [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
+    /// Method
+    /// [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     #[derive(Clone, Copy, Debug)]
     pub struct LoadSession;
 
@@ -8982,11 +9334,13 @@ pub mod methods {
 
     /// `session/list` asks for the sessions that the agent keeps, page by page.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
+    /// opened by it.
     ///
     /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
     ///
-    /// Method [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
+    /// Method
+    /// [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     #[derive(Clone, Copy, Debug)]
     pub struct ListSessions;
 
@@ -8998,11 +9352,13 @@ pub mod methods {
 
     /// `session/delete` takes a session out of what `session/list` shows.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
+    /// unknown or deleted already count as success.
     ///
     /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
     ///
-    /// Method [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
+    /// Method
+    /// [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     #[derive(Clone, Copy, Debug)]
     pub struct DeleteSession;
 
@@ -9014,11 +9370,13 @@ pub mod methods {
 
     /// `session/resume` opens a session of the past without telling its history again.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
+    /// after a lost connection, when it still has the history.
     ///
     /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
     ///
-    /// Method [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
+    /// Method
+    /// [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     #[derive(Clone, Copy, Debug)]
     pub struct ResumeSession;
 
@@ -9030,11 +9388,14 @@ pub mod methods {
 
     /// `session/close` ends the work of an open session and frees what it holds.
     ///
-    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
+    /// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
+    /// which is what `session/delete` is for.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
     ///
-    /// Method [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
+    /// Method
+    /// [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     #[derive(Clone, Copy, Debug)]
     pub struct CloseSession;
 
@@ -9046,11 +9407,13 @@ pub mod methods {
 
     /// `session/set_mode` puts a session into another mode, during a turn or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+    /// The client sends it when the user chooses one. The agent may change modes by itself,
+    /// which it reports with `current_mode_update`.
     ///
     /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
     ///
-    /// Method [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
+    /// Method
+    /// [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     #[derive(Clone, Copy, Debug)]
     pub struct SetSessionMode;
 
@@ -9060,13 +9423,16 @@ pub mod methods {
         type Result = super::SetSessionModeResponse;
     }
 
-    /// `session/set_config_option` gives a setting another value, during a turn or between turns.
+    /// `session/set_config_option` gives a setting another value, during a turn or between
+    /// turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+    /// The client sends it when the user chooses one. The agent may change settings by itself,
+    /// which it reports with `config_option_update`.
     ///
     /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
     ///
-    /// Method [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
+    /// Method
+    /// [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     #[derive(Clone, Copy, Debug)]
     pub struct SetSessionConfigOption;
 
@@ -9076,13 +9442,16 @@ pub mod methods {
         type Result = super::SetSessionConfigOptionResponse;
     }
 
-    /// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+    /// `session/prompt` starts a turn: the agent works on the user's message and answers when
+    /// it is done.
     ///
-    /// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+    /// The client sends it. What the agent says and does meanwhile arrives as `session/update`
+    /// notifications, all of them before the answer.
     ///
     /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
     ///
-    /// Method [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
+    /// Method
+    /// [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     #[derive(Clone, Copy, Debug)]
     pub struct Prompt;
 
@@ -9094,11 +9463,16 @@ pub mod methods {
 
     /// `session/cancel` stops the turn that a session is in.
     ///
-    /// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+    /// The client sends it and answers all open permission requests of the session with
+    /// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
+    /// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
+    /// happens.
     ///
-    /// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+    /// Specification:
+    /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
     ///
-    /// Method [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
+    /// Method
+    /// [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     #[derive(Clone, Copy, Debug)]
     pub struct Cancel;
 
@@ -9107,13 +9481,16 @@ pub mod methods {
         type Params = super::CancelNotification;
     }
 
-    /// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a request; both sides may send it.
+    /// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a
+    /// request; both sides may send it.
     ///
-    /// The request must be answered all the same: with a result, be it partial, or with error -32800. To stop a prompt turn, use `session/cancel`.
+    /// The request must be answered all the same: with a result, be it partial, or with error
+    /// -32800. To stop a prompt turn, use `session/cancel`.
     ///
     /// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
     ///
-    /// Method [`$/cancel_request`](https://agentclientprotocol.com/protocol/v1/schema#cancel_request).
+    /// Method
+    /// [`$/cancel_request`](https://agentclientprotocol.com/protocol/v1/schema#cancel_request).
     #[derive(Clone, Copy, Debug)]
     pub struct CancelRequest;
 
@@ -9128,11 +9505,13 @@ pub mod methods {
 /// Requests that are not implemented are answered with "method not found",
 /// notifications are ignored.
 pub trait Agent: Send + Sync + 'static {
-    /// `initialize` opens a connection: the client says which version it speaks and what it can do.
+    /// `initialize` opens a connection: the client says which version it speaks and what it can
+    /// do.
     ///
     /// It is the first request on every connection and comes before anything else.
     ///
-    /// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+    /// Specification:
+    /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
     ///
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     fn initialize(
@@ -9144,13 +9523,15 @@ pub trait Agent: Send + Sync + 'static {
         async { Ok(InitializeResponse::new(ProtocolVersion::V1)) }
     }
 
-    /// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+    /// `authenticate` logs the user in by a method that the agent offered; it may take as long
+    /// as the user does.
     ///
     /// The client sends it when the user chooses a method, typically after an error -32000.
     ///
     /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
     ///
-    /// Method [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
+    /// Method
+    /// [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     fn authenticate(
         &self,
         cx: &AgentCx,
@@ -9160,9 +9541,11 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::Authenticate>()
     }
 
-    /// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+    /// `logout` ends the user's login; the client sends it to agents that advertise
+    /// `auth.logout`.
     ///
-    /// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+    /// What becomes of open sessions is up to the agent; new ones need a login again if the
+    /// agent asks for one at all.
     ///
     /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
     ///
@@ -9178,7 +9561,8 @@ pub trait Agent: Send + Sync + 'static {
 
     /// `session/new` starts an empty session in a working directory.
     ///
-    /// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+    /// The client sends it after `initialize`. An agent that wants a login first answers with
+    /// error -32000.
     ///
     /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
     ///
@@ -9189,13 +9573,16 @@ pub trait Agent: Send + Sync + 'static {
         req: NewSessionRequest,
     ) -> impl Future<Output = runtime::Result<NewSessionResponse>> + Send;
 
-    /// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+    /// `session/load` opens a session of the past, and the agent tells its whole history again
+    /// as `session/update` notifications before it answers.
     ///
-    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the
+    /// same without the history.
     ///
     /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
     ///
-    /// Method [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
+    /// Method
+    /// [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     fn load_session(
         &self,
         cx: &AgentCx,
@@ -9207,11 +9594,13 @@ pub trait Agent: Send + Sync + 'static {
 
     /// `session/list` asks for the sessions that the agent keeps, page by page.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
+    /// opened by it.
     ///
     /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
     ///
-    /// Method [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
+    /// Method
+    /// [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     fn list_sessions(
         &self,
         cx: &AgentCx,
@@ -9223,11 +9612,13 @@ pub trait Agent: Send + Sync + 'static {
 
     /// `session/delete` takes a session out of what `session/list` shows.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
+    /// unknown or deleted already count as success.
     ///
     /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
     ///
-    /// Method [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
+    /// Method
+    /// [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     fn delete_session(
         &self,
         cx: &AgentCx,
@@ -9239,11 +9630,13 @@ pub trait Agent: Send + Sync + 'static {
 
     /// `session/resume` opens a session of the past without telling its history again.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
+    /// after a lost connection, when it still has the history.
     ///
     /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
     ///
-    /// Method [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
+    /// Method
+    /// [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     fn resume_session(
         &self,
         cx: &AgentCx,
@@ -9255,11 +9648,14 @@ pub trait Agent: Send + Sync + 'static {
 
     /// `session/close` ends the work of an open session and frees what it holds.
     ///
-    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
+    /// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
+    /// which is what `session/delete` is for.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
     ///
-    /// Method [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
+    /// Method
+    /// [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     fn close_session(
         &self,
         cx: &AgentCx,
@@ -9271,11 +9667,13 @@ pub trait Agent: Send + Sync + 'static {
 
     /// `session/set_mode` puts a session into another mode, during a turn or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+    /// The client sends it when the user chooses one. The agent may change modes by itself,
+    /// which it reports with `current_mode_update`.
     ///
     /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
     ///
-    /// Method [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
+    /// Method
+    /// [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     fn set_session_mode(
         &self,
         cx: &AgentCx,
@@ -9285,13 +9683,16 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::SetSessionMode>()
     }
 
-    /// `session/set_config_option` gives a setting another value, during a turn or between turns.
+    /// `session/set_config_option` gives a setting another value, during a turn or between
+    /// turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+    /// The client sends it when the user chooses one. The agent may change settings by itself,
+    /// which it reports with `config_option_update`.
     ///
     /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
     ///
-    /// Method [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
+    /// Method
+    /// [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     fn set_session_config_option(
         &self,
         cx: &AgentCx,
@@ -9301,13 +9702,16 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::SetSessionConfigOption>()
     }
 
-    /// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+    /// `session/prompt` starts a turn: the agent works on the user's message and answers when
+    /// it is done.
     ///
-    /// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+    /// The client sends it. What the agent says and does meanwhile arrives as `session/update`
+    /// notifications, all of them before the answer.
     ///
     /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
     ///
-    /// Method [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
+    /// Method
+    /// [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     fn prompt(
         &self,
         cx: &AgentCx,
@@ -9316,11 +9720,16 @@ pub trait Agent: Send + Sync + 'static {
 
     /// `session/cancel` stops the turn that a session is in.
     ///
-    /// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+    /// The client sends it and answers all open permission requests of the session with
+    /// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
+    /// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
+    /// happens.
     ///
-    /// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+    /// Specification:
+    /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
     ///
-    /// Method [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
+    /// Method
+    /// [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     fn cancel(
         &self,
         cx: &AgentCx,
@@ -9387,13 +9796,15 @@ impl ::std::ops::Deref for AgentCx {
 /// Requests that are not implemented are answered with "method not found",
 /// notifications are ignored.
 pub trait Client: Send + Sync + 'static {
-    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
+    /// is none.
     ///
     /// The agent sends it to clients that advertise `fs.writeTextFile`.
     ///
     /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
     ///
-    /// Method [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
+    /// Method
+    /// [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     fn write_text_file(
         &self,
         cx: &ClientCx,
@@ -9403,13 +9814,15 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::WriteTextFile>()
     }
 
-    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
+    /// yet included.
     ///
     /// The agent sends it to clients that advertise `fs.readTextFile`.
     ///
     /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
     ///
-    /// Method [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
+    /// Method
+    /// [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     fn read_text_file(
         &self,
         cx: &ClientCx,
@@ -9421,24 +9834,29 @@ pub trait Client: Send + Sync + 'static {
 
     /// `session/request_permission` asks the user whether a tool call may go ahead.
     ///
-    /// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+    /// The agent sends it during a turn and waits. The client shows the options, or decides by
+    /// the user's settings; when the turn is cancelled it answers `cancelled`.
     ///
     /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
     ///
-    /// Method [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
+    /// Method
+    /// [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     fn request_permission(
         &self,
         cx: &ClientCx,
         req: RequestPermissionRequest,
     ) -> impl Future<Output = runtime::Result<RequestPermissionResponse>> + Send;
 
-    /// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+    /// `terminal/create` starts a command in a new terminal, and returns without waiting for
+    /// it.
     ///
-    /// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+    /// The agent sends it to clients that advertise `terminal`, and must release the terminal
+    /// when it is done with it.
     ///
     /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
     ///
-    /// Method [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
+    /// Method
+    /// [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     fn create_terminal(
         &self,
         cx: &ClientCx,
@@ -9454,7 +9872,8 @@ pub trait Client: Send + Sync + 'static {
     ///
     /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
     ///
-    /// Method [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
+    /// Method
+    /// [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     fn terminal_output(
         &self,
         cx: &ClientCx,
@@ -9466,11 +9885,13 @@ pub trait Client: Send + Sync + 'static {
 
     /// `terminal/release` gives a terminal back, and ends its command if it still runs.
     ///
-    /// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+    /// The agent sends it for every terminal that it made. The id is invalid from then on, but
+    /// a tool call that shows the terminal keeps its output.
     ///
     /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
     ///
-    /// Method [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
+    /// Method
+    /// [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     fn release_terminal(
         &self,
         cx: &ClientCx,
@@ -9482,11 +9903,13 @@ pub trait Client: Send + Sync + 'static {
 
     /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
     ///
-    /// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+    /// The agent sends it; to wait with a limit, let it run beside a timer and call
+    /// `terminal/kill`.
     ///
     /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
     ///
-    /// Method [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
+    /// Method
+    /// [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     fn wait_for_terminal_exit(
         &self,
         cx: &ClientCx,
@@ -9498,11 +9921,13 @@ pub trait Client: Send + Sync + 'static {
 
     /// `terminal/kill` ends the command in a terminal and keeps the terminal.
     ///
-    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal
+    /// must still be released.
     ///
     /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
     ///
-    /// Method [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
+    /// Method
+    /// [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     fn kill_terminal(
         &self,
         cx: &ClientCx,
@@ -9514,11 +9939,13 @@ pub trait Client: Send + Sync + 'static {
 
     /// `elicitation/create` asks the user for something, in a form or on a web page.
     ///
-    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
+    /// ask for passwords, keys and the like; web pages can.
     ///
     /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
     ///
-    /// Method [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
+    /// Method
+    /// [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     fn create_elicitation(
         &self,
         cx: &ClientCx,
@@ -9530,11 +9957,13 @@ pub trait Client: Send + Sync + 'static {
 
     /// `session/update` reports what happens in a session, as it happens.
     ///
-    /// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+    /// The agent sends it: during a turn, while `session/load` tells the history, and between
+    /// turns when something about the session changes.
     ///
     /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
     ///
-    /// Method [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
+    /// Method
+    /// [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     fn session_update(
         &self,
         cx: &ClientCx,
@@ -9543,11 +9972,13 @@ pub trait Client: Send + Sync + 'static {
 
     /// `elicitation/complete` says that the user is done on the web page of a question.
     ///
-    /// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+    /// The agent may send it, to the client that it asked. Ids that are unknown or done already
+    /// are ignored.
     ///
     /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
     ///
-    /// Method [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
+    /// Method
+    /// [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     fn complete_elicitation(
         &self,
         cx: &ClientCx,
@@ -9629,11 +10060,13 @@ impl AgentHandle {
         &self.0
     }
 
-    /// `initialize` opens a connection: the client says which version it speaks and what it can do.
+    /// `initialize` opens a connection: the client says which version it speaks and what it can
+    /// do.
     ///
     /// It is the first request on every connection and comes before anything else.
     ///
-    /// Specification: [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
+    /// Specification:
+    /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
     ///
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     ///
@@ -9646,13 +10079,15 @@ impl AgentHandle {
         self.0.call::<methods::Initialize>(&req).await
     }
 
-    /// `authenticate` logs the user in by a method that the agent offered; it may take as long as the user does.
+    /// `authenticate` logs the user in by a method that the agent offered; it may take as long
+    /// as the user does.
     ///
     /// The client sends it when the user chooses a method, typically after an error -32000.
     ///
     /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
     ///
-    /// Method [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
+    /// Method
+    /// [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9663,9 +10098,11 @@ impl AgentHandle {
         self.0.call::<methods::Authenticate>(&req).await
     }
 
-    /// `logout` ends the user's login; the client sends it to agents that advertise `auth.logout`.
+    /// `logout` ends the user's login; the client sends it to agents that advertise
+    /// `auth.logout`.
     ///
-    /// What becomes of open sessions is up to the agent; new ones need a login again if the agent asks for one at all.
+    /// What becomes of open sessions is up to the agent; new ones need a login again if the
+    /// agent asks for one at all.
     ///
     /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
     ///
@@ -9679,7 +10116,8 @@ impl AgentHandle {
 
     /// `session/new` starts an empty session in a working directory.
     ///
-    /// The client sends it after `initialize`. An agent that wants a login first answers with error -32000.
+    /// The client sends it after `initialize`. An agent that wants a login first answers with
+    /// error -32000.
     ///
     /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
     ///
@@ -9694,13 +10132,16 @@ impl AgentHandle {
         self.0.call::<methods::NewSession>(&req).await
     }
 
-    /// `session/load` opens a session of the past, and the agent tells its whole history again as `session/update` notifications before it answers.
+    /// `session/load` opens a session of the past, and the agent tells its whole history again
+    /// as `session/update` notifications before it answers.
     ///
-    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the same without the history.
+    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the
+    /// same without the history.
     ///
     /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
     ///
-    /// Method [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
+    /// Method
+    /// [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9713,11 +10154,13 @@ impl AgentHandle {
 
     /// `session/list` asks for the sessions that the agent keeps, page by page.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is opened by it.
+    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
+    /// opened by it.
     ///
     /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
     ///
-    /// Method [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
+    /// Method
+    /// [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9730,11 +10173,13 @@ impl AgentHandle {
 
     /// `session/delete` takes a session out of what `session/list` shows.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are unknown or deleted already count as success.
+    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
+    /// unknown or deleted already count as success.
     ///
     /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
     ///
-    /// Method [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
+    /// Method
+    /// [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9747,11 +10192,13 @@ impl AgentHandle {
 
     /// `session/resume` opens a session of the past without telling its history again.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance after a lost connection, when it still has the history.
+    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
+    /// after a lost connection, when it still has the history.
     ///
     /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
     ///
-    /// Method [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
+    /// Method
+    /// [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9764,11 +10211,14 @@ impl AgentHandle {
 
     /// `session/close` ends the work of an open session and frees what it holds.
     ///
-    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to agents that advertise `sessionCapabilities.close`; the session is not forgotten by it, which is what `session/delete` is for.
+    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
+    /// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
+    /// which is what `session/delete` is for.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
     ///
-    /// Method [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
+    /// Method
+    /// [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9781,11 +10231,13 @@ impl AgentHandle {
 
     /// `session/set_mode` puts a session into another mode, during a turn or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change modes by itself, which it reports with `current_mode_update`.
+    /// The client sends it when the user chooses one. The agent may change modes by itself,
+    /// which it reports with `current_mode_update`.
     ///
     /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
     ///
-    /// Method [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
+    /// Method
+    /// [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9796,13 +10248,16 @@ impl AgentHandle {
         self.0.call::<methods::SetSessionMode>(&req).await
     }
 
-    /// `session/set_config_option` gives a setting another value, during a turn or between turns.
+    /// `session/set_config_option` gives a setting another value, during a turn or between
+    /// turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change settings by itself, which it reports with `config_option_update`.
+    /// The client sends it when the user chooses one. The agent may change settings by itself,
+    /// which it reports with `config_option_update`.
     ///
     /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
     ///
-    /// Method [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
+    /// Method
+    /// [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9813,13 +10268,16 @@ impl AgentHandle {
         self.0.call::<methods::SetSessionConfigOption>(&req).await
     }
 
-    /// `session/prompt` starts a turn: the agent works on the user's message and answers when it is done.
+    /// `session/prompt` starts a turn: the agent works on the user's message and answers when
+    /// it is done.
     ///
-    /// The client sends it. What the agent says and does meanwhile arrives as `session/update` notifications, all of them before the answer.
+    /// The client sends it. What the agent says and does meanwhile arrives as `session/update`
+    /// notifications, all of them before the answer.
     ///
     /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
     ///
-    /// Method [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
+    /// Method
+    /// [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9829,11 +10287,16 @@ impl AgentHandle {
 
     /// `session/cancel` stops the turn that a session is in.
     ///
-    /// The client sends it and answers all open permission requests of the session with `cancelled`. The agent stops its work, sends what updates it still has, and then answers `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing happens.
+    /// The client sends it and answers all open permission requests of the session with
+    /// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
+    /// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
+    /// happens.
     ///
-    /// Specification: [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
+    /// Specification:
+    /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
     ///
-    /// Method [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
+    /// Method
+    /// [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     ///
     /// # Errors
     /// When the connection has ended.
@@ -9883,13 +10346,15 @@ impl ClientHandle {
         &self.0
     }
 
-    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there is none.
+    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
+    /// is none.
     ///
     /// The agent sends it to clients that advertise `fs.writeTextFile`.
     ///
     /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
     ///
-    /// Method [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
+    /// Method
+    /// [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9900,13 +10365,15 @@ impl ClientHandle {
         self.0.call::<methods::WriteTextFile>(&req).await
     }
 
-    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved yet included.
+    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
+    /// yet included.
     ///
     /// The agent sends it to clients that advertise `fs.readTextFile`.
     ///
     /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
     ///
-    /// Method [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
+    /// Method
+    /// [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9919,11 +10386,13 @@ impl ClientHandle {
 
     /// `session/request_permission` asks the user whether a tool call may go ahead.
     ///
-    /// The agent sends it during a turn and waits. The client shows the options, or decides by the user's settings; when the turn is cancelled it answers `cancelled`.
+    /// The agent sends it during a turn and waits. The client shows the options, or decides by
+    /// the user's settings; when the turn is cancelled it answers `cancelled`.
     ///
     /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
     ///
-    /// Method [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
+    /// Method
+    /// [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9934,13 +10403,16 @@ impl ClientHandle {
         self.0.call::<methods::RequestPermission>(&req).await
     }
 
-    /// `terminal/create` starts a command in a new terminal, and returns without waiting for it.
+    /// `terminal/create` starts a command in a new terminal, and returns without waiting for
+    /// it.
     ///
-    /// The agent sends it to clients that advertise `terminal`, and must release the terminal when it is done with it.
+    /// The agent sends it to clients that advertise `terminal`, and must release the terminal
+    /// when it is done with it.
     ///
     /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
     ///
-    /// Method [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
+    /// Method
+    /// [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9957,7 +10429,8 @@ impl ClientHandle {
     ///
     /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
     ///
-    /// Method [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
+    /// Method
+    /// [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9970,11 +10443,13 @@ impl ClientHandle {
 
     /// `terminal/release` gives a terminal back, and ends its command if it still runs.
     ///
-    /// The agent sends it for every terminal that it made. The id is invalid from then on, but a tool call that shows the terminal keeps its output.
+    /// The agent sends it for every terminal that it made. The id is invalid from then on, but
+    /// a tool call that shows the terminal keeps its output.
     ///
     /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
     ///
-    /// Method [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
+    /// Method
+    /// [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -9987,11 +10462,13 @@ impl ClientHandle {
 
     /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
     ///
-    /// The agent sends it; to wait with a limit, let it run beside a timer and call `terminal/kill`.
+    /// The agent sends it; to wait with a limit, let it run beside a timer and call
+    /// `terminal/kill`.
     ///
     /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
     ///
-    /// Method [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
+    /// Method
+    /// [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -10004,11 +10481,13 @@ impl ClientHandle {
 
     /// `terminal/kill` ends the command in a terminal and keeps the terminal.
     ///
-    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal must still be released.
+    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal
+    /// must still be released.
     ///
     /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
     ///
-    /// Method [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
+    /// Method
+    /// [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -10021,11 +10500,13 @@ impl ClientHandle {
 
     /// `elicitation/create` asks the user for something, in a form or on a web page.
     ///
-    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not ask for passwords, keys and the like; web pages can.
+    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
+    /// ask for passwords, keys and the like; web pages can.
     ///
     /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
     ///
-    /// Method [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
+    /// Method
+    /// [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     ///
     /// # Errors
     /// When the other side answers with an error, or the connection ends.
@@ -10038,11 +10519,13 @@ impl ClientHandle {
 
     /// `session/update` reports what happens in a session, as it happens.
     ///
-    /// The agent sends it: during a turn, while `session/load` tells the history, and between turns when something about the session changes.
+    /// The agent sends it: during a turn, while `session/load` tells the history, and between
+    /// turns when something about the session changes.
     ///
     /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
     ///
-    /// Method [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
+    /// Method
+    /// [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     ///
     /// # Errors
     /// When the connection has ended.
@@ -10055,11 +10538,13 @@ impl ClientHandle {
 
     /// `elicitation/complete` says that the user is done on the web page of a question.
     ///
-    /// The agent may send it, to the client that it asked. Ids that are unknown or done already are ignored.
+    /// The agent may send it, to the client that it asked. Ids that are unknown or done already
+    /// are ignored.
     ///
     /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
     ///
-    /// Method [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
+    /// Method
+    /// [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     ///
     /// # Errors
     /// When the connection has ended.

@@ -8,6 +8,8 @@ use ::acp_sdk::runtime::{
 };
 
 /// Asks the agent something.
+///
+/// Handled by [`Agent::ask`], sent by [`AgentHandle::ask`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -39,6 +41,8 @@ impl FromObject for AskRequest {
 }
 
 /// The object `AskResponse`.
+///
+/// Returned by [`Agent::ask`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
@@ -64,6 +68,8 @@ impl FromObject for AskResponse {
 }
 
 /// Tells the client how far it is.
+///
+/// Handled by [`Client::progress`], sent by [`ClientHandle::progress`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]

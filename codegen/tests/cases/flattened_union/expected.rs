@@ -15,7 +15,7 @@ pub struct Setting {
     /// The member `note`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The part that differs by `type`.
+    /// The members of `Setting` that depend on `type`.
     #[serde(flatten)]
     pub type_: SettingType,
 }
@@ -51,7 +51,7 @@ impl FromObject for Setting {
 
 runtime::deserialize_with!(Setting, runtime::object);
 
-/// The part of `Setting` that differs by `type`.
+/// The members of `Setting` that depend on `type`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
