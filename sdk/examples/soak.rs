@@ -1,0 +1,175 @@
+//! Millions of requests, each answered exactly once, in flat memory.
+//!
+//! `cargo run --release -p acp-sdk --example soak -- [REQUESTS]`, ten million by default:
+//! half of them between our client and our agent, half from a client that counts raw lines
+//! and so would notice an answer that came twice. Prints memory as it goes.
+
+// The figures are the result of this program.
+#![allow(clippy::print_stdout, reason = "the figures are the result")]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use acp_sdk::runtime::Json;
+use acp_sdk::{Error, Result, v1::*};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::task::JoinSet;
+
+/// Requests in flight at once.
+const DEEP: u64 = 64;
+
+/// Answers every extension request with its own params.
+struct Echo;
+
+impl Agent for Echo {
+    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+        Ok(NewSessionResponse::new("s"))
+    }
+
+    async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> {
+        Ok(PromptResponse::new(StopReason::EndTurn))
+    }
+
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        Ok(())
+    }
+
+    async fn ext_request(&self, _: &AgentCx, _: &str, params: Option<Json>) -> Result<Json> {
+        // Every eighth answer goes the long way, through a task of its own.
+        if params
+            .as_ref()
+            .is_some_and(|params| params.get().ends_with("8}"))
+        {
+            tokio::task::yield_now().await;
+        }
+        params.ok_or_else(|| Error::invalid_params("", "no params"))
+    }
+}
+
+struct Editor;
+
+impl Client for Editor {
+    async fn session_update(&self, _: &ClientCx, _: SessionNotification) -> Result<()> {
+        Ok(())
+    }
+
+    async fn request_permission(
+        &self,
+        _: &ClientCx,
+        _: RequestPermissionRequest,
+    ) -> Result<RequestPermissionResponse> {
+        Ok(RequestPermissionResponse::new(
+            RequestPermissionOutcome::Cancelled,
+        ))
+    }
+}
+
+fn agent() -> DuplexStream {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(theirs);
+    tokio::spawn(acp_sdk::serve(Echo, reader, writer));
+    ours
+}
+
+/// Our client, which checks that each answer is the one to its request.
+async fn typed(requests: u64) -> Result<()> {
+    let (reader, writer) = tokio::io::split(agent());
+    let (agent, driver) = acp_sdk::connect(Editor, reader, writer);
+    let driver = tokio::spawn(driver);
+    let next = Arc::new(AtomicU64::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..DEEP {
+        let (agent, next) = (agent.clone(), next.clone());
+        callers.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                if number >= requests {
+                    return Ok(());
+                }
+                progress("typed", number, requests);
+                let params = Json::from(json!({"n": number}));
+                let answer = agent.ext_request("_echo", Some(&params)).await?;
+                if answer != params {
+                    return Err(Error::internal(format!(
+                        "{params:?} was answered by {answer:?}"
+                    )));
+                }
+            }
+        });
+    }
+    while let Some(caller) = callers.join_next().await {
+        caller.map_err(|error| Error::internal(error.to_string()))??;
+    }
+    driver.abort();
+    Ok(())
+}
+
+/// A client that counts lines: one answer per id, no more.
+async fn raw(requests: u64) -> Result<()> {
+    let (reader, mut writer) = tokio::io::split(agent());
+    let mut lines = BufReader::new(reader).lines();
+    let mut waiting = HashSet::new();
+    let mut sent = 0;
+    for done in 0..requests {
+        while sent < requests && sent < done + DEEP {
+            let end = (sent + DEEP / 2).min(requests);
+            let batch: String = (sent..end)
+                .map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"_echo\",\"params\":{{\"n\":{id}}}}}\n"))
+                .collect();
+            writer.write_all(batch.as_bytes()).await?;
+            waiting.extend(sent..end);
+            sent = end;
+        }
+        progress("raw", done, requests);
+        let line = lines.next_line().await?;
+        let line = line.ok_or_else(|| Error::internal(format!("only {done} answers came")))?;
+        let answer: Value =
+            serde_json::from_str(&line).map_err(|e| Error::internal(e.to_string()))?;
+        let id = answer["id"]
+            .as_u64()
+            .filter(|id| answer["result"]["n"] == *id);
+        if !id.is_some_and(|id| waiting.remove(&id)) {
+            return Err(Error::internal(format!("a wrong or second answer: {line}")));
+        }
+    }
+    writer.shutdown().await?;
+    match lines.next_line().await? {
+        None => Ok(()),
+        Some(line) => Err(Error::internal(format!("one answer too many: {line}"))),
+    }
+}
+
+fn progress(what: &str, number: u64, of: u64) {
+    if number.is_multiple_of((of / 10).max(1)) {
+        println!("{what}: {number} requests, {} KiB resident", resident_kib());
+    }
+}
+
+/// Resident memory, where the system tells.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let asked = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "10000000".to_owned());
+    let requests: u64 = asked
+        .parse()
+        .map_err(|_| Error::invalid_params("", format!("not a number of requests: {asked}")))?;
+    let start = Instant::now();
+    typed(requests / 2).await?;
+    raw(requests - requests / 2).await?;
+    println!(
+        "{requests} requests, each answered once, in {:.1?}",
+        start.elapsed()
+    );
+    Ok(())
+}
