@@ -17,14 +17,11 @@ from acp.schema import (
     FileSystemCapabilities,
 )
 from host import Host
-from steps import of_kind, refused, run, text
+from steps import Steps, of_kind, refused, run, text
 
 
-class Drive:
+class Drive(Steps):
     """The steps are the public methods, in this order; a step fails by raising."""
-
-    def __init__(self, host, agent, folder):
-        self._host, self._agent, self._folder = host, agent, folder
 
     async def initialize(self):
         files = FileSystemCapabilities(read_text_file=True, write_text_file=True)
@@ -42,6 +39,21 @@ class Drive:
 
     async def echo(self):
         await self._says("Hello, wörld 🦀", "Hello, wörld 🦀")
+
+    async def content_blocks(self):
+        resource = acp.embedded_text_resource("file:///a.txt", "embedded", mime_type="text/plain")
+        blocks = [
+            acp.text_block("first"),
+            acp.image_block("aGk=", "image/png"),
+            acp.audio_block("aGk=", "audio/wav"),
+            acp.resource_link_block("a.txt", "file:///a.txt"),
+            acp.resource_block(resource),
+        ]
+        _, updates = await self._prompt(blocks)
+        assert [update.content for update in updates] == blocks, updates
+
+    async def one_mebibyte(self):
+        await self._says("line\n\u2028 \u00fc" * (1 << 17), "line\n\u2028 \u00fc" * (1 << 17))
 
     async def think(self):
         updates = await self._says("think", "")
@@ -89,18 +101,25 @@ class Drive:
         assert (stop, len(chunks)) == ("end_turn", 1000), f"{len(chunks)} chunks before the answer ({stop})"
         assert chunks == sorted(set(chunks)), "the chunks are out of order"
 
+    async def two_sessions(self):
+        other = (await self._agent.new_session(cwd=str(self._folder), mcp_servers=[])).session_id
+        turns = [self._ask("stream 300", id) for id in (self._session, other)]
+        self._host.updates.clear()
+        await asyncio.gather(*turns)
+        assert [len(self._seen(id)) for id in (self._session, other)] == [300, 300], "the sessions got mixed up"
+
     async def cancel(self):
         self._host.updates.clear()
-        turn = asyncio.create_task(self._prompt("slow"))
+        turn = asyncio.create_task(self._ask("slow"))
         while not text(self._seen()):
             await asyncio.sleep(0.01)
         await self._agent.cancel(session_id=self._session)
-        stop, _ = await turn
-        assert stop == "cancelled", f"stop reason {stop}"
+        answer = await turn
+        assert answer.stop_reason == "cancelled", answer
         await self._says("still here", "still here")
 
     async def fail(self):
-        await refused(self._agent.prompt(session_id=self._session, prompt=[acp.text_block("fail")]), -32603)
+        await refused(self._ask("fail"), -32603)
 
     async def mode(self):
         modes = self._created.modes
@@ -129,27 +148,13 @@ class Drive:
         assert all("Hello, wörld 🦀" in part for part in said), "the first exchange is not replayed"
 
     async def unknown(self):
-        await refused(self._agent.prompt(session_id="nowhere", prompt=[acp.text_block("echo")]), -32002)
+        await refused(self._ask("echo", "nowhere"), -32002)
         await refused(self._agent.load_session(cwd=str(self._folder), session_id="nowhere"), -32002)
         await refused(self._agent.ext_method("no/such/method", {}), -32601)
 
     async def close(self):
         await self._agent.resume_session(cwd=str(self._folder), session_id=self._session)
         await self._agent.close_session(session_id=self._session)
-
-    async def _prompt(self, words):
-        self._host.updates.clear()
-        answer = await self._agent.prompt(session_id=self._session, prompt=[acp.text_block(words)])
-        return answer.stop_reason, self._seen()
-
-    async def _says(self, words, expected):
-        stop, updates = await self._prompt(words)
-        assert stop == "end_turn", f"stop reason {stop}"
-        assert expected in text(updates), f"{expected!r} is not in {text(updates)!r}"
-        return updates
-
-    def _seen(self):
-        return [update for session, update in self._host.updates if session == self._session]
 
 
 async def main(command):

@@ -7,6 +7,32 @@ import acp
 STEP_SECONDS = 30
 
 
+class Steps:
+    """What the steps of a client share: one connection, one session, prompts in it."""
+
+    def __init__(self, host, agent, folder):
+        self._host, self._agent, self._folder, self._session = host, agent, folder, None
+
+    def _ask(self, words, session=None):
+        blocks = [acp.text_block(words)] if isinstance(words, str) else words
+        return self._agent.prompt(session_id=session or self._session, prompt=blocks)
+
+    def _seen(self, session=None):
+        return [update for id, update in self._host.updates if id == (session or self._session)]
+
+    async def _prompt(self, words):
+        """Prompts; yields the stop reason and the updates that came before it."""
+        self._host.updates.clear()
+        answer = await self._ask(words)
+        return answer.stop_reason, self._seen()
+
+    async def _says(self, words, expected):
+        stop, updates = await self._prompt(words)
+        assert stop == "end_turn", f"stop reason {stop}"
+        assert expected in text(updates), f"{expected[:80]!r} is not in {text(updates)[:80]!r}"
+        return updates
+
+
 async def run(drive):
     """Calls the public methods of `drive` in their order; yields how many of them failed."""
     failed = 0
@@ -25,7 +51,7 @@ def of_kind(updates, kind):
 
 
 def text(updates, kind="agent_message_chunk"):
-    return "".join(update.content.text for update in of_kind(updates, kind))
+    return "".join(getattr(update.content, "text", "") for update in of_kind(updates, kind))
 
 
 async def refused(call, code):

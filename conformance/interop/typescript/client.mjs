@@ -9,166 +9,191 @@ import { Readable, Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import * as acp from "@agentclientprotocol/sdk";
 import { Host } from "./host.mjs";
-import { ofKind, refused, run, text, within } from "./steps.mjs";
+import { Steps, ofKind, refused, run, text, within } from "./steps.mjs";
 
 const { initialize, session: methods } = acp.methods.agent;
-const host = new Host();
-const folder = await mkdtemp(join(tmpdir(), "interop-"));
 
-function steps(agent) {
-  let created, sessionId;
-
-  const seen = () => host.updates.filter((note) => note.sessionId === sessionId).map(({ update }) => update);
-  const ask = (words, id = sessionId) =>
-    agent.request(methods.prompt, { sessionId: id, prompt: [{ type: "text", text: words }] });
-
-  async function prompt(words) {
-    host.updates = [];
-    const { stopReason } = await ask(words);
-    return [stopReason, seen()];
+/** The steps are the methods, in this order; a step fails by throwing. */
+class Drive extends Steps {
+  async initialize() {
+    const fs = { readTextFile: true, writeTextFile: true };
+    const clientCapabilities = { fs, terminal: true, elicitation: { form: {}, url: {} } };
+    const answer = await this.agent.request(initialize, { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities });
+    assert.equal(answer.protocolVersion, 1);
+    assert(answer.agentCapabilities.loadSession, "the agent does not load sessions");
+    assert(answer.agentInfo?.name, "the agent has no name");
   }
 
-  async function says(words, expected = "") {
-    const [stop, updates] = await prompt(words);
-    assert.equal(stop, "end_turn");
-    assert(text(updates).includes(expected), `${expected} is not in ${text(updates)}`);
-    return updates;
+  async new_session() {
+    this.created = await this.agent.request(methods.new, { cwd: this.folder, mcpServers: [] });
+    this.sessionId = this.created.sessionId;
+    assert(this.sessionId, "an empty session id");
   }
 
-  return {
-    async initialize() {
-      const clientCapabilities = {
-        fs: { readTextFile: true, writeTextFile: true },
-        terminal: true,
-        elicitation: { form: {}, url: {} },
-      };
-      const answer = await agent.request(initialize, { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities });
-      assert.equal(answer.protocolVersion, 1);
-      assert(answer.agentCapabilities.loadSession, "the agent does not load sessions");
-      assert(answer.agentInfo?.name, "the agent has no name");
-    },
-    async new_session() {
-      created = await agent.request(methods.new, { cwd: folder, mcpServers: [] });
-      sessionId = created.sessionId;
-      assert(sessionId, "an empty session id");
-    },
-    async echo() {
-      await says("Hello, wörld 🦀", "Hello, wörld 🦀");
-    },
-    async think() {
-      const updates = await says("think");
-      assert(text(updates, "agent_thought_chunk") && text(updates));
-    },
-    async plan() {
-      const [plan] = ofKind(await says("plan"), "plan");
-      assert.deepEqual(
-        plan.entries.map(({ status }) => status),
-        ["completed", "in_progress", "pending"],
-      );
-    },
-    async tool() {
-      const updates = await says("tool");
-      const [call] = ofKind(updates, "tool_call");
-      const last = ofKind(updates, "tool_call_update").at(-1);
-      assert.deepEqual([last.toolCallId, last.status], [call.toolCallId, "completed"]);
-      assert.deepEqual(
-        last.content.map(({ type }) => type),
-        ["content", "diff"],
-      );
-    },
-    async permission() {
-      for (const [kind, expected] of [
-        ["reject_once", "reject"],
-        ["allow_once", "allow"],
-      ]) {
-        host.permission = kind;
-        await says("permission", expected);
-      }
-    },
-    async files() {
-      const path = join(folder, "file.txt");
-      await says(`write ${path} written by the agent`);
-      assert.equal(await readFile(path, "utf8"), "written by the agent");
-      await writeFile(path, "read by the agent, ünïcode\n");
-      await says(`read ${path}`, "read by the agent, ünïcode");
-    },
-    async terminal() {
-      await says("terminal echo from-a-terminal", "from-a-terminal");
-      assert.equal(host.terminals.size, 0, "a terminal was not released");
-    },
-    async elicitation() {
-      for (const words of ["elicit form", "elicit url"]) {
-        assert.match(text(await says(words)), /accept/i);
-      }
-      assert.equal(host.completed.length, 1);
-    },
-    async other_updates() {
-      const kinds = { usage: "usage_update", commands: "available_commands_update", "title New": "session_info_update" };
-      for (const [word, kind] of Object.entries({ ...kinds, notice: "notice", compact: "compaction_update" })) {
-        assert(ofKind(await says(word), kind).length, `${word}: no ${kind}`);
-      }
-    },
-    async stream() {
-      const [stop, updates] = await prompt("stream 1000");
-      const chunks = ofKind(updates, "agent_message_chunk").map(({ content }) => content.text);
-      assert.deepEqual([stop, chunks.length], ["end_turn", 1000], `${chunks.length} chunks before the answer (${stop})`);
-      assert.deepEqual(chunks, [...new Set(chunks)].sort(), "the chunks are out of order");
-    },
-    async cancel() {
-      const turn = prompt("slow");
-      while (!text(seen())) await pause(10);
-      await agent.notify(methods.cancel, { sessionId });
-      assert.equal((await turn)[0], "cancelled");
-      await says("still here", "still here");
-    },
-    async fail() {
-      await refused(ask("fail"), -32603);
-    },
-    async mode() {
-      const { availableModes, currentModeId } = created.modes;
-      const other = availableModes.find(({ id }) => id !== currentModeId).id;
-      await agent.request(methods.setMode, { sessionId, modeId: other });
-      const [update] = ofKind(await says("mode"), "current_mode_update");
-      assert.equal(update.currentModeId, other);
-      await refused(agent.request(methods.setMode, { sessionId, modeId: "none" }), -32602);
-    },
-    async config() {
-      for (const { id, type, currentValue, options } of created.configOptions) {
-        const chosen = type === "boolean" ? { type, value: !currentValue } : { value: options.at(-1).value };
-        assert.notEqual(chosen.value, currentValue, `${id} has one value only`);
-        const answer = await agent.request(methods.setConfigOption, { sessionId, configId: id, ...chosen });
-        assert.equal(answer.configOptions.find((option) => option.id === id).currentValue, chosen.value);
-      }
-    },
-    async list() {
-      const { sessions } = await agent.request(methods.list, {});
-      assert(sessions.map((session) => session.sessionId).includes(sessionId));
-    },
-    async load() {
-      host.updates = [];
-      await agent.request(methods.load, { sessionId, cwd: folder, mcpServers: [] });
-      for (const kind of ["user_message_chunk", "agent_message_chunk"]) {
-        assert(text(seen(), kind).includes("Hello, wörld 🦀"), `the first ${kind} is not replayed`);
-      }
-    },
-    async unknown() {
-      await refused(ask("echo", "nowhere"), -32002);
-      await refused(agent.request(methods.load, { sessionId: "nowhere", cwd: folder, mcpServers: [] }), -32002);
-      await refused(agent.request("_no/such/method", {}), -32601);
-    },
-    async close_and_delete() {
-      await agent.request(methods.resume, { sessionId, cwd: folder, mcpServers: [] });
-      await agent.request(methods.close, { sessionId });
-      await agent.request(methods.delete, { sessionId });
-      await refused(ask("echo"), -32002);
-    },
-  };
+  async echo() {
+    await this.says("Hello, wörld 🦀", "Hello, wörld 🦀");
+  }
+
+  async content_blocks() {
+    const resource = { uri: "file:///a.txt", mimeType: "text/plain", text: "embedded" };
+    const blocks = [
+      { type: "text", text: "first" },
+      { type: "image", data: "aGk=", mimeType: "image/png" },
+      { type: "audio", data: "aGk=", mimeType: "audio/wav" },
+      { type: "resource_link", name: "a.txt", uri: "file:///a.txt" },
+      { type: "resource", resource },
+    ];
+    const [, updates] = await this.prompt(blocks);
+    assert.deepEqual(updates.map((update) => update.content), blocks);
+  }
+
+  async one_mebibyte() {
+    const long = "line\n\u2028 \u00fc".repeat(1 << 17);
+    await this.says(long, long);
+  }
+
+  async think() {
+    const updates = await this.says("think");
+    assert(text(updates, "agent_thought_chunk") && text(updates));
+  }
+
+  async plan() {
+    const [plan] = ofKind(await this.says("plan"), "plan");
+    const states = plan.entries.map((entry) => entry.status);
+    assert.deepEqual(states, ["completed", "in_progress", "pending"]);
+  }
+
+  async tool() {
+    const updates = await this.says("tool");
+    const [call] = ofKind(updates, "tool_call");
+    const last = ofKind(updates, "tool_call_update").at(-1);
+    assert.deepEqual([last.toolCallId, last.status], [call.toolCallId, "completed"]);
+    assert.deepEqual(last.content.map((content) => content.type), ["content", "diff"]);
+  }
+
+  async permission() {
+    for (const [kind, expected] of Object.entries({ reject_once: "reject", allow_once: "allow" })) {
+      this.host.permission = kind;
+      await this.says("permission", expected);
+    }
+  }
+
+  async files() {
+    const path = join(this.folder, "file.txt");
+    await this.says(`write ${path} written by the agent`);
+    assert.equal(await readFile(path, "utf8"), "written by the agent");
+    await writeFile(path, "read by the agent, ünïcode\n");
+    await this.says(`read ${path}`, "read by the agent, ünïcode");
+  }
+
+  async terminal() {
+    await this.says("terminal echo from-a-terminal", "from-a-terminal");
+    assert.equal(this.host.terminals.size, 0, "a terminal was not released");
+  }
+
+  async elicitation() {
+    for (const words of ["elicit form", "elicit url"]) assert.match(text(await this.says(words)), /accept/i);
+    assert.equal(this.host.completed.length, 1);
+  }
+
+  async other_updates() {
+    const kinds = { usage: "usage_update", commands: "available_commands_update", "title New": "session_info_update" };
+    for (const [word, kind] of Object.entries({ ...kinds, notice: "notice", compact: "compaction_update" })) {
+      assert(ofKind(await this.says(word), kind).length, `${word}: no ${kind}`);
+    }
+  }
+
+  async stream() {
+    const [stop, updates] = await this.prompt("stream 1000");
+    const chunks = ofKind(updates, "agent_message_chunk").map((update) => update.content.text);
+    assert.deepEqual([stop, chunks.length], ["end_turn", 1000], `${chunks.length} chunks before the answer (${stop})`);
+    assert.deepEqual(chunks, [...new Set(chunks)].sort(), "the chunks are out of order");
+  }
+
+  async two_sessions() {
+    const other = await this.agent.request(methods.new, { cwd: this.folder, mcpServers: [] });
+    const ids = [this.sessionId, other.sessionId];
+    this.host.updates = [];
+    await Promise.all(ids.map((id) => this.ask("stream 300", id)));
+    assert.deepEqual(ids.map((id) => this.seen(id).length), [300, 300], "the sessions got mixed up");
+  }
+
+  async cancel() {
+    const turn = this.prompt("slow");
+    while (!text(this.seen())) await pause(10);
+    await this.agent.notify(methods.cancel, { sessionId: this.sessionId });
+    assert.equal((await turn)[0], "cancelled");
+    await this.says("still here", "still here");
+  }
+
+  async cancel_request() {
+    const giveUp = new AbortController();
+    this.host.updates = [];
+    const turn = this.ask("slow", this.sessionId, { cancellationSignal: giveUp.signal });
+    while (!text(this.seen())) await pause(10);
+    giveUp.abort();
+    const stop = await turn.then((answer) => answer.stopReason).catch((error) => error.code);
+    assert(stop === "cancelled" || stop === -32800, `answered with ${stop}`);
+  }
+
+  async fail() {
+    await refused(this.ask("fail"), -32603);
+  }
+
+  async mode() {
+    const { availableModes, currentModeId } = this.created.modes;
+    const modeId = availableModes.find(({ id }) => id !== currentModeId).id;
+    await this.agent.request(methods.setMode, { sessionId: this.sessionId, modeId });
+    const [update] = ofKind(await this.says("mode"), "current_mode_update");
+    assert.equal(update.currentModeId, modeId);
+    await refused(this.agent.request(methods.setMode, { sessionId: this.sessionId, modeId: "none" }), -32602);
+  }
+
+  async config() {
+    for (const { id, type, currentValue, options } of this.created.configOptions) {
+      const chosen = type === "boolean" ? { type, value: !currentValue } : { value: options.at(-1).value };
+      assert.notEqual(chosen.value, currentValue, `${id} has one value only`);
+      const params = { sessionId: this.sessionId, configId: id, ...chosen };
+      const { configOptions } = await this.agent.request(methods.setConfigOption, params);
+      assert.equal(configOptions.find((option) => option.id === id).currentValue, chosen.value);
+    }
+  }
+
+  async list() {
+    const { sessions } = await this.agent.request(methods.list, {});
+    assert(sessions.some(({ sessionId }) => sessionId === this.sessionId));
+  }
+
+  async load() {
+    this.host.updates = [];
+    await this.agent.request(methods.load, { sessionId: this.sessionId, cwd: this.folder, mcpServers: [] });
+    for (const kind of ["user_message_chunk", "agent_message_chunk"]) {
+      assert(text(this.seen(), kind).includes("Hello, wörld 🦀"), `the first ${kind} is not replayed`);
+    }
+  }
+
+  async unknown() {
+    const nowhere = { sessionId: "nowhere", cwd: this.folder, mcpServers: [] };
+    await refused(this.ask("echo", "nowhere"), -32002);
+    await refused(this.agent.request(methods.load, nowhere), -32002);
+    await refused(this.agent.request("_no/such/method", {}), -32601);
+  }
+
+  async close_and_delete() {
+    const { sessionId } = this;
+    await this.agent.request(methods.resume, { sessionId, cwd: this.folder, mcpServers: [] });
+    await this.agent.request(methods.close, { sessionId });
+    await this.agent.request(methods.delete, { sessionId });
+    await refused(this.ask("echo"), -32002);
+  }
 }
 
+const host = new Host();
+const folder = await mkdtemp(join(tmpdir(), "interop-"));
 const child = spawn(process.argv[2], process.argv.slice(3), { stdio: ["pipe", "pipe", "inherit"] });
 const exit = new Promise((resolve) => child.on("close", (code, signal) => resolve(code ?? signal)));
 const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
-const failed = await host.app().connectWith(stream, (agent) => run(steps(agent)));
+const failed = await host.app().connectWith(stream, (agent) => run(new Drive(host, agent, folder)));
 child.stdin.end();
 const code = await within(5_000, exit).catch((error) => error.message);
 console.log(code === 0 ? "ok  " : "FAIL", "exit of the agent:", code);
