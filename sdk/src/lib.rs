@@ -42,6 +42,7 @@ mod transport;
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
 pub use crate::error::{Closed, Error, Result};
 pub use crate::json::{Json, Meta, Patch};
+pub use crate::transport::Framing;
 pub use crate::v1::Error as RpcError;
 
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -19,7 +19,7 @@ use super::{Shared, lock};
 use crate::error::{Closed, Error, Result};
 use crate::jsonrpc::{self, CANCEL_REQUEST, Incoming, Outcome};
 use crate::runtime::{BoxFuture, Note, Peer, Request, Service, Task};
-use crate::transport::{Line, LineBuffer};
+use crate::transport::{Frame, Frames, Framing, with_headers};
 use crate::v1::{Error as RpcError, ErrorCode};
 
 /// Error answers to lines that are no message: this many at once, and one more for each
@@ -92,9 +92,10 @@ impl Driver {
         let peer = Peer::new(shared.clone());
         let state = Loop {
             reader,
-            lines: LineBuffer::new(shared.options.max_message_bytes),
+            frames: Frames::new(shared.options.framing, shared.options.max_message_bytes),
             output: Output {
                 writer,
+                framing: shared.options.framing,
                 batch: Vec::new(),
                 written: 0,
                 dirty: false,
@@ -113,7 +114,7 @@ impl Driver {
 
 struct Loop {
     reader: Reader,
-    lines: LineBuffer,
+    frames: Frames,
     output: Output,
     core: Core,
 }
@@ -188,7 +189,7 @@ impl Loop {
 
     /// Reads one chunk and handles its lines; `false` at the end of the stream.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        let mut chunk = ReadBuf::new(self.lines.room());
+        let mut chunk = ReadBuf::new(self.frames.room());
         let result = ready!(self.reader.as_mut().poll_read(cx, &mut chunk));
         let bytes = chunk.filled().len();
         if let Err(error) = result {
@@ -205,15 +206,16 @@ impl Loop {
             };
         }
         if bytes == 0 {
-            if let Some(line) = self.lines.rest() {
-                self.core.line(line, cx);
+            if let Some(frame) = self.frames.rest() {
+                self.core.frame(frame, cx);
             }
             return Poll::Ready(Ok(false));
         }
-        self.lines.filled(bytes);
-        while let Some(line) = self.lines.next_line() {
-            self.core.line(line, cx);
+        self.frames.filled(bytes);
+        while let Some(frame) = self.frames.next() {
+            self.core.frame(frame, cx);
         }
+        self.output.framing = self.frames.framing();
         Poll::Ready(Ok(true))
     }
 
@@ -243,6 +245,8 @@ impl Loop {
 /// The writing half: one batch at a time.
 struct Output {
     writer: Writer,
+    /// As the peer does, once that is known.
+    framing: Framing,
     batch: Vec<u8>,
     written: usize,
     /// Something was written since the last flush.
@@ -264,6 +268,9 @@ impl Output {
             if !shared.outbox.take(&mut self.batch) {
                 self.batch.clear();
                 return self.poll_idle(cx, shared);
+            }
+            if self.framing == Framing::ContentLength {
+                self.batch = with_headers(&self.batch);
             }
         }
         let bytes = ready!(
@@ -335,15 +342,22 @@ impl Core {
         while let Poll::Ready(Some(_)) = self.tasks.poll_join_next(cx) {}
     }
 
-    fn line(&mut self, line: Line<'_>, cx: &mut Context<'_>) {
-        match line {
-            Line::Text(text) => self.message(text, cx),
-            Line::TooLong(bytes) => {
+    fn frame(&mut self, frame: Frame<'_>, cx: &mut Context<'_>) {
+        match frame {
+            Frame::Text(text) => self.message(text, cx),
+            Frame::TooLong(bytes) => {
                 let max = self.shared.options.max_message_bytes;
                 tracing::debug!(bytes, max, "skipped a line above the limit");
                 self.shared.options.observer.line_too_long(bytes);
                 let reason = format!("a message of {bytes} bytes is above the limit of {max}");
                 self.complain(None, RpcError::new(ErrorCode::INVALID_REQUEST, reason));
+            }
+            Frame::Bad(reason) => {
+                tracing::debug!(reason, "skipped input that is no message");
+                self.shared.options.observer.bad_line(&[], &reason);
+                if self.shared.options.answers_bad_lines {
+                    self.complain(None, RpcError::new(ErrorCode::PARSE_ERROR, reason));
+                }
             }
         }
     }

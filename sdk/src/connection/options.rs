@@ -9,14 +9,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::Driver;
 use crate::error::{Closed, Result};
 use crate::runtime::{Peer, Service};
-use crate::transport;
+use crate::transport::{self, Framing};
 use crate::v1::{Agent, AgentHandle, AgentService, Client, ClientHandle, ClientService};
 
 /// Told of input that was put up with. All methods do nothing by default.
 ///
 /// They are called from the connection's loop, so they must not block.
 pub trait Observer: Send + Sync + 'static {
-    /// The peer wrote a line that is no message; `reason` says why not.
+    /// The peer wrote a line that is no message; `reason` says why not. Between messages with
+    /// headers there are no lines, and `line` is empty.
     fn bad_line(&self, line: &[u8], reason: &str) {
         let _ = (line, reason);
     }
@@ -42,6 +43,7 @@ struct NoObserver;
 impl Observer for NoObserver {}
 
 pub(crate) struct Options {
+    pub(crate) framing: Framing,
     pub(crate) max_message_bytes: usize,
     pub(crate) high_water: usize,
     pub(crate) max_queued_bytes: usize,
@@ -96,6 +98,7 @@ impl ConnectionBuilder {
     pub fn new() -> Self {
         Self {
             options: Options {
+                framing: Framing::Auto,
                 max_message_bytes: 32 << 20,
                 high_water: 64 << 10,
                 max_queued_bytes: 8 << 20,
@@ -109,7 +112,13 @@ impl ConnectionBuilder {
         }
     }
 
-    /// The longest line accepted, in bytes; longer ones are skipped (default 32 MiB).
+    /// How messages are told apart, in both directions (default: as the peer does).
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.options.framing = framing;
+        self
+    }
+
+    /// The longest message accepted, in bytes; longer ones are skipped (default 32 MiB).
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.options.max_message_bytes = bytes;
         self

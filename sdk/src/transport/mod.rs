@@ -1,7 +1,11 @@
-//! How bytes become lines, and where they come from.
+//! How bytes become messages, and where they come from.
 
+mod buffer;
+mod content_length;
+mod framing;
 mod lines;
 mod stdio;
 
-pub(crate) use lines::{Line, LineBuffer};
+pub use framing::Framing;
+pub(crate) use framing::{Frame, Frames, with_headers};
 pub(crate) use stdio::stdio;

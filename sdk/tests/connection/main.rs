@@ -11,5 +11,6 @@ mod bad_input;
 mod calls;
 mod coalesce;
 mod end;
+mod framing;
 mod order;
 mod support;

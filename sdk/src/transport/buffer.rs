@@ -1,0 +1,101 @@
+//! Bytes that were read and not yet handed out.
+//!
+//! Memory: grows to the longest message being gathered, and falls back to a few chunks
+//! once it has been handed out.
+
+use std::ops::Range;
+
+/// Room offered to each read, and the size that the buffer falls back to.
+pub(super) const CHUNK: usize = 64 * 1024;
+
+/// A queue of bytes in one piece.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    /// Its length is the room there is; only `start..end` holds data.
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Buffer {
+    /// Room for the next read; [`filled`](Self::filled) says how much of it was used.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.bytes.len() > 4 * CHUNK {
+                self.bytes = Vec::new();
+            }
+        } else if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let wanted = self.end + CHUNK;
+        if self.bytes.len() < wanted {
+            // Doubling keeps the copying of a long message linear in its length.
+            let doubled = wanted.max(self.bytes.len().saturating_mul(2));
+            self.bytes.resize(doubled, 0);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    pub(super) fn filled(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.bytes.len());
+    }
+
+    /// What has not been handed out.
+    #[inline]
+    pub(super) fn held(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Hands the first `bytes` out; the range is good until the next [`room`](Self::room).
+    #[inline]
+    pub(super) fn consume(&mut self, bytes: usize) -> Range<usize> {
+        let begin = self.start;
+        self.start = (begin + bytes).min(self.end);
+        begin..self.start
+    }
+
+    /// Whether a range that was handed out holds nothing but white space.
+    #[inline]
+    pub(super) fn is_blank(&self, range: &Range<usize>) -> bool {
+        self.bytes[range.clone()].trim_ascii_start().is_empty()
+    }
+
+    /// What stands in a range that was handed out, without the white space that JSON
+    /// allows around a value, so that CRLF needs no case of its own.
+    #[inline]
+    pub(super) fn trimmed(&self, range: Range<usize>) -> &[u8] {
+        self.bytes[range].trim_ascii()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_survives_being_moved_and_grown() {
+        let mut buffer = Buffer::default();
+        let (mut written, mut read) = (0_u32, 0_u32);
+        // Three bytes are left over each time, so every read moves them to the front.
+        for _ in 0..100_000 {
+            let room = buffer.room();
+            room[..8]
+                .copy_from_slice(&[written.to_be_bytes(), (written + 1).to_be_bytes()].concat());
+            written += 2;
+            buffer.filled(8);
+            while let Some(number) = buffer.held().first_chunk::<4>() {
+                assert_eq!(u32::from_be_bytes(*number), read);
+                read += 1;
+                buffer.consume(4);
+                if buffer.held().len() < 7 {
+                    break;
+                }
+            }
+        }
+        assert!(written - read < 3, "{read} of {written}");
+        assert!(buffer.bytes.len() <= 4 * CHUNK);
+    }
+}

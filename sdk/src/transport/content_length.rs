@@ -1,0 +1,237 @@
+//! Messages behind a header that states their length, as in the Language Server Protocol.
+//!
+//! ```text
+//! Content-Length: 40\r\n
+//! \r\n
+//! {"jsonrpc":"2.0","method":"x","id":1234}
+//! ```
+//!
+//! Guarantees: a header block has a largest size, a body above the limit is skipped without
+//! being kept, and after a header that makes no sense, or a length that was wrong, reading
+//! goes on at the next `Content-Length: N` that ends a line. JSON has no bare line feeds in
+//! strings, so no message can contain one, and none is mistaken for one.
+
+use super::buffer::Buffer;
+use super::framing::Found;
+
+/// The largest header block of one message, in bytes.
+const MAX_HEADER: usize = 8 << 10;
+
+/// While the next header is looked for, this much of a line's end is kept.
+const KEPT: usize = 128;
+
+const CONTENT_LENGTH: &[u8] = b"content-length";
+
+/// Reads headers and counts bodies.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    state: State,
+    /// The longest body handed out.
+    max: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    Header(Header),
+    /// So many bytes are the next message.
+    Body(usize),
+    /// So many bytes are left of a body above the limit.
+    Skip(u64),
+    /// Something was no header; all is skipped up to the next one.
+    Lost,
+}
+
+/// What the header lines of one message have said so far.
+#[derive(Debug, Default)]
+struct Header {
+    length: Option<u64>,
+    /// Size of these lines.
+    bytes: usize,
+}
+
+impl Bodies {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            state: State::Header(Header::default()),
+            max,
+        }
+    }
+
+    /// The next complete message, or what is wrong with what stands there.
+    pub(super) fn next(&mut self, buffer: &mut Buffer) -> Option<Found> {
+        loop {
+            match &mut self.state {
+                State::Body(length) => {
+                    let length = *length;
+                    if buffer.held().len() < length {
+                        return None;
+                    }
+                    self.state = State::Header(Header::default());
+                    return Some(Found::Text(buffer.consume(length)));
+                }
+                State::Skip(left) => {
+                    let here = buffer.held().len().min(clamp(*left));
+                    buffer.consume(here);
+                    *left -= here as u64;
+                    if *left > 0 {
+                        return None;
+                    }
+                    self.state = State::Header(Header::default());
+                }
+                State::Header(header) => {
+                    let line = next_line(buffer);
+                    let size = line.map_or(buffer.held().len(), <[u8]>::len);
+                    if header.bytes + size > MAX_HEADER {
+                        self.state = State::Lost;
+                        return Some(Found::Bad(format!(
+                            "a header of more than {MAX_HEADER} bytes"
+                        )));
+                    }
+                    let line = line?;
+                    let verdict = header.line(line);
+                    // What is no header is looked at again: the next one may stand at its end.
+                    if !matches!(verdict, Line::NoHeader(_)) {
+                        buffer.consume(size);
+                    }
+                    match verdict {
+                        Line::Header => {}
+                        Line::End(length) => {
+                            if let Some(too_long) = self.body(length) {
+                                return Some(too_long);
+                            }
+                        }
+                        Line::BadHeader(reason) | Line::NoHeader(reason) => {
+                            self.state = State::Lost;
+                            return Some(Found::Bad(reason));
+                        }
+                    }
+                }
+                State::Lost => {
+                    let Some(line) = next_line(buffer) else {
+                        buffer.consume(buffer.held().len().saturating_sub(KEPT));
+                        return None;
+                    };
+                    let size = line.len();
+                    if let Some(length) = header_at_end(line) {
+                        self.state = State::Header(Header {
+                            length: Some(length),
+                            bytes: 0,
+                        });
+                    }
+                    buffer.consume(size);
+                }
+            }
+        }
+    }
+
+    /// What to say of an input that ends here.
+    pub(super) fn rest(&mut self, buffer: &mut Buffer) -> Option<Found> {
+        let held = buffer.held().len();
+        let blank = buffer.held().trim_ascii().is_empty();
+        buffer.consume(held);
+        match std::mem::replace(&mut self.state, State::Lost) {
+            State::Body(length) => Some(Found::Bad(format!(
+                "the input ended after {held} of a message's {length} bytes"
+            ))),
+            State::Header(header) if header.bytes > 0 || !blank => {
+                Some(Found::Bad("the input ended within a header".to_owned()))
+            }
+            // The loss was reported when it began.
+            State::Header(_) | State::Skip(_) | State::Lost => None,
+        }
+    }
+
+    /// A header is complete; says so if its body is above the limit.
+    fn body(&mut self, length: u64) -> Option<Found> {
+        if length > self.max as u64 {
+            self.state = State::Skip(length);
+            return Some(Found::TooLong(length));
+        }
+        self.state = State::Body(clamp(length));
+        None
+    }
+}
+
+/// What a line within a header says.
+enum Line {
+    Header,
+    /// The header is complete; the body's length.
+    End(u64),
+    BadHeader(String),
+    NoHeader(String),
+}
+
+impl Header {
+    fn line(&mut self, line: &[u8]) -> Line {
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            return match self.length {
+                Some(length) => Line::End(length),
+                None if self.bytes > 0 => {
+                    Line::BadHeader("a header without Content-Length".to_owned())
+                }
+                // Blank lines between messages do no harm.
+                None => Line::Header,
+            };
+        }
+        self.bytes += line.len();
+        let Some((name, value)) = name_and_value(text) else {
+            return Line::NoHeader(format!("not a header: {}", clip(text)));
+        };
+        if !name.eq_ignore_ascii_case(CONTENT_LENGTH) {
+            return Line::Header;
+        }
+        match number(value) {
+            None => Line::BadHeader(format!(
+                "a Content-Length that is no length: {}",
+                clip(value)
+            )),
+            Some(length) if self.length.is_some_and(|other| other != length) => {
+                Line::BadHeader("a header with two different lengths".to_owned())
+            }
+            Some(length) => {
+                self.length = Some(length);
+                Line::Header
+            }
+        }
+    }
+}
+
+fn name_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr::memchr(b':', line)?;
+    let (name, value) = (line[..colon].trim_ascii_end(), &line[colon + 1..]);
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    (!name.is_empty() && name.iter().all(is_name)).then_some((name, value.trim_ascii_start()))
+}
+
+/// The held bytes up to and with the first line feed.
+fn next_line(buffer: &Buffer) -> Option<&[u8]> {
+    let held = buffer.held();
+    memchr::memchr(b'\n', held).map(|end| &held[..=end])
+}
+
+/// The length in a `Content-Length: N` that ends a line, whatever stands before it.
+fn header_at_end(line: &[u8]) -> Option<u64> {
+    let line = line.trim_ascii_end();
+    let colon = memchr::memrchr(b':', line)?;
+    let name = line[..colon].trim_ascii_end();
+    let begin = name.len().checked_sub(CONTENT_LENGTH.len())?;
+    name[begin..]
+        .eq_ignore_ascii_case(CONTENT_LENGTH)
+        .then(|| number(line[colon + 1..].trim_ascii_start()))?
+}
+
+/// Digits alone: no sign, no blanks.
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
+}
+
+/// The beginning of a text, for an error message.
+fn clip(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned()
+}
+
+fn clamp(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
