@@ -4,7 +4,8 @@ use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
     self, Branch, Cx, DecodeError, FromObject, Json, Map, Meta, Method, Note,
-    Notification, Object, Params, Peer, Request, Service, Tagged, Task, UnknownVariant,
+    Notification, Object, Params, Patch, Peer, Request, Service, Tagged, Task,
+    UnknownVariant,
 };
 
 /// What ties a response to its request.
@@ -6024,11 +6025,11 @@ impl FromObject for ConfigOptionUpdate {
 #[non_exhaustive]
 pub struct SessionInfoUpdate {
     /// What the session is about, to show to the user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    pub title: Patch<String>,
     /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub updated_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    pub updated_at: Patch<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -6044,15 +6045,15 @@ impl SessionInfoUpdate {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title(mut self, title: impl Into<Patch<String>>) -> Self {
+        self.title = title.into();
         self
     }
 
     /// Sets [`updated_at`](Self::updated_at).
     #[must_use]
-    pub fn with_updated_at(mut self, updated_at: impl Into<String>) -> Self {
-        self.updated_at = Some(updated_at.into());
+    pub fn with_updated_at(mut self, updated_at: impl Into<Patch<String>>) -> Self {
+        self.updated_at = updated_at.into();
         self
     }
 
@@ -6316,15 +6317,15 @@ pub struct CompactionUpdate {
     /// How far it has come.
     pub status: CompactionStatus,
     /// The whole summary to show to the user; null and an empty list take it away.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary: Option<Vec<ContentBlock>>,
+    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    pub summary: Patch<Vec<ContentBlock>>,
     /// What went wrong, to show to the user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    pub error: Patch<String>,
     /// Free space for data that the protocol does not define; absent leaves it as it is, null
     /// takes it away.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Patch::is_absent")]
+    pub meta: Patch<Meta>,
 }
 
 impl CompactionUpdate {
@@ -6337,30 +6338,30 @@ impl CompactionUpdate {
         Self {
             compaction_id: compaction_id.into(),
             status: status.into(),
-            summary: None,
-            error: None,
-            meta: None,
+            summary: Patch::Absent,
+            error: Patch::Absent,
+            meta: Patch::Absent,
         }
     }
 
     /// Sets [`summary`](Self::summary).
     #[must_use]
-    pub fn with_summary(mut self, summary: Vec<ContentBlock>) -> Self {
-        self.summary = Some(summary);
+    pub fn with_summary(mut self, summary: impl Into<Patch<Vec<ContentBlock>>>) -> Self {
+        self.summary = summary.into();
         self
     }
 
     /// Sets [`error`](Self::error).
     #[must_use]
-    pub fn with_error(mut self, error: impl Into<String>) -> Self {
-        self.error = Some(error.into());
+    pub fn with_error(mut self, error: impl Into<Patch<String>>) -> Self {
+        self.error = error.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta(mut self, meta: impl Into<Patch<Meta>>) -> Self {
+        self.meta = meta.into();
         self
     }
 }

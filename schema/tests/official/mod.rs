@@ -1,6 +1,6 @@
 //! The official types as schema definitions, for the tests that compare.
 
-#![allow(unreachable_pub, reason = "each test is a crate of its own")]
+#![allow(unreachable_pub, dead_code, reason = "each test is a crate of its own")]
 #![allow(clippy::expect_used, reason = "a helper of tests fails by panicking")]
 
 use acp_schema::{Document, V1_UNSTABLE};

@@ -60,6 +60,12 @@ impl<T> From<T> for Patch<T> {
     }
 }
 
+impl From<&str> for Patch<String> {
+    fn from(value: &str) -> Self {
+        Self::Value(value.to_owned())
+    }
+}
+
 impl<T: Serialize> Serialize for Patch<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -56,6 +56,68 @@ fn metadata_is_kept_as_text_and_read_on_demand() {
 }
 
 #[test]
+fn updates_of_the_session_are_patches() {
+    for (text, title) in [
+        ("{}", Patch::Absent),
+        (r#"{"title":null}"#, Patch::Null),
+        (r#"{"title":"t"}"#, Patch::Value("t".to_owned())),
+    ] {
+        let update: SessionInfoUpdate = valid(text);
+        assert_eq!(update.title, title);
+        assert_eq!(update.updated_at, Patch::Absent);
+        assert_eq!(json(&update), text);
+    }
+    let update = SessionInfoUpdate::new()
+        .with_title("t")
+        .with_updated_at(Patch::Null);
+    assert_eq!(json(&update), r#"{"title":"t","updatedAt":null}"#);
+}
+
+#[test]
+fn updates_of_a_compaction_are_patches() {
+    const HEAD: &str = r#"{"compactionId":"c","status":"completed""#;
+    for (rest, summary, error, has_meta) in [
+        ("", Patch::Absent, Patch::Absent, false),
+        (r#","summary":null"#, Patch::Null, Patch::Absent, false),
+        (
+            r#","summary":[]"#,
+            Patch::Value(vec![]),
+            Patch::Absent,
+            false,
+        ),
+        (
+            r#","error":null,"_meta":null"#,
+            Patch::Absent,
+            Patch::Null,
+            false,
+        ),
+        (
+            r#","error":"e","_meta":{"a":1}"#,
+            Patch::Absent,
+            Patch::Value("e".to_owned()),
+            true,
+        ),
+    ] {
+        let text = format!("{HEAD}{rest}}}");
+        let update: CompactionUpdate = valid(&text);
+        assert_eq!(update.summary, summary);
+        assert_eq!(update.error, error);
+        assert_eq!(update.meta.value().is_some(), has_meta);
+        assert_eq!(json(&update), text);
+    }
+}
+
+#[test]
+fn an_invalid_patch_changes_nothing() {
+    let text = r#"{"title":7,"updatedAt":"2026-01-31T09:30:00Z"}"#;
+    let mut notes = Vec::new();
+    let update: SessionInfoUpdate =
+        acp_sdk::runtime::decode(text, &mut |note| notes.push(note.path.to_string())).unwrap();
+    assert_eq!(update.title, Patch::Absent);
+    assert_eq!(notes, ["/title"]);
+}
+
+#[test]
 fn a_patch_tells_absence_from_null() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Info {

@@ -1,0 +1,153 @@
+//! `x-tri-state` marks the fields that tell null from absent in the official types.
+//!
+//! Each definition with fields that may be null is read and written by its
+//! official type with all of them null: what is still there afterwards means
+//! something, and must have the marker; the others must not.
+
+mod official;
+
+use std::collections::BTreeSet;
+
+use acp_schema::Document;
+use agent_client_protocol_schema::v1;
+use serde_json::{Map, Value, json};
+
+/// Reads and writes `value` as the official type `name`; `None` for unknown names.
+type Echo = fn(Value) -> serde_json::Result<Value>;
+
+macro_rules! official_types {
+    ($($name:ident)*) => {
+        &[$((stringify!($name), |value| {
+            serde_json::to_value(serde_json::from_value::<v1::$name>(value)?)
+        })),*]
+    };
+}
+
+/// The types behind the definitions that have fields which may be null.
+const TYPES: &[(&str, Echo)] = official_types! {
+    WriteTextFileRequest ReadTextFileRequest RequestPermissionRequest ToolCallUpdate
+    Annotations TextContent ImageContent AudioContent ResourceLink TextResourceContents
+    BlobResourceContents EmbeddedResource Content Diff Terminal ToolCallLocation
+    PermissionOption CreateTerminalRequest EnvVariable TerminalOutputRequest
+    ReleaseTerminalRequest WaitForTerminalExitRequest KillTerminalRequest
+    CreateElicitationRequest ElicitationSessionScope ElicitationSchema EnumOption
+    StringPropertySchema NumberPropertySchema IntegerPropertySchema BooleanPropertySchema
+    StringMultiSelectItems TitledMultiSelectItems MultiSelectPropertySchema InitializeResponse
+    AgentCapabilities PromptCapabilities McpCapabilities SessionCapabilities
+    SessionListCapabilities SessionDeleteCapabilities SessionAdditionalDirectoriesCapabilities
+    SessionResumeCapabilities SessionCloseCapabilities AgentAuthCapabilities LogoutCapabilities
+    AuthMethodTerminal AuthMethodAgent Implementation AuthenticateResponse LogoutResponse
+    NewSessionResponse SessionModeState SessionMode SessionConfigOption
+    SessionConfigSelectOption SessionConfigSelectGroup LoadSessionResponse ListSessionsResponse
+    SessionInfo DeleteSessionResponse ResumeSessionResponse CloseSessionResponse
+    SetSessionModeResponse SetSessionConfigOptionResponse PromptResponse SessionNotification
+    ContentChunk ToolCall PlanEntry Plan AvailableCommand UnstructuredCommandInput
+    AvailableCommandsUpdate CurrentModeUpdate ConfigOptionUpdate SessionInfoUpdate Cost
+    UsageUpdate Notice CompactionUpdate CompactionSummaryChunk CompleteElicitationNotification
+    InitializeRequest ClientCapabilities FileSystemCapabilities ClientSessionCapabilities
+    SessionConfigOptionsCapabilities BooleanConfigOptionCapabilities AuthCapabilities
+    ElicitationCapabilities ElicitationFormCapabilities ElicitationUrlCapabilities
+    AuthenticateRequest LogoutRequest NewSessionRequest HttpHeader McpServerHttp McpServerSse
+    McpServerStdio LoadSessionRequest ListSessionsRequest DeleteSessionRequest
+    ResumeSessionRequest CloseSessionRequest SetSessionModeRequest
+    SetSessionConfigOptionRequest PromptRequest WriteTextFileResponse ReadTextFileResponse
+    RequestPermissionResponse SelectedPermissionOutcome CreateTerminalResponse
+    TerminalOutputResponse TerminalExitStatus ReleaseTerminalResponse
+    WaitForTerminalExitResponse KillTerminalResponse CreateElicitationResponse
+    ElicitationAcceptAction CancelNotification CancelRequestNotification
+    SessionForkCapabilities ForkSessionRequest ForkSessionResponse
+};
+
+#[test]
+fn the_marker_stands_where_null_has_a_meaning() {
+    let document = official::ours();
+    let mut wrong = Vec::new();
+    for (name, schema) in document.defs() {
+        let nullable: BTreeSet<&str> = properties(schema)
+            .filter(|(_, property)| accepts_null(property))
+            .map(|(name, _)| name)
+            .collect();
+        if nullable.is_empty() || official::is_envelope(schema) {
+            continue;
+        }
+        let Some((_, echo)) = TYPES.iter().find(|(known, _)| known == &name) else {
+            wrong.push(format!("{name}: add it to the types of this test"));
+            continue;
+        };
+        let mut value = example(&document, schema);
+        for field in &nullable {
+            value[*field] = Value::Null;
+        }
+        let written = match echo(value.clone()) {
+            Ok(written) => written,
+            Err(error) => {
+                wrong.push(format!("{name}: {error} in {value}"));
+                continue;
+            }
+        };
+        for (field, property) in properties(schema) {
+            let marked = property.get("x-tri-state") == Some(&Value::Bool(true));
+            let kept = nullable.contains(field) && written.get(field) == Some(&Value::Null);
+            if marked != kept {
+                wrong.push(format!("{name}.{field}: marked {marked}, null kept {kept}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| (name.as_str(), property))
+}
+
+fn accepts_null(schema: &Value) -> bool {
+    let is_null = |kind: &Value| kind == "null";
+    let types = schema.get("type").and_then(Value::as_array);
+    let branches = schema.get("anyOf").and_then(Value::as_array);
+    types.is_some_and(|types| types.iter().any(is_null))
+        || branches.is_some_and(|branches| {
+            branches
+                .iter()
+                .any(|branch| branch.get("type").is_some_and(is_null))
+        })
+}
+
+/// The smallest value that a schema accepts.
+fn example(document: &Document, schema: &Value) -> Value {
+    if let Some(value) = schema.get("const") {
+        return value.clone();
+    }
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        let name = target.trim_start_matches("#/$defs/");
+        return example(document, document.def(name).expect("references resolve"));
+    }
+    let mut members = Map::new();
+    for part in ["allOf", "oneOf", "anyOf"] {
+        let first = schema.get(part).and_then(|branches| branches.get(0));
+        match first.map(|first| example(document, first)) {
+            Some(Value::Object(more)) => members.extend(more),
+            Some(value) => return value,
+            None => {}
+        }
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => json!("text"),
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!([]),
+        Some("null") => Value::Null,
+        _ => {
+            let required = schema.get("required").and_then(Value::as_array);
+            for name in required.into_iter().flatten().filter_map(Value::as_str) {
+                if let Some(property) = schema.pointer(&format!("/properties/{name}")) {
+                    members.insert(name.to_owned(), example(document, property));
+                }
+            }
+            Value::Object(members)
+        }
+    }
+}
