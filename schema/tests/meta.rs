@@ -1,0 +1,112 @@
+//! The bundled documents are JSON Schema of 2020-12, without a misspelt keyword.
+
+mod official;
+
+use acp_schema::{V1, V1_UNSTABLE};
+use serde_json::Value;
+
+/// Every keyword that our documents use.
+const KEYWORDS: &[&str] = &[
+    "$defs",
+    "$ref",
+    "$schema",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "default",
+    "description",
+    // Of OpenAPI, as in the official documents.
+    "discriminator",
+    "enum",
+    "format",
+    "items",
+    "maximum",
+    "minLength",
+    "minimum",
+    "not",
+    "oneOf",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "unevaluatedProperties",
+    "x-deserialize-default-on-error",
+    "x-deserialize-default-on-null",
+    "x-deserialize-skip-invalid-items",
+    "x-docs-ignore",
+    "x-method",
+    "x-side",
+    "x-tri-state",
+];
+
+/// The bundled texts, and what they are together.
+fn documents() -> [(&'static str, Value); 3] {
+    let parse = |text| serde_json::from_str(text).expect("the bundled documents are JSON");
+    [
+        ("v1.json", parse(V1)),
+        ("v1.unstable.json", parse(V1_UNSTABLE)),
+        ("both", official::ours().value),
+    ]
+}
+
+#[test]
+fn documents_are_valid_schemas() {
+    for (name, document) in documents() {
+        assert_eq!(
+            document["$schema"], "https://json-schema.org/draft/2020-12/schema",
+            "{name}"
+        );
+        if let Err(error) = jsonschema::meta::validate(&document) {
+            panic!("{name}: {}: {error}", error.instance_path());
+        }
+    }
+}
+
+#[test]
+fn documents_have_no_other_keywords() {
+    let mut unknown = Vec::new();
+    for (name, mut document) in documents() {
+        if let Some(members) = document.as_object_mut() {
+            // A JSON Patch is no schema; what it makes is in the third document.
+            members.remove("x-patch");
+        }
+        walk(&document, name, &mut unknown);
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn every_known_keyword_is_used() {
+    let [_, _, (_, both)] = documents();
+    let text = both.to_string();
+    for keyword in KEYWORDS {
+        assert!(text.contains(&format!("\"{keyword}\":")), "{keyword}");
+    }
+}
+
+fn walk(schema: &Value, at: &str, unknown: &mut Vec<String>) {
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        let at = format!("{at}/{keyword}");
+        if !KEYWORDS.contains(&keyword.as_str()) {
+            unknown.push(at);
+            continue;
+        }
+        match (keyword.as_str(), value) {
+            ("properties" | "$defs", Value::Object(named)) => {
+                for (name, schema) in named {
+                    walk(schema, &format!("{at}/{name}"), unknown);
+                }
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    walk(schema, &format!("{at}/{index}"), unknown);
+                }
+            }
+            ("items" | "not" | "additionalProperties" | "unevaluatedProperties", schema) => {
+                walk(schema, &at, unknown);
+            }
+            _ => {}
+        }
+    }
+}
