@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use acp_server::{HELP, ReferenceAgent};
+use acp_server::{HELP, Reference};
 use clap::Parser;
 
 /// The reference agent of the Agent Client Protocol: serves one client on standard input and
@@ -14,7 +14,7 @@ struct Args {}
 #[tokio::main]
 async fn main() -> ExitCode {
     Args::parse();
-    match acp_sdk::serve_stdio(ReferenceAgent::default()).await {
+    match acp_server::serve_stdio(Reference).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("acp-server: {error}");

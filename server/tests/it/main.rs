@@ -3,8 +3,15 @@
     clippy::unwrap_used,
     missing_docs,
     missing_debug_implementations,
+    unreachable_pub,
     reason = "tests"
 )]
 
+mod cancel;
+mod capabilities;
+mod editor;
+mod initialize;
 mod process;
+mod sessions;
+mod settings;
 mod words;

@@ -1,7 +1,7 @@
 //! The binary: what it makes of bad input, and that it ends with its input.
 
-use std::io::{Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -35,14 +35,16 @@ fn answers(lines: &str) -> Vec<Value> {
 #[test]
 fn bad_input_gets_clear_errors_and_the_connection_goes_on() {
     let answers = answers(concat!(
+        r#"{"jsonrpc":"2.0","id":0,"method":"session/list","params":{}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":4,"method":"initialize","params":{"protocolVersion":1}}"#,
+        "\n",
         "{\"jsonrpc\": nonsense\n",
         r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#,
         "\n",
         r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"mcpServers":[]}}"#,
         "\n",
         r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}"#,
-        "\n",
-        r#"{"jsonrpc":"2.0","id":4,"method":"initialize","params":{"protocolVersion":1}}"#,
         "\n",
     ));
     let codes: Vec<_> = answers
@@ -52,26 +54,98 @@ fn bad_input_gets_clear_errors_and_the_connection_goes_on() {
     assert_eq!(
         codes,
         [
+            json!(-32600),
+            json!(null),
             json!(-32700),
             json!(-32601),
             json!(-32602),
             json!(-32002),
-            json!(null)
         ]
     );
-    assert_eq!(answers[1]["error"]["message"], "method not found: no/such");
-    assert_eq!(answers[2]["error"]["data"]["path"], "/cwd");
-    assert_eq!(answers[3]["error"]["message"], "not found: session x");
-    assert_eq!(answers[4]["result"]["protocolVersion"], 1);
+    assert_eq!(answers[3]["error"]["message"], "method not found: no/such");
+    assert_eq!(answers[4]["error"]["data"]["path"], "/cwd");
+    assert_eq!(answers[5]["error"]["message"], "not found: session x");
+    assert_eq!(answers[1]["result"]["protocolVersion"], 1);
+}
+
+/// The agent with its pipes, for a talk that depends on its answers.
+struct Agent {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_acp-server"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            input,
+            output,
+        }
+    }
+
+    fn send(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.input
+            .as_mut()
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap();
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn call(&mut self, id: u32, method: &str, params: Value) -> Value {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.next()["result"].take()
+    }
+
+    /// A session with a prompt on its way.
+    fn prompt(&mut self, said: &str) {
+        self.call(1, "initialize", json!({ "protocolVersion": 1 }));
+        let session = self.call(2, "session/new", json!({ "cwd": "/", "mcpServers": [] }));
+        let params = json!({
+            "sessionId": session["sessionId"],
+            "prompt": [{ "type": "text", "text": said }],
+        });
+        self.send(
+            &json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": params }),
+        );
+    }
 }
 
 #[test]
 fn a_turn_in_progress_ends_with_the_input() {
-    let answers = answers(concat!(
-        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#,
-        "\n",
-        r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"session-00000001","prompt":[{"type":"text","text":"slow"}]}}"#,
-        "\n",
-    ));
-    assert_eq!(answers.last().unwrap()["result"]["stopReason"], "cancelled");
+    let mut agent = Agent::start();
+    agent.prompt("slow");
+    assert_eq!(
+        agent.next()["params"]["update"]["content"]["text"],
+        "tick 1\n"
+    );
+    agent.input.take();
+    let mut rest = String::new();
+    agent.output.read_to_string(&mut rest).unwrap();
+    let last: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!(last["result"]["stopReason"], "cancelled");
+    assert!(agent.child.wait().unwrap().success());
+}
+
+#[test]
+fn an_agent_that_nobody_reads_ends_all_the_same() {
+    let mut agent = Agent::start();
+    agent.prompt("stream 100000000");
+    drop(agent.output);
+    // What it cannot write any more ends it, with words on standard error.
+    assert_eq!(agent.child.wait().unwrap().code(), Some(1));
 }

@@ -1,0 +1,52 @@
+//! The time of day as the protocol writes it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Now, to the second, as ISO 8601 in UTC: `2026-11-21T07:30:00Z`.
+pub(crate) fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    iso8601(since.unwrap_or(Duration::ZERO))
+}
+
+/// The Gregorian calendar, counted in years that begin in March: there the leap day comes
+/// last and every month's first day follows from one formula.
+fn iso8601(since_1970: Duration) -> String {
+    let seconds = since_1970.as_secs();
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Days since the first of March of the year 0.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = era * 400 + year + carry;
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        // From `date -u -d @SECONDS +%FT%TZ`.
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (1_772_323_200, "2026-03-01T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(iso8601(Duration::from_secs(seconds)), expected);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The reference agent: deterministic, without a model and without a network.
+//!
+//! It is a [`Handler`] like any other. What a prompt makes it do stands in `words`; here is
+//! what it tells of itself.
+
+mod content;
+mod words;
+
+pub use words::HELP;
+
+use acp_sdk::v1::{
+    AuthMethod, AuthMethodAgent, McpCapabilities, PromptCapabilities, SessionConfigBoolean,
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
+    SessionConfigSelectOption, SessionConfigSelectOptions, SessionMode, SessionModeState,
+    StopReason,
+};
+
+use crate::{Handler, Profile, Result, Runtime, Session, Settings, Turn};
+
+/// The reference agent, ready to serve a client.
+pub type ReferenceAgent = Runtime<Reference>;
+
+/// What the reference agent does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reference;
+
+impl Handler for Reference {
+    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+        words::follow(&turn).await
+    }
+
+    fn profile(&self) -> Profile {
+        let content = PromptCapabilities::new()
+            .with_image(true)
+            .with_audio(true)
+            .with_embedded_context(true);
+        let method = AuthMethodAgent::new("none", "No credentials")
+            .with_description("Always succeeds, for there is nothing to protect");
+        Profile::new("acp-server", env!("CARGO_PKG_VERSION"))
+            .title("ACP reference agent")
+            .prompt(content)
+            .mcp(McpCapabilities::new().with_http(true).with_sse(true))
+            .auth_method(AuthMethod::Agent(method))
+    }
+
+    async fn open(&self, _: &Session) -> Result<Settings> {
+        let modes = vec![
+            SessionMode::new("ask", "Ask").with_description("Asks before it does anything"),
+            SessionMode::new("code", "Code").with_description("Does as it is told"),
+        ];
+        let sizes = vec![
+            SessionConfigSelectOption::new("small", "Small"),
+            SessionConfigSelectOption::new("large", "Large"),
+        ];
+        let sizes = SessionConfigSelectOptions::Ungrouped(sizes);
+        let model = SessionConfigSelect::new("small", sizes);
+        let model = SessionConfigOption::new("model", "Model", model)
+            .with_category(SessionConfigOptionCategory::Model);
+        let verbose = SessionConfigBoolean::new(false);
+        let verbose = SessionConfigOption::new("verbose", "Verbose", verbose);
+        Ok(Settings::new()
+            .modes(SessionModeState::new("ask", modes))
+            .option(model)
+            .option(verbose))
+    }
+}

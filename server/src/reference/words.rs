@@ -1,0 +1,322 @@
+//! What the first word of a prompt makes the reference agent do.
+
+use std::time::Duration;
+
+use acp_sdk::v1::{
+    AvailableCommand, AvailableCommandInput, BooleanPropertySchema, CompactionStatus,
+    CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentBlock, Cost,
+    CurrentModeUpdate, ElicitationAction, ElicitationPropertySchema, ElicitationSchema,
+    IntegerPropertySchema, McpServer, Notice, NoticeSeverity, PlanEntry, PlanEntryPriority,
+    PlanEntryStatus, SessionUpdate, StopReason, StringPropertySchema, TextContent,
+    ToolCallLocation, ToolKind, UnstructuredCommandInput, UsageUpdate,
+};
+use acp_sdk::{Error as RpcError, runtime::Map};
+
+use super::content;
+use crate::{Capability, Error, Result, Turn};
+
+/// The words, as `--help` prints them.
+pub const HELP: &str = "\
+The first word of a prompt says what to do:
+  think               a thought, then an answer
+  plan                a plan of three entries
+  tool                a tool call with text, a diff and a terminal, pending to completed
+  content             each kind of content, as messages and in a tool call
+  permission          asks to allow a tool call and says what was chosen
+  read PATH           reads a file through the client
+  write PATH TEXT     writes a file through the client
+  terminal CMD [ARG]  runs a command in a terminal of the client
+  kill CMD [ARG]      the same, but kills the command at once
+  elicit form|url     asks the user for input
+  usage               tokens and cost
+  commands            the available slash commands
+  title TEXT          a new title for the session
+  mode                the current mode
+  config              the config options
+  servers             names the MCP servers of the session
+  notice              a notice
+  compact             a compaction with its summary
+  slow                streams until cancelled, 30 s at most
+  refuse              ends the turn with the stop reason refusal
+  fail                ends the turn with an error
+  ping                ends the turn at once
+  stream N            N chunks of 60 characters
+  perm N              N permission requests, one after the other
+Anything else is echoed, block by block.
+
+What the client does not offer in `initialize` is not used; the agent says so instead.";
+
+/// Does what the prompt says.
+pub(super) async fn follow(turn: &Turn) -> Result<StopReason> {
+    let said = match turn.prompt().first() {
+        Some(ContentBlock::Text(text)) => text.text.trim(),
+        _ => "",
+    };
+    let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
+    let done = obey(turn, word, rest.trim_start()).await;
+    match done {
+        // An agent that lacks something says so and goes on, as far as it can.
+        Err(missing @ Error::Missing(_)) => {
+            turn.text(format!("I cannot do that: {missing}.")).await?;
+            Ok(StopReason::EndTurn)
+        }
+        done => done,
+    }
+}
+
+async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
+    match word {
+        "ping" => {}
+        "think" => {
+            turn.thought("Let me think.").await?;
+            turn.text("I have thought.").await?;
+        }
+        "plan" => turn.plan(plan()).await?,
+        "tool" => tool(turn).await?,
+        "content" => all_content(turn).await?,
+        "permission" => permission(turn).await?,
+        "read" => {
+            let content = turn.read_file(rest).await?;
+            turn.text(content).await?;
+        }
+        "write" => {
+            let (path, content) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            turn.write_file(path, content).await?;
+            turn.text(format!("Wrote {path}")).await?;
+        }
+        "terminal" => terminal(turn, rest, false).await?,
+        "kill" => terminal(turn, rest, true).await?,
+        "elicit" => elicit(turn, rest).await?,
+        "usage" => {
+            let usage = UsageUpdate::new(1000u64, 200_000u64).with_cost(Cost::new(0.01, "USD"));
+            turn.usage(usage).await?;
+        }
+        "commands" => turn.commands(commands()).await?,
+        "title" => turn.title(rest).await?,
+        "mode" => {
+            let settings = turn.session().settings();
+            let update = CurrentModeUpdate::new(settings.mode().unwrap_or_default());
+            turn.update(SessionUpdate::CurrentModeUpdate(update))
+                .await?;
+        }
+        "config" => {
+            let update = ConfigOptionUpdate::new(turn.config_options());
+            turn.update(SessionUpdate::ConfigOptionUpdate(update))
+                .await?;
+        }
+        "servers" => turn.text(servers(turn)).await?,
+        "notice" => {
+            let notice = Notice::new(NoticeSeverity::Info, "For your information");
+            turn.update(SessionUpdate::Notice(notice)).await?;
+        }
+        "compact" => compact(turn).await?,
+        "slow" => slow(turn).await?,
+        "refuse" => return Ok(StopReason::Refusal),
+        "fail" => return Err(Error::failed("the prompt asked for a failure")),
+        "stream" => stream(turn, number(rest)?).await?,
+        "perm" => {
+            let call = turn.tool_call("Run a command", ToolKind::Execute).await?;
+            for _ in 0..number(rest)? {
+                turn.ask_permission(&call).await?;
+            }
+            call.complete("").await?;
+        }
+        _ => {
+            for block in turn.prompt() {
+                turn.content(block.clone()).await?;
+            }
+        }
+    }
+    Ok(StopReason::EndTurn)
+}
+
+fn number(word: &str) -> Result<u64> {
+    word.parse().map_err(|_| {
+        let reason = format!("{word:?} is not a number of messages");
+        RpcError::invalid_params("/prompt/0/text", reason).into()
+    })
+}
+
+fn plan() -> Vec<PlanEntry> {
+    use {PlanEntryPriority as Priority, PlanEntryStatus as Status};
+    vec![
+        PlanEntry::new("Read", Priority::High, Status::Completed),
+        PlanEntry::new("Change", Priority::Medium, Status::InProgress),
+        PlanEntry::new("Test", Priority::Low, Status::Pending),
+    ]
+}
+
+fn commands() -> Vec<AvailableCommand> {
+    let input = UnstructuredCommandInput::new("a number");
+    vec![
+        AvailableCommand::new("ping", "Ends the turn at once"),
+        AvailableCommand::new("stream", "Streams chunks")
+            .with_input(AvailableCommandInput::from(input)),
+    ]
+}
+
+async fn tool(turn: &Turn) -> Result<()> {
+    let path = turn.session().resolve("example.txt");
+    let place = ToolCallLocation::new(path.as_str()).with_line(1u32);
+    let mut call = turn
+        .tool_call_at("Edit example.txt", ToolKind::Edit, vec![place])
+        .await?;
+    call.start().await?;
+    call.text("One line changed.").await?;
+    call.diff(&path, Some("old\n"), "new\n").await?;
+    if turn.offers(Capability::Terminal) {
+        let terminal = turn.terminal("true", [""; 0]).await?;
+        call.terminal(&terminal).await?;
+        terminal.wait().await?;
+        call.complete("").await?;
+        return terminal.release().await;
+    }
+    call.complete("").await
+}
+
+async fn all_content(turn: &Turn) -> Result<()> {
+    let mut call = turn.tool_call("Show everything", ToolKind::Other).await?;
+    for block in content::samples() {
+        turn.content(block.clone()).await?;
+        call.content(block).await?;
+    }
+    call.complete("").await
+}
+
+async fn permission(turn: &Turn) -> Result<()> {
+    let call = turn.tool_call("Run a command", ToolKind::Execute).await?;
+    let decision = turn.ask_permission(&call).await?;
+    if decision.is_allowed() {
+        call.complete("").await?;
+    } else {
+        call.reject().await?;
+    }
+    turn.text(format!("Permission: {}", decision.option()))
+        .await
+}
+
+async fn terminal(turn: &Turn, line: &str, kill: bool) -> Result<()> {
+    let mut words = line.split_whitespace();
+    let Some(command) = words.next() else {
+        let error = RpcError::invalid_params("/prompt/0/text", "a command is missing");
+        return Err(error.into());
+    };
+    if !turn.offers(Capability::Terminal) {
+        return Err(Error::Missing(Capability::Terminal));
+    }
+    let mut call = turn.tool_call(line, ToolKind::Execute).await?;
+    call.start().await?;
+    let terminal = turn.terminal(command, words).await?;
+    call.terminal(&terminal).await?;
+    if kill {
+        terminal.kill().await?;
+    }
+    let exit = terminal.wait().await?;
+    let output = terminal.output().await?.output;
+    call.complete("").await?;
+    terminal.release().await?;
+    turn.text(format!("{output}{exit}")).await
+}
+
+async fn elicit(turn: &Turn, kind: &str) -> Result<()> {
+    let answer = if kind == "url" {
+        let asked = turn
+            .elicit_url(
+                "Please have a look at this page",
+                "https://example.com/authorize",
+            )
+            .await?;
+        let answer = in_words(asked.action());
+        if matches!(asked.action(), ElicitationAction::Accept(_)) {
+            asked.complete().await?;
+        }
+        answer
+    } else {
+        in_words(&turn.elicit("Please introduce yourself", form()).await?)
+    };
+    turn.text(format!("Answer: {answer}")).await
+}
+
+fn form() -> ElicitationSchema {
+    let name = StringPropertySchema::new()
+        .with_title("Name")
+        .with_min_length(1u32);
+    let color = StringPropertySchema::new()
+        .with_title("Color")
+        .with_enum(["red", "green"].map(str::to_owned).to_vec());
+    let age = IntegerPropertySchema::new()
+        .with_title("Age")
+        .with_minimum(0i64);
+    let member = BooleanPropertySchema::new()
+        .with_title("Member")
+        .with_default(false);
+    let mut fields = Map::new();
+    fields.insert("name", ElicitationPropertySchema::String(name));
+    fields.insert("color", ElicitationPropertySchema::String(color));
+    fields.insert("age", ElicitationPropertySchema::Integer(age));
+    fields.insert("member", ElicitationPropertySchema::Boolean(member));
+    ElicitationSchema::new()
+        .with_title("You")
+        .with_properties(fields)
+        .with_required(vec!["name".to_owned()])
+}
+
+fn in_words(action: &ElicitationAction) -> String {
+    match action {
+        ElicitationAction::Accept(accepted) => match &accepted.content {
+            Some(content) => {
+                let content = acp_sdk::Json::new(content);
+                format!(
+                    "accepted {}",
+                    content.as_ref().map_or("", acp_sdk::Json::get)
+                )
+            }
+            None => "accepted".to_owned(),
+        },
+        ElicitationAction::Decline => "declined".to_owned(),
+        ElicitationAction::Cancel => "cancelled".to_owned(),
+        _ => "something new".to_owned(),
+    }
+}
+
+fn servers(turn: &Turn) -> String {
+    let servers = turn.session().mcp_servers();
+    let names: Vec<&str> = servers
+        .iter()
+        .map(|server| match server {
+            McpServer::Stdio(server) => server.name.as_str(),
+            McpServer::Http(server) => server.name.as_str(),
+            McpServer::Sse(server) => server.name.as_str(),
+            _ => "one of a new kind",
+        })
+        .collect();
+    format!("MCP servers: {}", names.join(", "))
+}
+
+async fn compact(turn: &Turn) -> Result<()> {
+    let id = turn.next_id("compaction");
+    let begun = CompactionUpdate::new(id.as_str(), CompactionStatus::InProgress);
+    turn.update(SessionUpdate::CompactionUpdate(begun)).await?;
+    let text = ContentBlock::Text(TextContent::new("A summary."));
+    let summary = CompactionSummaryChunk::new(id.as_str(), text);
+    turn.update(SessionUpdate::CompactionSummaryChunk(summary))
+        .await?;
+    let done = CompactionUpdate::new(id.as_str(), CompactionStatus::Completed);
+    turn.update(SessionUpdate::CompactionUpdate(done)).await
+}
+
+async fn slow(turn: &Turn) -> Result<()> {
+    for tick in 1..=300 {
+        turn.text(format!("tick {tick}\n")).await?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+async fn stream(turn: &Turn, chunks: u64) -> Result<()> {
+    for number in 0..chunks {
+        let said = format!("{number:08} the quick brown fox jumps over the lazy dog, and so");
+        turn.text(said).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,299 @@
+//! Each method of the agent's side, in terms of the runtime.
+
+use acp_sdk::v1::*;
+use acp_sdk::{Error, Json, Result};
+
+use super::{Runtime, check, closed};
+use crate::Handler;
+use crate::session::{Refusal, Session, Surroundings};
+use crate::turn;
+
+/// Sessions to a page of `session/list`.
+const PAGE: usize = 20;
+
+impl<H: Handler> Agent for Runtime<H> {
+    /// Version 1 is the only one there is, so it answers every request.
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/initialization#version-negotiation>
+    async fn initialize(&self, _: &AgentCx, req: InitializeRequest) -> Result<InitializeResponse> {
+        self.connection.initialize(req.client_capabilities);
+        let session = SessionCapabilities::new()
+            .with_list(SessionListCapabilities::new())
+            .with_delete(SessionDeleteCapabilities::new())
+            .with_additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+            .with_resume(SessionResumeCapabilities::new())
+            .with_close(SessionCloseCapabilities::new());
+        let mut capabilities = AgentCapabilities::new()
+            .with_load_session(true)
+            .with_prompt_capabilities(self.profile.prompt.clone())
+            .with_mcp_capabilities(self.profile.mcp.clone())
+            .with_session_capabilities(session);
+        if !self.profile.auth_methods.is_empty() {
+            let auth = AgentAuthCapabilities::new().with_logout(LogoutCapabilities::new());
+            capabilities = capabilities.with_auth(auth);
+        }
+        Ok(InitializeResponse::new(ProtocolVersion::V1)
+            .with_agent_capabilities(capabilities)
+            .with_auth_methods(self.profile.auth_methods.clone())
+            .with_agent_info(self.profile.info.clone()))
+    }
+
+    async fn authenticate(
+        &self,
+        _: &AgentCx,
+        req: AuthenticateRequest,
+    ) -> Result<AuthenticateResponse> {
+        self.connection.offered()?;
+        let known: Vec<_> = self
+            .profile
+            .auth_methods
+            .iter()
+            .filter_map(method_id)
+            .collect();
+        if !known.contains(&&req.method_id) {
+            let known: Vec<_> = known.iter().map(|id| id.as_str()).collect();
+            let reason = format!(
+                "there is no method {:?}, only {known:?}",
+                req.method_id.as_str()
+            );
+            return Err(Error::invalid_params("/methodId", reason));
+        }
+        self.handler.authenticate(&req.method_id).await?;
+        self.connection.set_authenticated(true);
+        Ok(AuthenticateResponse::new())
+    }
+
+    async fn logout(&self, _: &AgentCx, _: LogoutRequest) -> Result<LogoutResponse> {
+        self.connection.offered()?;
+        if self.profile.auth_methods.is_empty() {
+            return Err(Error::method_not_found("logout"));
+        }
+        self.handler.logout().await?;
+        self.connection.set_authenticated(false);
+        Ok(LogoutResponse::new())
+    }
+
+    async fn new_session(&self, _: &AgentCx, req: NewSessionRequest) -> Result<NewSessionResponse> {
+        let offered = self.connection.may_open()?;
+        check::directories(&req.cwd, &req.additional_directories)?;
+        let surroundings = Surroundings {
+            additional_directories: req.additional_directories,
+            mcp_servers: req.mcp_servers,
+        };
+        let session = self.create(&req.cwd, surroundings).await?;
+        let mut response = NewSessionResponse::new(session.id());
+        (response.modes, response.config_options) = settings(&session, &offered);
+        Ok(response)
+    }
+
+    async fn load_session(
+        &self,
+        cx: &AgentCx,
+        req: LoadSessionRequest,
+    ) -> Result<LoadSessionResponse> {
+        let offered = self.connection.may_open()?;
+        check::directories(&req.cwd, &req.additional_directories)?;
+        let surroundings = Surroundings {
+            additional_directories: req.additional_directories,
+            mcp_servers: req.mcp_servers,
+        };
+        let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
+        // Whoever sends in this session meanwhile waits until all is told.
+        let mut wire = session.wire().await;
+        wire.replay(&session, &*self.store, cx.client(), &offered)
+            .await?;
+        drop(wire);
+        let mut response = LoadSessionResponse::new();
+        (response.modes, response.config_options) = settings(&session, &offered);
+        Ok(response)
+    }
+
+    async fn resume_session(
+        &self,
+        _: &AgentCx,
+        req: ResumeSessionRequest,
+    ) -> Result<ResumeSessionResponse> {
+        let offered = self.connection.may_open()?;
+        check::directories(&req.cwd, &req.additional_directories)?;
+        let surroundings = Surroundings {
+            additional_directories: req.additional_directories,
+            mcp_servers: req.mcp_servers,
+        };
+        let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
+        let mut response = ResumeSessionResponse::new();
+        (response.modes, response.config_options) = settings(&session, &offered);
+        Ok(response)
+    }
+
+    async fn list_sessions(
+        &self,
+        _: &AgentCx,
+        req: ListSessionsRequest,
+    ) -> Result<ListSessionsResponse> {
+        self.connection.offered()?;
+        if let Some(cwd) = &req.cwd {
+            check::absolute("/cwd", cwd)?;
+        }
+        let before = req.cursor.as_deref().map(check::read_cursor).transpose()?;
+        // One more than a page tells whether there is a next one.
+        let found = self.store.list(req.cwd.as_deref(), before, PAGE + 1).await;
+        let mut found = found.map_err(|reason| Error::internal(format!("the store: {reason}")))?;
+        let more = found.len() > PAGE;
+        found.truncate(PAGE);
+        let last = found.last().map(|record| check::cursor(record.number));
+        let mut response =
+            ListSessionsResponse::new(found.into_iter().map(info).collect::<Vec<_>>());
+        response.next_cursor = last.filter(|_| more);
+        Ok(response)
+    }
+
+    async fn close_session(
+        &self,
+        _: &AgentCx,
+        req: CloseSessionRequest,
+    ) -> Result<CloseSessionResponse> {
+        self.connection.offered()?;
+        if !self.deactivate(&req.session_id).await && self.record(&req.session_id).await?.is_none()
+        {
+            return Err(super::not_found(&req.session_id));
+        }
+        Ok(CloseSessionResponse::new())
+    }
+
+    /// Deleting what is not there is no fault.
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/session-delete#semantics>
+    async fn delete_session(
+        &self,
+        _: &AgentCx,
+        req: DeleteSessionRequest,
+    ) -> Result<DeleteSessionResponse> {
+        self.connection.offered()?;
+        self.deactivate(&req.session_id).await;
+        let deleted = self.store.delete(&req.session_id).await;
+        deleted.map_err(|reason| super::store_failed(&req.session_id, &reason))?;
+        Ok(DeleteSessionResponse::new())
+    }
+
+    async fn set_session_mode(
+        &self,
+        cx: &AgentCx,
+        req: SetSessionModeRequest,
+    ) -> Result<SetSessionModeResponse> {
+        let offered = self.connection.offered()?;
+        let session = self.active(&req.session_id).await?;
+        session.set(|settings| settings.set_mode(&req.mode_id))?;
+        self.tell_mode(cx, &session).await?;
+        if let Some(options) = settings(&session, &offered).1 {
+            let update = ConfigOptionUpdate::new(options);
+            self.tell(cx, &session, SessionUpdate::ConfigOptionUpdate(update))
+                .await?;
+        }
+        self.save(&session).await?;
+        Ok(SetSessionModeResponse::new())
+    }
+
+    async fn set_session_config_option(
+        &self,
+        cx: &AgentCx,
+        req: SetSessionConfigOptionRequest,
+    ) -> Result<SetSessionConfigOptionResponse> {
+        let offered = self.connection.offered()?;
+        let session = self.active(&req.session_id).await?;
+        let mode = session.settings().mode().map(str::to_owned);
+        session.set(|settings| settings.set(&req.config_id, &req.value))?;
+        if session.settings().mode() != mode.as_deref() {
+            self.tell_mode(cx, &session).await?;
+        }
+        self.save(&session).await?;
+        let options = settings(&session, &offered).1.unwrap_or_default();
+        Ok(SetSessionConfigOptionResponse::new(options))
+    }
+
+    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+        let offered = self.connection.offered()?;
+        let session = self.active(&req.session_id).await?;
+        check::prompt(&req.prompt, &self.profile.prompt)?;
+        // Nothing has been waited for so far when the session is active, so prompts stand in
+        // line in the order of their arrival, and a cancel that follows one finds it there.
+        let place = session.queue().enter().map_err(|refusal| match refusal {
+            Refusal::Closed => closed(session.id()),
+            Refusal::Full => Error::new(
+                ErrorCode::INVALID_REQUEST,
+                format!(
+                    "session {} has too many prompts waiting; await an answer",
+                    session.id()
+                ),
+            ),
+        })?;
+        let about = turn::About {
+            client: cx.client().clone(),
+            offered,
+            session,
+            store: self.store.clone(),
+        };
+        let stop = turn::run(&self.handler, cx, about, req.prompt, place, self.grace).await?;
+        Ok(PromptResponse::new(stop))
+    }
+
+    async fn cancel(&self, _: &AgentCx, note: CancelNotification) -> Result<()> {
+        if let Some(session) = self.sessions.find(&note.session_id) {
+            session.queue().cancel();
+        }
+        Ok(())
+    }
+
+    async fn ext_request(&self, cx: &AgentCx, method: &str, params: Option<Json>) -> Result<Json> {
+        Ok(self.handler.ext_request(cx, method, params).await?)
+    }
+
+    async fn ext_notification(
+        &self,
+        cx: &AgentCx,
+        method: &str,
+        params: Option<Json>,
+    ) -> Result<()> {
+        self.handler.ext_notification(cx, method, params).await;
+        Ok(())
+    }
+}
+
+impl<H: Handler> Runtime<H> {
+    async fn tell_mode(&self, cx: &AgentCx, session: &Session) -> Result<()> {
+        if let Some(mode) = session.settings().mode() {
+            let update = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode));
+            self.tell(cx, session, update).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends an update that belongs to no turn.
+    async fn tell(&self, cx: &AgentCx, session: &Session, update: SessionUpdate) -> Result<()> {
+        let mut wire = session.wire().await;
+        Ok(wire
+            .send(session, &*self.store, cx.client(), &update)
+            .await?)
+    }
+}
+
+/// Modes and config options as this client may see them.
+fn settings(
+    session: &Session,
+    offered: &ClientCapabilities,
+) -> (Option<SessionModeState>, Option<Vec<SessionConfigOption>>) {
+    let booleans = crate::Capability::BooleanOptions.is_in(offered);
+    session.set(|settings| (settings.mode_state(), settings.shown(booleans)))
+}
+
+/// The id of a method that `authenticate` takes; the others are not for it.
+fn method_id(method: &AuthMethod) -> Option<&AuthMethodId> {
+    match method {
+        AuthMethod::Agent(method) => Some(&method.id),
+        _ => None,
+    }
+}
+
+fn info(record: crate::store::SessionRecord) -> SessionInfo {
+    let mut info = SessionInfo::new(record.id, record.cwd).with_updated_at(record.updated_at);
+    info.title = record.title;
+    info.additional_directories = record.additional_directories;
+    info
+}

@@ -1,0 +1,70 @@
+//! What params must say beyond what their schema demands.
+
+use std::path::Path;
+
+use acp_sdk::v1::{ContentBlock, PromptCapabilities};
+use acp_sdk::{Error, Result};
+
+/// Spec: <https://agentclientprotocol.com/protocol/v1/session-setup#working-directory>
+///
+/// # Errors
+///
+/// Invalid params when a path is relative.
+pub(super) fn directories(cwd: &str, additional: &[String]) -> Result<()> {
+    absolute("/cwd", cwd)?;
+    for (at, directory) in additional.iter().enumerate() {
+        absolute(&format!("/additionalDirectories/{at}"), directory)?;
+    }
+    Ok(())
+}
+
+/// # Errors
+///
+/// Invalid params when the path is relative.
+pub(super) fn absolute(at: &str, path: &str) -> Result<()> {
+    if Path::new(path).is_absolute() {
+        return Ok(());
+    }
+    Err(Error::invalid_params(
+        at,
+        format!("{path:?} is not an absolute path"),
+    ))
+}
+
+/// Spec: <https://agentclientprotocol.com/protocol/v1/initialization#prompt-capabilities>
+///
+/// # Errors
+///
+/// Invalid params when a block is of a kind that the agent has not announced.
+pub(super) fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) -> Result<()> {
+    for (at, block) in prompt.iter().enumerate() {
+        let missing = match block {
+            ContentBlock::Image(_) if !announced.image => "image",
+            ContentBlock::Audio(_) if !announced.audio => "audio",
+            ContentBlock::Resource(_) if !announced.embedded_context => "embeddedContext",
+            _ => continue,
+        };
+        let reason = format!("the agent does not announce promptCapabilities.{missing}");
+        return Err(Error::invalid_params(&format!("/prompt/{at}"), reason));
+    }
+    Ok(())
+}
+
+/// The cursor of the page after the session of this number.
+pub(super) fn cursor(number: u64) -> String {
+    format!("before-{number}")
+}
+
+/// # Errors
+///
+/// Invalid params when it is none of ours.
+pub(super) fn read_cursor(text: &str) -> Result<u64> {
+    let number = text
+        .strip_prefix("before-")
+        .and_then(|number| number.parse().ok());
+    number
+        .filter(|number| cursor(*number) == text)
+        .ok_or_else(|| {
+            Error::invalid_params("/cursor", format!("{text:?} is not a cursor of this agent"))
+        })
+}

@@ -1,0 +1,216 @@
+//! What a user can set in a session: modes and config options, with their current values.
+//!
+//! Modes are the older form of a config option of category `mode`. Where an agent has modes,
+//! an option `mode` is derived from them, and both always agree.
+//! Spec: <https://agentclientprotocol.com/protocol/v1/session-config-options>
+
+use std::collections::BTreeMap;
+
+use acp_sdk::v1::{
+    SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigOptionValue, SessionConfigOptionValueValueId, SessionConfigSelect,
+    SessionConfigSelectOption, SessionConfigSelectOptions, SessionModeId, SessionModeState,
+};
+use acp_sdk::{Error, Result};
+
+/// Modes and config options of a session. None by default.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    modes: Option<SessionModeState>,
+    options: Vec<SessionConfigOption>,
+    /// What was changed, for the session's record.
+    changed: BTreeMap<String, SessionConfigOptionValue>,
+}
+
+/// The config option that stands for the modes.
+const MODE: &str = "mode";
+
+impl Settings {
+    /// No modes and no options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The modes, the current one being the default. They appear as a config option `mode`
+    /// too, before all others.
+    #[must_use]
+    pub fn modes(mut self, modes: SessionModeState) -> Self {
+        self.options.retain(|option| option.id.as_str() != MODE);
+        self.options.insert(0, mode_option(&modes));
+        self.modes = Some(modes);
+        self
+    }
+
+    /// One more config option, the current value being the default. Options appear in the
+    /// order in which they are added. The id `mode` is for the modes.
+    #[must_use]
+    pub fn option(mut self, option: SessionConfigOption) -> Self {
+        self.options.retain(|old| old.id != option.id);
+        self.options.push(option);
+        self
+    }
+
+    /// The current mode.
+    #[must_use]
+    pub fn mode(&self) -> Option<&str> {
+        Some(self.modes.as_ref()?.current_mode_id.as_str())
+    }
+
+    /// The current choice of a select option.
+    #[must_use]
+    pub fn choice(&self, id: &str) -> Option<&str> {
+        match &self.find(id)?.kind {
+            SessionConfigKind::Select(select) => Some(select.current_value.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The current state of a boolean option.
+    #[must_use]
+    pub fn flag(&self, id: &str) -> Option<bool> {
+        match &self.find(id)?.kind {
+            SessionConfigKind::Boolean(boolean) => Some(boolean.current_value),
+            _ => None,
+        }
+    }
+
+    fn find(&self, id: &str) -> Option<&SessionConfigOption> {
+        self.options.iter().find(|option| option.id.as_str() == id)
+    }
+
+    pub(crate) fn mode_state(&self) -> Option<SessionModeState> {
+        self.modes.clone()
+    }
+
+    /// The options for a client; none if there are none to show.
+    pub(crate) fn shown(&self, booleans: bool) -> Option<Vec<SessionConfigOption>> {
+        let shown = |option: &&SessionConfigOption| {
+            booleans || !matches!(option.kind, SessionConfigKind::Boolean(_))
+        };
+        let options: Vec<_> = self.options.iter().filter(shown).cloned().collect();
+        (!options.is_empty()).then_some(options)
+    }
+
+    /// # Errors
+    ///
+    /// Invalid params when there is no such mode.
+    pub(crate) fn set_mode(&mut self, id: &SessionModeId) -> Result<()> {
+        let known = self.modes.as_ref().map(ids_of_modes).unwrap_or_default();
+        if !known.contains(&id.as_str()) {
+            let reason = format!("there is no mode {id:?}, only {known:?}", id = id.as_str());
+            return Err(Error::invalid_params("/modeId", reason));
+        }
+        self.choose(MODE, id.as_str());
+        Ok(())
+    }
+
+    /// # Errors
+    ///
+    /// Invalid params when there is no such option, or it does not take this value.
+    pub(crate) fn set(
+        &mut self,
+        id: &SessionConfigId,
+        value: &SessionConfigOptionValue,
+    ) -> Result<()> {
+        let Some(option) = self.options.iter_mut().find(|option| option.id == *id) else {
+            let known: Vec<_> = self
+                .options
+                .iter()
+                .map(|option| option.id.as_str())
+                .collect();
+            let reason = format!("there is no option {:?}, only {known:?}", id.as_str());
+            return Err(Error::invalid_params("/configId", reason));
+        };
+        let expected = match (&mut option.kind, value) {
+            (SessionConfigKind::Boolean(current), SessionConfigOptionValue::Boolean(new)) => {
+                current.current_value = new.value;
+                self.changed.insert(id.to_string(), value.clone());
+                return Ok(());
+            }
+            (SessionConfigKind::Select(select), SessionConfigOptionValue::ValueId(new))
+                if values(&select.options).contains(&new.value.as_str()) =>
+            {
+                self.choose(id.as_str(), new.value.as_str());
+                return Ok(());
+            }
+            (SessionConfigKind::Boolean(_), _) => {
+                "a boolean, with \"type\": \"boolean\"".to_owned()
+            }
+            (SessionConfigKind::Select(select), _) => {
+                format!("one of {:?}", values(&select.options))
+            }
+            _ => "no value".to_owned(),
+        };
+        let reason = format!("the option {:?} takes {expected}", id.as_str());
+        Err(Error::invalid_params("/value", reason))
+    }
+
+    /// Sets a select option, and the mode with its option.
+    fn choose(&mut self, id: &str, value: &str) {
+        for option in self
+            .options
+            .iter_mut()
+            .filter(|option| option.id.as_str() == id)
+        {
+            if let SessionConfigKind::Select(select) = &mut option.kind {
+                select.current_value = value.into();
+            }
+        }
+        if let (MODE, Some(modes)) = (id, &mut self.modes) {
+            modes.current_mode_id = value.into();
+        }
+        let value = SessionConfigOptionValueValueId::new(value);
+        self.changed
+            .insert(id.to_owned(), SessionConfigOptionValue::ValueId(value));
+    }
+
+    /// What was changed since the defaults.
+    pub(crate) fn changed(&self) -> &BTreeMap<String, SessionConfigOptionValue> {
+        &self.changed
+    }
+
+    /// Changes it again, as far as the options still allow it.
+    pub(crate) fn restore(&mut self, changed: &BTreeMap<String, SessionConfigOptionValue>) {
+        for (id, value) in changed {
+            // An option of an earlier version that is gone is no reason to refuse a session.
+            let _ = self.set(&SessionConfigId::from(id.as_str()), value);
+        }
+    }
+}
+
+/// The modes as a config option.
+fn mode_option(modes: &SessionModeState) -> SessionConfigOption {
+    let choices = modes.available_modes.iter().map(|mode| {
+        let choice = SessionConfigSelectOption::new(mode.id.as_str(), mode.name.as_str());
+        match &mode.description {
+            Some(description) => choice.with_description(description.as_str()),
+            None => choice,
+        }
+    });
+    let choices = SessionConfigSelectOptions::Ungrouped(choices.collect());
+    let select = SessionConfigSelect::new(modes.current_mode_id.as_str(), choices);
+    SessionConfigOption::new(MODE, "Mode", select).with_category(SessionConfigOptionCategory::Mode)
+}
+
+fn ids_of_modes(modes: &SessionModeState) -> Vec<&str> {
+    modes
+        .available_modes
+        .iter()
+        .map(|mode| mode.id.as_str())
+        .collect()
+}
+
+fn values(options: &SessionConfigSelectOptions) -> Vec<&str> {
+    match options {
+        SessionConfigSelectOptions::Ungrouped(options) => {
+            options.iter().map(|option| option.value.as_str()).collect()
+        }
+        SessionConfigSelectOptions::Grouped(groups) => groups
+            .iter()
+            .flat_map(|group| &group.options)
+            .map(|option| option.value.as_str())
+            .collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,258 @@
+//! Sessions in memory, gone with the process.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::ready;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use acp_sdk::Json;
+use acp_sdk::v1::SessionId;
+
+use super::{Event, SessionRecord, Store, StoreError, StoreFuture};
+
+/// Sessions in memory, bounded in number and bytes.
+///
+/// A session that grows beyond its bound forgets its oldest events. When all sessions
+/// together grow beyond theirs, the largest one forgets half of its events.
+#[derive(Debug)]
+pub struct MemoryStore {
+    session_bytes: usize,
+    total_bytes: usize,
+    max_sessions: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    created: u64,
+    bytes: usize,
+    /// By number, so that listing goes in the order of creation.
+    sessions: BTreeMap<u64, Kept>,
+    numbers: HashMap<SessionId, u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    record: SessionRecord,
+    events: VecDeque<Json>,
+    /// The number of the last event.
+    last: u64,
+    bytes: usize,
+}
+
+/// What an event costs besides its text.
+const OVERHEAD: usize = 16;
+
+/// Bytes of events handed out at a time.
+const PAGE: usize = 256 << 10;
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store with the default bounds, as each method states them.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            session_bytes: 16 << 20,
+            total_bytes: 256 << 20,
+            max_sessions: 10_000,
+            table: Mutex::default(),
+        }
+    }
+
+    /// The most bytes of events that a session keeps (default 16 MiB).
+    #[must_use]
+    pub fn session_bytes(mut self, bytes: usize) -> Self {
+        self.session_bytes = bytes;
+        self
+    }
+
+    /// The most bytes of events that are kept of all sessions together (default 256 MiB).
+    #[must_use]
+    pub fn total_bytes(mut self, bytes: usize) -> Self {
+        self.total_bytes = bytes;
+        self
+    }
+
+    /// The most sessions; creating another is an error (default 10,000).
+    #[must_use]
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.max_sessions = sessions;
+        self
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, session: &SessionRecord) -> Result<u64, StoreError> {
+        let mut table = self.table();
+        if table.numbers.contains_key(&session.id) {
+            return Err("there is a session of this id".to_owned());
+        }
+        if table.sessions.len() >= self.max_sessions {
+            return Err(format!(
+                "there are {} sessions, which is the most; delete one first",
+                table.sessions.len()
+            ));
+        }
+        table.created += 1;
+        let number = table.created;
+        let record = SessionRecord {
+            number,
+            ..session.clone()
+        };
+        table.numbers.insert(session.id.clone(), number);
+        table.sessions.insert(number, Kept::new(record));
+        Ok(number)
+    }
+
+    fn push(&self, session: &SessionId, update: &Json) -> Result<u64, StoreError> {
+        let mut table = self.table();
+        let kept = table.kept_mut(session).ok_or_else(no_session)?;
+        let before = kept.bytes;
+        kept.push(update.clone());
+        while kept.bytes > self.session_bytes && kept.forget_first() {}
+        let (number, after) = (kept.last, kept.bytes);
+        table.bytes = table.bytes + after - before;
+        if table.bytes > self.total_bytes {
+            table.forget_half_of_the_largest();
+        }
+        Ok(number)
+    }
+}
+
+impl Table {
+    fn kept(&self, session: &SessionId) -> Option<&Kept> {
+        self.sessions.get(self.numbers.get(session)?)
+    }
+
+    fn kept_mut(&mut self, session: &SessionId) -> Option<&mut Kept> {
+        self.sessions.get_mut(self.numbers.get(session)?)
+    }
+
+    /// Half at once, so that looking for the largest session is rare.
+    fn forget_half_of_the_largest(&mut self) {
+        let Some(largest) = self.sessions.values_mut().max_by_key(|kept| kept.bytes) else {
+            return;
+        };
+        let before = largest.bytes;
+        while largest.bytes > before / 2 && largest.forget_first() {}
+        self.bytes -= before - largest.bytes;
+    }
+
+    fn remove(&mut self, session: &SessionId) -> bool {
+        let number = self.numbers.remove(session);
+        let Some(kept) = number.and_then(|number| self.sessions.remove(&number)) else {
+            return false;
+        };
+        self.bytes -= kept.bytes;
+        true
+    }
+}
+
+impl Kept {
+    fn new(record: SessionRecord) -> Self {
+        Self {
+            record,
+            events: VecDeque::new(),
+            last: 0,
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, update: Json) {
+        self.bytes += update.get().len() + OVERHEAD;
+        self.events.push_back(update);
+        self.last += 1;
+    }
+
+    fn forget_first(&mut self) -> bool {
+        let first = self.events.pop_front();
+        if let Some(update) = &first {
+            self.bytes -= update.get().len() + OVERHEAD;
+        }
+        first.is_some()
+    }
+
+    /// The first events after `after`, up to a page.
+    fn after(&self, after: u64) -> Vec<Event> {
+        let forgotten = self.last - self.events.len() as u64;
+        let skip = usize::try_from(after.saturating_sub(forgotten)).unwrap_or(usize::MAX);
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        for (at, update) in self.events.iter().enumerate().skip(skip) {
+            page.push(Event::new(forgotten + 1 + at as u64, update.clone()));
+            bytes += update.get().len();
+            if bytes >= PAGE {
+                break;
+            }
+        }
+        page
+    }
+}
+
+fn no_session() -> StoreError {
+    "there is no such session".to_owned()
+}
+
+impl Store for MemoryStore {
+    fn create<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, u64> {
+        Box::pin(ready(self.add(session)))
+    }
+
+    fn save<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, ()> {
+        if let Some(kept) = self.table().kept_mut(&session.id) {
+            let number = kept.record.number;
+            kept.record = session.clone();
+            kept.record.number = number;
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
+        let found = self.table().kept(session).map(|kept| kept.record.clone());
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        cwd: Option<&'a str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SessionRecord>> {
+        let table = self.table();
+        let page = table
+            .sessions
+            .range(..before.unwrap_or(u64::MAX))
+            .rev()
+            .map(|(_, kept)| &kept.record)
+            .filter(|record| cwd.is_none_or(|cwd| record.cwd == cwd))
+            .take(limit)
+            .cloned()
+            .collect();
+        Box::pin(ready(Ok(page)))
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
+        Box::pin(ready(Ok(self.table().remove(session))))
+    }
+
+    fn append<'a>(&'a self, session: &'a SessionId, update: &'a Json) -> StoreFuture<'a, u64> {
+        Box::pin(ready(self.push(session, update)))
+    }
+
+    fn replay<'a>(&'a self, session: &'a SessionId, after: u64) -> StoreFuture<'a, Vec<Event>> {
+        let table = self.table();
+        let events = table.kept(session).map(|kept| kept.after(after));
+        Box::pin(ready(events.ok_or_else(no_session)))
+    }
+
+    fn last<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, u64> {
+        let last = self.table().kept(session).map(|kept| kept.last);
+        Box::pin(ready(last.ok_or_else(no_session)))
+    }
+}

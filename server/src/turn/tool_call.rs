@@ -1,0 +1,193 @@
+//! A tool call, from its announcement to its end.
+
+use std::sync::Arc;
+
+use acp_sdk::v1::{
+    Content, ContentBlock, Diff, SessionUpdate, Terminal as TerminalContent, TextContent,
+    ToolCall as Announcement, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolKind,
+};
+
+use super::{Core, Terminal};
+use crate::Result;
+
+/// A tool call that is not finished. One that is dropped without an end has failed, and the
+/// client is told so.
+///
+/// Each piece of content is sent together with those before it, for that is how the protocol
+/// has it; a call with very much output is better shown in a [`Terminal`].
+///
+/// Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls>
+#[derive(Debug)]
+#[must_use = "a tool call that is dropped has failed"]
+pub struct ToolCall {
+    core: Arc<Core>,
+    id: ToolCallId,
+    title: String,
+    kind: ToolKind,
+    content: Vec<ToolCallContent>,
+}
+
+impl ToolCall {
+    pub(super) async fn announce(
+        core: &Arc<Core>,
+        title: String,
+        kind: ToolKind,
+        locations: Vec<ToolCallLocation>,
+    ) -> Result<Self> {
+        let call = Self {
+            core: core.clone(),
+            id: core.session.next_id("call").into(),
+            title,
+            kind,
+            content: Vec::new(),
+        };
+        let announcement = Announcement::new(&call.id, call.title.as_str())
+            .with_kind(call.kind.clone())
+            .with_status(ToolCallStatus::Pending)
+            .with_locations(locations);
+        // Open from here on: if this future is dropped while it sends, the call fails.
+        core.call_opened(&call.id);
+        let announced = core.update(&SessionUpdate::ToolCall(announcement)).await;
+        if announced.is_err() {
+            core.call_finished(&call.id);
+        }
+        announced.map(|()| call)
+    }
+
+    /// The id, unique in the session.
+    #[must_use]
+    pub fn id(&self) -> &ToolCallId {
+        &self.id
+    }
+
+    /// The call as a request for permission shows it.
+    pub(super) fn summary(&self) -> ToolCallUpdate {
+        ToolCallUpdate::new(&self.id)
+            .with_title(self.title.as_str())
+            .with_kind(self.kind.clone())
+    }
+
+    /// The work begins.
+    ///
+    /// # Errors
+    ///
+    /// As [`Turn::text`](super::Turn::text), like all methods here.
+    pub async fn start(&self) -> Result<()> {
+        self.update(self.change().with_status(ToolCallStatus::InProgress))
+            .await
+    }
+
+    /// Adds text to what the call shows.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn text(&mut self, text: impl Into<String>) -> Result<()> {
+        self.content(ContentBlock::Text(TextContent::new(text)))
+            .await
+    }
+
+    /// Adds content of any kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn content(&mut self, block: ContentBlock) -> Result<()> {
+        self.add(ToolCallContent::Content(Content::new(block)))
+            .await
+    }
+
+    /// Adds a change to a file; `old` is what was there, if the file is not new.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn diff(&mut self, path: &str, old: Option<&str>, new: &str) -> Result<()> {
+        let diff = Diff::new(self.core.session.resolve(path), new);
+        let diff = match old {
+            Some(old) => diff.with_old_text(old),
+            None => diff,
+        };
+        self.add(ToolCallContent::Diff(diff)).await
+    }
+
+    /// Adds a terminal, whose output the client shows as it comes and also after its release.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn terminal(&mut self, terminal: &Terminal) -> Result<()> {
+        let content = TerminalContent::new(terminal.id());
+        self.add(ToolCallContent::Terminal(content)).await
+    }
+
+    /// Changes anything: title, locations, raw input and output. The id is this call's, and
+    /// the status is left to the methods that end it.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn update(&self, mut change: ToolCallUpdate) -> Result<()> {
+        change.tool_call_id = self.id.clone();
+        self.core
+            .update(&SessionUpdate::ToolCallUpdate(change))
+            .await
+    }
+
+    /// Ends the call well; text that is not empty is added to what it shows.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn complete(self, text: impl Into<String>) -> Result<()> {
+        self.end(ToolCallStatus::Completed, text.into()).await
+    }
+
+    /// Ends the call badly and says why.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn fail(self, reason: impl Into<String>) -> Result<()> {
+        self.end(ToolCallStatus::Failed, reason.into()).await
+    }
+
+    /// Ends the call because the user did not allow it.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub async fn reject(self) -> Result<()> {
+        self.fail("Rejected by the user.").await
+    }
+
+    fn change(&self) -> ToolCallUpdate {
+        ToolCallUpdate::new(&self.id)
+    }
+
+    async fn add(&mut self, content: ToolCallContent) -> Result<()> {
+        self.content.push(content);
+        self.update(self.change().with_content(self.content.clone()))
+            .await
+    }
+
+    async fn end(mut self, status: ToolCallStatus, text: String) -> Result<()> {
+        let mut change = self.change().with_status(status);
+        if !text.is_empty() {
+            let block = ContentBlock::Text(TextContent::new(text));
+            self.content
+                .push(ToolCallContent::Content(Content::new(block)));
+            change = change.with_content(std::mem::take(&mut self.content));
+        }
+        self.update(change).await?;
+        self.core.call_finished(&self.id);
+        Ok(())
+    }
+}
+
+impl Drop for ToolCall {
+    fn drop(&mut self) {
+        self.core.call_dropped(&self.id);
+    }
+}
