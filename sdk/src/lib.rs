@@ -42,7 +42,9 @@ mod transport;
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
 pub use crate::error::{Closed, Error, Result};
 pub use crate::json::{Json, Meta, Patch};
-pub use crate::transport::Framing;
+pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
+#[cfg(unix)]
+pub use crate::transport::{connect_unix, serve_unix};
 pub use crate::v1::Error as RpcError;
 
 use tokio::io::{AsyncRead, AsyncWrite};

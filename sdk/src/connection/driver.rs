@@ -81,6 +81,10 @@ type Reader = Pin<Box<dyn AsyncRead + Send>>;
 type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 
 impl Driver {
+    pub(crate) fn new(future: impl Future<Output = Result<()>> + Send + 'static) -> Self {
+        Self(Box::pin(future))
+    }
+
     pub(crate) fn open(
         service: Arc<dyn Service>,
         options: Options,
@@ -108,7 +112,7 @@ impl Driver {
                 complaints: COMPLAINTS,
             },
         };
-        (peer, Self(Box::pin(state.run(explain_close))))
+        (peer, Self::new(state.run(explain_close)))
     }
 }
 

@@ -13,4 +13,5 @@ mod coalesce;
 mod end;
 mod framing;
 mod order;
+mod sockets;
 mod support;

@@ -1,0 +1,368 @@
+//! Unix and TCP sockets: a listener that serves an agent to each connection, and connecting.
+//!
+//! Guarantees: no more connections at once than were allowed, the others wait in the
+//! operating system's queue; one connection's fault ends that connection alone; a shutdown
+//! stops accepting, lets requests end as they do when a client closes its side, and returns
+//! within [`ConnectionBuilder::grace`].
+//!
+//! Whoever can open the socket can use the agent, for the protocol has no authentication of
+//! connections. So a Unix socket belongs to its owner alone, and TCP stays on this machine
+//! unless asked. Every user of the machine can reach it there, and so can web pages in a
+//! browser, which is why a connection that does not begin like a message is closed.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Sleep;
+
+use crate::connection::{ConnectionBuilder, Driver};
+use crate::error::Result;
+use crate::v1::{Agent, AgentHandle, Client};
+
+type Reader = Pin<Box<dyn AsyncRead + Send>>;
+type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Failures to accept, one after the other, before a listener gives up.
+const ATTEMPTS: u32 = 10;
+
+/// Serves an agent of its own to each connection of a socket.
+///
+/// ```no_run
+/// # use acp_sdk::{Listener, Result, v1::*};
+/// # struct Echo;
+/// # impl Agent for Echo {
+/// #     async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
+/// #     async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
+/// #     async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> { Ok(()) }
+/// # }
+/// # async fn example() -> Result<()> {
+/// let interrupted = async { let _ = tokio::signal::ctrl_c().await; };
+/// Listener::tcp("127.0.0.1:7000").await?
+///     .max_connections(8)
+///     .serve_until(interrupted, || Echo)
+///     .await
+/// # }
+/// ```
+#[must_use = "a listener accepts nothing until it serves"]
+pub struct Listener {
+    socket: Socket,
+    max_connections: usize,
+    options: Arc<dyn Fn() -> ConnectionBuilder + Send + Sync>,
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("local_addr", &self.local_addr())
+            .field("max_connections", &self.max_connections)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    /// Listens on TCP for programs on this machine; port 0 picks a free one.
+    ///
+    /// TCP is not authenticated: see the notes of [`tcp_exposed`](Self::tcp_exposed).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) when no address is a loopback one, or none can be bound.
+    pub async fn tcp(addr: impl ToSocketAddrs) -> Result<Self> {
+        let all: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
+        let near = |addr: &SocketAddr| addr.ip().is_loopback();
+        let local: Vec<SocketAddr> = all.iter().copied().filter(near).collect();
+        if local.is_empty() {
+            let reason = format!(
+                "{all:?} can be reached from other machines, and nothing would authenticate \
+                 them: use a loopback address"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason).into());
+        }
+        Self::tcp_exposed(&local[..]).await
+    }
+
+    /// Listens on TCP for anybody who can reach the address.
+    ///
+    /// Nothing is encrypted and nobody is authenticated: who connects can do what the agent
+    /// can. Only for networks where everybody may do that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) when the address cannot be bound.
+    pub async fn tcp_exposed(addr: impl ToSocketAddrs) -> Result<Self> {
+        Ok(Self::new(Socket::Tcp(TcpListener::bind(addr).await?)))
+    }
+
+    /// Listens on a Unix socket that only this user may connect to. The file is removed
+    /// in the end; one left behind by a process that has died is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) when somebody else listens there or the file cannot be made.
+    #[cfg(unix)]
+    pub fn unix(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Ok(Self::new(Socket::Unix(super::unix::UnixSocket::bind(
+            path.as_ref(),
+        )?)))
+    }
+
+    fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            max_connections: 64,
+            options: Arc::new(ConnectionBuilder::new),
+        }
+    }
+
+    /// How many connections are served at once, at least one (default 64).
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections.max(1);
+        self
+    }
+
+    /// What each connection is opened with (default [`ConnectionBuilder::new`]).
+    pub fn options(
+        mut self,
+        options: impl Fn() -> ConnectionBuilder + Send + Sync + 'static,
+    ) -> Self {
+        self.options = Arc::new(options);
+        self
+    }
+
+    /// The address and port that TCP listens on.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Tcp(listener) => listener.local_addr().ok(),
+            #[cfg(unix)]
+            Socket::Unix(_) => None,
+        }
+    }
+
+    /// Serves until accepting fails for good. Dropping the future drops every connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) when accepting fails again and again.
+    pub async fn serve<A: Agent>(self, agent: impl FnMut() -> A) -> Result<()> {
+        self.serve_until(std::future::pending(), agent).await
+    }
+
+    /// Serves until `shutdown` is ready, then ends every connection and returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`](Self::serve).
+    pub async fn serve_until<A: Agent>(
+        self,
+        shutdown: impl Future<Output = ()>,
+        mut agent: impl FnMut() -> A,
+    ) -> Result<()> {
+        let (stop, stopped) = watch::channel(());
+        let mut shutdown = pin!(shutdown);
+        let mut accepting = Accepting {
+            socket: &self.socket,
+            failures: 0,
+            pause: None,
+        };
+        let mut connections = JoinSet::new();
+        let outcome = loop {
+            let accepted = std::future::poll_fn(|cx| {
+                if shutdown.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                while let Poll::Ready(Some(_)) = connections.poll_join_next(cx) {}
+                if connections.len() >= self.max_connections {
+                    return Poll::Pending;
+                }
+                accepting.poll(cx).map(Some)
+            });
+            match accepted.await {
+                None => break Ok(()),
+                Some(Err(error)) => break Err(error.into()),
+                Some(Ok((reader, writer))) => {
+                    let reader = Guarded::new(reader, stopped.clone());
+                    let (_, driver) = (self.options)().agent(agent(), reader, writer);
+                    connections.spawn(async move {
+                        if let Err(error) = driver.await {
+                            tracing::debug!(%error, "a connection of the listener failed");
+                        }
+                    });
+                }
+            }
+        };
+        drop(stop);
+        drop(self.socket);
+        while connections.join_next().await.is_some() {}
+        outcome
+    }
+}
+
+/// Serves an agent to each connection of a Unix socket, until accepting fails.
+///
+/// [`Listener`] has the options and a shutdown.
+///
+/// # Errors
+///
+/// As [`Listener::unix`] and [`Listener::serve`].
+#[cfg(unix)]
+pub async fn serve_unix<A: Agent>(
+    path: impl AsRef<std::path::Path>,
+    agent: impl FnMut() -> A,
+) -> Result<()> {
+    Listener::unix(path)?.serve(agent).await
+}
+
+/// Serves an agent to each TCP connection from this machine, until accepting fails.
+///
+/// TCP is not authenticated: see [`Listener::tcp_exposed`]. [`Listener`] has the options
+/// and a shutdown.
+///
+/// # Errors
+///
+/// As [`Listener::tcp`] and [`Listener::serve`].
+pub async fn serve_tcp<A: Agent>(addr: impl ToSocketAddrs, agent: impl FnMut() -> A) -> Result<()> {
+    Listener::tcp(addr).await?.serve(agent).await
+}
+
+/// Talks to the agent behind a Unix socket; the driver must be polled, usually by spawning it.
+///
+/// # Errors
+///
+/// [`Error::Io`](crate::Error::Io) when nobody listens there.
+#[cfg(unix)]
+pub async fn connect_unix<C: Client>(
+    path: impl AsRef<std::path::Path>,
+    client: C,
+) -> Result<(AgentHandle, Driver)> {
+    let (reader, writer) = tokio::net::UnixStream::connect(path).await?.into_split();
+    Ok(ConnectionBuilder::new().client(client, reader, writer))
+}
+
+/// Talks to the agent behind a TCP port; the driver must be polled, usually by spawning it.
+///
+/// # Errors
+///
+/// [`Error::Io`](crate::Error::Io) when nobody listens there.
+pub async fn connect_tcp<C: Client>(
+    addr: impl ToSocketAddrs,
+    client: C,
+) -> Result<(AgentHandle, Driver)> {
+    let stream = TcpStream::connect(addr).await?;
+    stream.set_nodelay(true)?;
+    let (reader, writer) = stream.into_split();
+    Ok(ConnectionBuilder::new().client(client, reader, writer))
+}
+
+enum Socket {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(super::unix::UnixSocket),
+}
+
+impl Socket {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Reader, Writer)>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = ready!(listener.poll_accept(cx))?;
+                // Messages are small and waited for.
+                stream.set_nodelay(true)?;
+                let (reader, writer) = stream.into_split();
+                Poll::Ready(Ok((Box::pin(reader), Box::pin(writer))))
+            }
+            #[cfg(unix)]
+            Self::Unix(socket) => {
+                let (reader, writer) = ready!(socket.poll_accept(cx))?.into_split();
+                Poll::Ready(Ok((Box::pin(reader), Box::pin(writer))))
+            }
+        }
+    }
+}
+
+/// Accepts, and pauses after a failure, for most pass: too many open files, say.
+struct Accepting<'a> {
+    socket: &'a Socket,
+    failures: u32,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Accepting<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Reader, Writer)>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            match ready!(self.socket.poll_accept(cx)) {
+                Ok(connection) => {
+                    self.failures = 0;
+                    return Poll::Ready(Ok(connection));
+                }
+                Err(error) if self.failures == ATTEMPTS => return Poll::Ready(Err(error)),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    let pause = Duration::from_millis(10 << self.failures.min(7));
+                    self.failures += 1;
+                    self.pause = Some(Box::pin(tokio::time::sleep(pause)));
+                }
+            }
+        }
+    }
+}
+
+/// A reader that ends at the listener's shutdown, and fails if the first byte is not one that
+/// a message can begin with: a browser would begin with the name of an HTTP method.
+struct Guarded {
+    reader: Reader,
+    stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
+    begun: bool,
+}
+
+impl Guarded {
+    fn new(reader: Reader, mut stopped: watch::Receiver<()>) -> Self {
+        let stopped = async move {
+            // The sender never sends; it is dropped.
+            let _ = stopped.changed().await;
+        };
+        Self {
+            reader,
+            stopped: Box::pin(stopped),
+            begun: false,
+        }
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.stopped.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        ready!(self.reader.as_mut().poll_read(cx, buffer))?;
+        if !self.begun
+            && let Some(first) = buffer.filled()[before..].trim_ascii_start().first()
+        {
+            // An object, a batch, a header, or the first byte of a byte order mark.
+            if !matches!(first, b'{' | b'[' | b'C' | b'c' | 0xef) {
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the input does not begin like a message",
+                )));
+            }
+            self.begun = true;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
