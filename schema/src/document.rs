@@ -1,8 +1,31 @@
 //! A schema document with its overlays applied.
 
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
+use crate::walk::{escaped, schemas};
 use crate::{Error, V1};
+
+/// The keywords that documents add to JSON Schema.
+const KEYWORDS: [&str; 7] = [
+    // The method that a definition is the params or the result of.
+    "x-method",
+    // Who handles the method: agent, client, protocol or proxy.
+    "x-side",
+    // An envelope, which only routes; no type is made of it.
+    "x-docs-ignore",
+    // Readers take an invalid value as absent.
+    "x-deserialize-default-on-error",
+    // Readers take null as absent.
+    "x-deserialize-default-on-null",
+    // Readers drop invalid items and keep the others.
+    "x-deserialize-skip-invalid-items",
+    // Absent, null and a value mean three things, as in a patch.
+    "x-tri-state",
+];
+
+/// What an overlay may have beside its definitions and its patch.
+const ABOUT: [&str; 5] = ["$schema", "$id", "$comment", "title", "description"];
 
 /// A JSON Schema document whose definitions are those of a protocol.
 #[derive(Clone, Debug)]
@@ -10,6 +33,8 @@ pub struct Document {
     /// The document.
     pub value: Value,
     name: String,
+    /// What overlays wrote, as a JSON Pointer and the overlay's name, in order.
+    written: Vec<(String, String)>,
 }
 
 impl Document {
@@ -26,10 +51,7 @@ impl Document {
     /// # Errors
     /// When `text` is not a JSON object with an object `$defs`.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
-        let value: Value = serde_json::from_str(text).map_err(|source| Error::Json {
-            name: name.into(),
-            source,
-        })?;
+        let value = json(name, text)?;
         if !value.get("$defs").is_some_and(Value::is_object) {
             return Err(Error::invalid(
                 name,
@@ -40,47 +62,130 @@ impl Document {
         Ok(Self {
             value,
             name: name.into(),
+            written: Vec::new(),
         })
     }
 
     /// The document with an overlay: `$defs` are added, then the JSON Patch in
-    /// `x-patch` is applied.
+    /// `x-patch` is applied. `name` stands for the overlay in errors, also in those
+    /// that are found later.
     ///
     /// # Errors
-    /// When a definition exists already or the patch does not apply.
+    /// When a definition exists already, the patch does not apply, or the overlay has
+    /// any other member that means something.
     pub fn overlay(mut self, name: &str, text: &str) -> Result<Self, Error> {
-        let mut overlay: Value = serde_json::from_str(text).map_err(|source| Error::Json {
-            name: name.into(),
-            source,
-        })?;
-        let added = match overlay.get_mut("$defs").map(Value::take) {
-            Some(Value::Object(added)) => added,
-            None => Map::new(),
-            Some(_) => return Err(Error::invalid(name, "/$defs", "not an object")),
+        let Value::Object(members) = json(name, text)? else {
+            return Err(Error::invalid(
+                name,
+                "",
+                "not an object; an overlay has `$defs` and `x-patch`",
+            ));
         };
-        if let Some(defs) = self.value.get_mut("$defs").and_then(Value::as_object_mut) {
-            for (definition, schema) in added {
-                if defs.contains_key(&definition) {
-                    let message = format!(
-                        "already defined in {}; change it with `x-patch` or choose another name",
-                        self.name
-                    );
+        let (mut added, mut operations) = (Map::new(), Vec::new());
+        for (key, value) in members {
+            match (key.as_str(), value) {
+                ("$defs", Value::Object(value)) => added = value,
+                ("$defs", _) => return Err(Error::invalid(name, "/$defs", "not an object")),
+                ("x-patch", Value::Array(value)) => operations = value,
+                ("x-patch", _) => {
                     return Err(Error::invalid(
                         name,
-                        &format!("/$defs/{definition}"),
-                        message,
+                        "/x-patch",
+                        "not a list; write the operations of a JSON Patch here",
                     ));
                 }
-                defs.insert(definition, schema);
+                (key, _) if ABOUT.contains(&key) => {}
+                (key, _) => {
+                    return Err(Error::invalid(
+                        name,
+                        &format!("/{}", escaped(key)),
+                        "unknown member; an overlay has `$defs` and `x-patch`",
+                    ));
+                }
             }
         }
-        if let Some(patch) = overlay.get_mut("x-patch").map(Value::take) {
-            let patch: json_patch::Patch = serde_json::from_value(patch)
-                .map_err(|error| Error::invalid(name, "/x-patch", error.to_string()))?;
-            json_patch::patch(&mut self.value, &patch)
-                .map_err(|error| Error::invalid(name, "/x-patch", error.to_string()))?;
+        for (definition, schema) in added {
+            self.define(name, definition, schema)?;
+        }
+        for (index, operation) in operations.into_iter().enumerate() {
+            self.patch(name, index, operation)?;
         }
         Ok(self)
+    }
+
+    /// Adds a definition of the overlay `name`.
+    fn define(&mut self, name: &str, definition: String, schema: Value) -> Result<(), Error> {
+        let at = format!("/$defs/{}", escaped(&definition));
+        if self.def(&definition).is_some() {
+            let message = format!(
+                "already defined in {}; change it with `x-patch` or choose another name",
+                self.file(&at)
+            );
+            return Err(Error::invalid(name, &at, message));
+        }
+        if let Some(defs) = self.value.get_mut("$defs").and_then(Value::as_object_mut) {
+            defs.insert(definition, schema);
+            self.written.push((at, name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Applies one operation of the overlay `name`.
+    fn patch(&mut self, name: &str, index: usize, operation: Value) -> Result<(), Error> {
+        let at = format!("/x-patch/{index}");
+        let operation: PatchOperation = serde_json::from_value(operation).map_err(|error| {
+            let message = format!("{error}; write an operation of a JSON Patch (RFC 6902)");
+            Error::invalid(name, &at, message)
+        })?;
+        let (verb, path) = (verb(&operation), operation.path().to_string());
+        json_patch::patch(&mut self.value, &[operation]).map_err(|error| {
+            let message = format!(
+                "{verb} at `{path}`: {}; the path is that of the document with the \
+                 operations before this one applied",
+                error.kind
+            );
+            Error::invalid(name, &at, message)
+        })?;
+        self.written.push((path, name.to_owned()));
+        Ok(())
+    }
+
+    /// Checks what every use of a document relies on.
+    ///
+    /// # Errors
+    /// When a keyword that starts with `x-` is not one of ours, or a `$ref` leads
+    /// nowhere; the error names the file, the place and what is wrong.
+    pub fn check(&self) -> Result<(), Error> {
+        schemas(&self.value, "", &mut |at, keywords| {
+            let unknown =
+                |key: &&String| key.starts_with("x-") && !KEYWORDS.contains(&key.as_str());
+            if let Some(key) = keywords.keys().find(unknown) {
+                return Err(self.invalid(
+                    &format!("{at}/{}", escaped(key)),
+                    format!("unknown keyword; known are {}", KEYWORDS.join(", ")),
+                ));
+            }
+            match keywords.get("$ref").and_then(Value::as_str) {
+                Some(target) => self.resolve(&format!("{at}/$ref"), target),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Fails when the reference at `at` leads nowhere.
+    fn resolve(&self, at: &str, target: &str) -> Result<(), Error> {
+        let Some(pointer) = target.strip_prefix('#') else {
+            let message = format!("`{target}` is outside of the document; refer to `#/$defs/Name`");
+            return Err(self.invalid(at, message));
+        };
+        if self.value.pointer(pointer).is_some() {
+            return Ok(());
+        }
+        let message = match pointer.strip_prefix("/$defs/") {
+            Some(name) => format!("no definition `{name}`; define it or correct the name"),
+            None => format!("nothing at `{pointer}`; refer to `#/$defs/Name`"),
+        };
+        Err(self.invalid(at, message))
     }
 
     /// The definition `name`.
@@ -97,7 +202,38 @@ impl Document {
             .map(|(name, schema)| (name.as_str(), schema))
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// An error at a place of the document, in the file that the place comes from.
+    pub(crate) fn invalid(&self, at: &str, message: impl Into<String>) -> Error {
+        Error::invalid(self.file(at), at, message)
+    }
+
+    /// The file that wrote the place last: an overlay, or the document itself.
+    fn file(&self, at: &str) -> &str {
+        let covers = |written: &str| {
+            // `-` is the end of a list, whose index was known only then.
+            let written = written.strip_suffix("/-").unwrap_or(written);
+            let rest = at.strip_prefix(written);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let last = self.written.iter().rev().find(|(path, _)| covers(path));
+        last.map_or(&self.name, |(_, file)| file)
+    }
+}
+
+fn json(name: &str, text: &str) -> Result<Value, Error> {
+    serde_json::from_str(text).map_err(|source| Error::Json {
+        name: name.into(),
+        source,
+    })
+}
+
+fn verb(operation: &PatchOperation) -> &'static str {
+    match operation {
+        PatchOperation::Add(_) => "add",
+        PatchOperation::Remove(_) => "remove",
+        PatchOperation::Replace(_) => "replace",
+        PatchOperation::Move(_) => "move",
+        PatchOperation::Copy(_) => "copy",
+        PatchOperation::Test(_) => "test",
     }
 }

@@ -6,6 +6,7 @@ mod error;
 mod protocol;
 #[cfg(feature = "validate")]
 mod validate;
+mod walk;
 
 pub use self::document::Document;
 pub use self::error::Error;

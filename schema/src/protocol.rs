@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::walk::escaped;
 use crate::{Document, Error};
 
 /// Who handles a method.
@@ -34,7 +35,23 @@ pub enum Kind {
     },
 }
 
-/// One method.
+impl Kind {
+    /// The definition of the params.
+    #[must_use]
+    pub fn params(&self) -> &str {
+        match self {
+            Self::Request { params, .. } | Self::Notification { params } => params,
+        }
+    }
+
+    /// Whether it is a request.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        matches!(self, Self::Request { .. })
+    }
+}
+
+/// One form of one method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method {
     /// The name on the wire.
@@ -48,161 +65,115 @@ pub struct Method {
 }
 
 /// The method table of a document, in the order of the document.
+///
+/// A name can stand for several methods: another one on each side, and on one side
+/// a request beside a notification.
 #[derive(Clone, Debug)]
 pub struct Protocol {
     methods: Vec<Method>,
 }
 
 impl Protocol {
-    /// Reads the table from the markers of a document.
+    /// Reads the table from the markers of a document, and checks the document.
     ///
     /// # Errors
     /// When a side is missing or unknown, a request has no response, a response
-    /// has no request, or a keyword that starts with `x-` is not one of ours.
+    /// has no request, two definitions are the same form of a method, or
+    /// [`Document::check`] fails.
     pub fn from_document(document: &Document) -> Result<Self, Error> {
-        for (name, schema) in document.defs() {
-            known_keywords(document, schema, &format!("/$defs/{}", escaped(name)))?;
-        }
+        document.check()?;
         let marked: Vec<Marked<'_>> = document
             .defs()
             .filter_map(|(name, schema)| Marked::new(document, name, schema))
             .collect::<Result<_, _>>()?;
+        for (index, one) in marked.iter().enumerate() {
+            let same = marked.iter().take(index).find(|other| one.is_same(other));
+            if let Some(other) = same {
+                let message = format!(
+                    "`{}` is already marked as this part of `{}`; remove one of the markers",
+                    other.name, one.method
+                );
+                return Err(document.invalid(&one.at(), message));
+            }
+        }
+        let part = |method: &Marked<'_>, role: Role| {
+            marked
+                .iter()
+                .find(|other| other.role == role && other.is_of(method))
+        };
         let mut methods = Vec::new();
-        for params in marked
-            .iter()
-            .filter(|marked| !marked.name.ends_with("Response"))
-        {
-            let kind = if params.name.ends_with("Request") {
-                let answers = |other: &&Marked<'_>| {
-                    other.method == params.method
-                        && other.side == params.side
-                        && other.name.ends_with("Response")
-                };
-                let Some(result) = marked.iter().find(answers) else {
-                    return Err(Error::invalid(
-                        document.name(),
-                        &format!("/$defs/{}", params.name),
-                        format!(
-                            "no response is marked for `{}`; mark one alike",
-                            params.method
-                        ),
-                    ));
-                };
-                Kind::Request {
-                    params: params.name.into(),
-                    result: result.name.into(),
+        for one in &marked {
+            let kind = match one.role {
+                Role::Request => {
+                    let Some(result) = part(one, Role::Response) else {
+                        let message =
+                            format!("no response is marked for `{}`; mark one alike", one.method);
+                        return Err(document.invalid(&one.at(), message));
+                    };
+                    Kind::Request {
+                        params: one.name.into(),
+                        result: result.name.into(),
+                    }
                 }
-            } else {
-                Kind::Notification {
-                    params: params.name.into(),
+                Role::Notification => Kind::Notification {
+                    params: one.name.into(),
+                },
+                Role::Response if part(one, Role::Request).is_none() => {
+                    let message =
+                        format!("no request is marked for `{}`; mark one alike", one.method);
+                    return Err(document.invalid(&one.at(), message));
                 }
+                Role::Response => continue,
             };
             methods.push(Method {
-                name: params.method.into(),
-                side: params.side,
+                name: one.method.into(),
+                side: one.side,
                 kind,
-                description: params.description.map(str::to_owned),
+                description: one.description.map(str::to_owned),
             });
-        }
-        let asked = |response: &&Marked<'_>| {
-            methods
-                .iter()
-                .any(|method| method.side == response.side && method.name == response.method)
-        };
-        let mut responses = marked
-            .iter()
-            .filter(|marked| marked.name.ends_with("Response"));
-        if let Some(orphan) = responses.find(|response| !asked(response)) {
-            return Err(Error::invalid(
-                document.name(),
-                &format!("/$defs/{}", orphan.name),
-                format!(
-                    "no request is marked for `{}`; mark one alike",
-                    orphan.method
-                ),
-            ));
         }
         Ok(Self { methods })
     }
 
-    /// All methods.
+    /// All methods; a name with two forms is there twice.
     pub fn methods(&self) -> impl Iterator<Item = &Method> {
         self.methods.iter()
     }
 
-    /// The method `name` that `side` handles.
+    /// The method `name` that `side` handles: the request, if it has both forms.
     #[must_use]
     pub fn method(&self, side: Side, name: &str) -> Option<&Method> {
+        self.request(side, name)
+            .or_else(|| self.notification(side, name))
+    }
+
+    /// The request `name` that `side` answers.
+    #[must_use]
+    pub fn request(&self, side: Side, name: &str) -> Option<&Method> {
+        self.forms(side, name)
+            .find(|method| method.kind.is_request())
+    }
+
+    /// The notification `name` that `side` takes.
+    #[must_use]
+    pub fn notification(&self, side: Side, name: &str) -> Option<&Method> {
+        self.forms(side, name)
+            .find(|method| !method.kind.is_request())
+    }
+
+    fn forms(&self, side: Side, name: &str) -> impl Iterator<Item = &Method> {
         self.methods
             .iter()
-            .find(|method| method.side == side && method.name == name)
+            .filter(move |method| method.side == side && method.name == name)
     }
 }
 
-/// The keywords that documents add to JSON Schema.
-const KEYWORDS: [&str; 7] = [
-    // The method that a definition is the params or the result of.
-    "x-method",
-    // Who handles the method: agent, client, protocol or proxy.
-    "x-side",
-    // An envelope, which only routes; no type is made of it.
-    "x-docs-ignore",
-    // Readers take an invalid value as absent.
-    "x-deserialize-default-on-error",
-    // Readers take null as absent.
-    "x-deserialize-default-on-null",
-    // Readers drop invalid items and keep the others.
-    "x-deserialize-skip-invalid-items",
-    // Absent, null and a value mean three things, as in a patch.
-    "x-tri-state",
-];
-
-fn known_keywords(document: &Document, schema: &Value, at: &str) -> Result<(), Error> {
-    let nested: Vec<(String, &Value)> = match schema {
-        Value::Object(members) => {
-            let unknown =
-                |key: &&String| key.starts_with("x-") && !KEYWORDS.contains(&key.as_str());
-            if let Some(key) = members.keys().find(unknown) {
-                return Err(Error::invalid(
-                    document.name(),
-                    &format!("{at}/{}", escaped(key)),
-                    format!("unknown keyword; known are {}", KEYWORDS.join(", ")),
-                ));
-            }
-            members
-                .iter()
-                // Values are data, and nothing in them is a keyword.
-                .filter(|(key, _)| {
-                    !["const", "default", "enum", "examples"].contains(&key.as_str())
-                })
-                .flat_map(|(key, member)| {
-                    let at = format!("{at}/{}", escaped(key));
-                    match member {
-                        // The members of these are named by the protocol.
-                        Value::Object(named) if key == "properties" || key == "$defs" => named
-                            .iter()
-                            .map(|(name, schema)| (format!("{at}/{}", escaped(name)), schema))
-                            .collect(),
-                        member => vec![(at, member)],
-                    }
-                })
-                .collect()
-        }
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (format!("{at}/{index}"), item))
-            .collect(),
-        _ => Vec::new(),
-    };
-    nested
-        .into_iter()
-        .try_for_each(|(at, schema)| known_keywords(document, schema, &at))
-}
-
-/// A key as a step of a JSON Pointer.
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
+/// What a marked definition is to its method, as its name says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Role {
+    Request,
+    Response,
+    Notification,
 }
 
 /// A definition that says which method it is for.
@@ -210,6 +181,7 @@ struct Marked<'a> {
     name: &'a str,
     method: &'a str,
     side: Side,
+    role: Role,
     description: Option<&'a str>,
 }
 
@@ -222,19 +194,41 @@ impl<'a> Marked<'a> {
             Some("protocol") => Side::Protocol,
             Some("proxy") => Side::Proxy,
             _ => {
-                return Some(Err(Error::invalid(
-                    document.name(),
-                    &format!("/$defs/{name}/x-side"),
+                return Some(Err(document.invalid(
+                    &format!("/$defs/{}/x-side", escaped(name)),
                     "missing or unknown; use agent, client, protocol or proxy",
                 )));
             }
+        };
+        let role = if name.ends_with("Request") {
+            Role::Request
+        } else if name.ends_with("Response") {
+            Role::Response
+        } else {
+            Role::Notification
         };
         let description = schema.get("description").and_then(Value::as_str);
         Some(Ok(Self {
             name,
             method,
             side,
+            role,
             description,
         }))
+    }
+
+    /// Whether both are parts of one method.
+    fn is_of(&self, other: &Self) -> bool {
+        self.side == other.side && self.method == other.method
+    }
+
+    /// Whether both are the same part of one method.
+    fn is_same(&self, other: &Self) -> bool {
+        self.role == other.role && self.is_of(other)
+    }
+
+    /// JSON Pointer to the definition.
+    fn at(&self) -> String {
+        format!("/$defs/{}", escaped(self.name))
     }
 }

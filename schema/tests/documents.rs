@@ -1,6 +1,6 @@
 //! The bundled documents are complete, and broken ones are named.
 
-use acp_schema::{Document, Protocol, V1_UNSTABLE};
+use acp_schema::{Document, Method, Protocol, Side, V1_UNSTABLE};
 
 const BASE: &str = r#"{"$defs": {"A": {"type": "object"}}}"#;
 
@@ -49,9 +49,155 @@ fn an_overlay_clash_is_named() {
 }
 
 #[test]
-fn a_wrong_patch_path_is_named() {
-    let error = overlay_error(r#"{"x-patch": [{"op": "add", "path": "/$defs/B/x", "value": 1}]}"#);
-    assert!(error.starts_with("mine.json: /x-patch"), "{error}");
+fn a_wrong_patch_is_named_with_its_index_and_path() {
+    for (patch, expected) in [
+        (
+            r#"[{"op": "add", "path": "/$defs/A/title", "value": "t"},
+                {"op": "add", "path": "/$defs/B/x", "value": 1}]"#,
+            "mine.json: /x-patch/1: add at `/$defs/B/x`",
+        ),
+        (
+            r#"[{"op": "test", "path": "/$defs/A/type", "value": "string"}]"#,
+            "mine.json: /x-patch/0: test at `/$defs/A/type`",
+        ),
+        (
+            r#"[{"op": "dance", "path": "/$defs/A"}]"#,
+            "mine.json: /x-patch/0: ",
+        ),
+        (
+            r#"[{"op": "add", "path": "/$defs/A/x"}]"#,
+            "mine.json: /x-patch/0: ",
+        ),
+        (r#"{"op": "remove"}"#, "mine.json: /x-patch: not a list"),
+    ] {
+        let error = overlay_error(&format!(r#"{{"x-patch": {patch}}}"#));
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_misspelt_member_of_an_overlay_is_named() {
+    let error = overlay_error(r#"{"x-pach": []}"#);
+    assert!(error.starts_with("mine.json: /x-pach: "), "{error}");
+    let error = overlay_error("[]");
+    assert!(error.starts_with("mine.json: : not an object"), "{error}");
+}
+
+#[test]
+fn faults_of_an_overlay_are_those_of_its_file() {
+    for overlay in [
+        r#"{"$defs": {"B": {"x-c": 1}}}"#,
+        r#"{"$defs": {"BRequest": {"x-method": "b", "x-side": "agent"}}}"#,
+        r#"{"$defs": {"BRequest": {"x-method": "b"}}}"#,
+        r##"{"$defs": {"B": {"$ref": "#/$defs/Gone"}}}"##,
+        r#"{"x-patch": [{"op": "add", "path": "/$defs/A/x-c", "value": 1}]}"#,
+        r##"{"x-patch": [{"op": "add", "path": "/$defs/A/allOf", "value": [{"$ref": "#/$defs/Gone"}]}]}"##,
+    ] {
+        let document = Document::parse("base.json", BASE)
+            .and_then(|base| base.overlay("other.json", r#"{"$defs": {"C": {}}}"#))
+            .and_then(|base| base.overlay("mine.json", overlay))
+            .expect("the overlay applies");
+        let error = Protocol::from_document(&document).expect_err("must fail");
+        assert!(
+            error.to_string().starts_with("mine.json: /$defs/"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn faults_of_the_base_stay_its_own() {
+    let document = Document::parse("base.json", r#"{"$defs": {"A": {"x-c": 1}}}"#)
+        .and_then(|base| base.overlay("mine.json", r#"{"$defs": {"B": {}}}"#))
+        .expect("the overlay applies");
+    let error = Protocol::from_document(&document).expect_err("must fail");
+    assert!(
+        error.to_string().starts_with("base.json: /$defs/A/x-c"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_reference_to_nothing_is_named() {
+    for (reference, expected) in [
+        (
+            "#/$defs/Gone",
+            "base.json: /$defs/A/properties/b/items/$ref: no definition `Gone`",
+        ),
+        (
+            "other.json#/$defs/A",
+            "base.json: /$defs/A/properties/b/items/$ref: ",
+        ),
+    ] {
+        let error = table_error(&format!(
+            r##"{{"$defs": {{"A": {{"properties": {{"b": {{"items": {{"$ref": "{reference}"}}}}}}}}}}}}"##
+        ));
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let error = table_error(r##"{"$defs": {}, "anyOf": [{"$ref": "#/$defs/A"}]}"##);
+    assert!(
+        error.starts_with("base.json: /anyOf/0/$ref: no definition `A`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_member_called_ref_is_no_reference() {
+    let text = r##"{"$defs": {
+        "A": {"properties": {"$ref": {"type": "string"}}, "default": {"$ref": "#/nothing"}}
+    }}"##;
+    let document = Document::parse("base.json", text).expect("an object");
+    Protocol::from_document(&document).expect("nothing is wrong");
+}
+
+/// One name as request and notification, and on both sides.
+const FORMS: &str = r#"{"$defs": {
+    "RelayRequest": {"x-method": "relay", "x-side": "proxy"},
+    "RelayResponse": {"x-method": "relay", "x-side": "proxy"},
+    "RelayNotification": {"x-method": "relay", "x-side": "proxy"},
+    "SayRequest": {"x-method": "say", "x-side": "client"},
+    "SayResponse": {"x-method": "say", "x-side": "client"},
+    "SayNotification": {"x-method": "say", "x-side": "agent"}
+}}"#;
+
+#[test]
+fn a_method_can_have_two_forms_and_two_sides() {
+    let document = Document::parse("forms.json", FORMS).expect("an object");
+    let protocol = Protocol::from_document(&document).expect("nothing is wrong");
+    assert_eq!(protocol.methods().count(), 4);
+    let params = |method: Option<&Method>| method.map(|method| method.kind.params().to_owned());
+    for (side, name, request, notification) in [
+        (
+            Side::Proxy,
+            "relay",
+            Some("RelayRequest"),
+            Some("RelayNotification"),
+        ),
+        (Side::Client, "say", Some("SayRequest"), None),
+        (Side::Agent, "say", None, Some("SayNotification")),
+        (Side::Agent, "relay", None, None),
+    ] {
+        assert_eq!(params(protocol.request(side, name)).as_deref(), request);
+        assert_eq!(
+            params(protocol.notification(side, name)).as_deref(),
+            notification
+        );
+        let any = params(protocol.method(side, name));
+        assert_eq!(any.as_deref(), request.or(notification));
+    }
+}
+
+#[test]
+fn two_definitions_for_one_form_are_named() {
+    let text = r#"{"$defs": {
+        "ANotification": {"x-method": "a", "x-side": "agent"},
+        "BNotification": {"x-method": "a", "x-side": "agent"}
+    }}"#;
+    let error = table_error(text);
+    assert!(
+        error.contains("/$defs/BNotification") && error.contains("ANotification"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@
 
 mod explain;
 mod slot;
+mod strict;
 
 use serde_json::Value;
 
@@ -48,13 +49,19 @@ pub struct Validator {
     error: Slot,
 }
 
+/// What a method carries, in either form.
 #[derive(Debug)]
 struct MethodSlots {
     side: Side,
     name: String,
-    request: bool,
+    request: Option<RequestSlots>,
+    notification: Option<Slot>,
+}
+
+#[derive(Debug)]
+struct RequestSlots {
     params: Slot,
-    result: Option<Slot>,
+    result: Slot,
 }
 
 impl Validator {
@@ -72,41 +79,72 @@ impl Validator {
     /// When the method table is not complete or a `$ref` that a method reaches
     /// leads nowhere.
     pub fn new(document: &Document) -> Result<Self, Error> {
-        let mut methods = Vec::new();
+        let mut methods: Vec<MethodSlots> = Vec::new();
         for method in Protocol::from_document(document)?.methods() {
-            let (params, result) = match &method.kind {
-                Kind::Request { params, result } => (params, Some(result)),
-                Kind::Notification { params } => (params, None),
-            };
-            methods.push(MethodSlots {
-                side: method.side,
-                name: method.name.clone(),
-                request: result.is_some(),
-                params: Slot::new(document, params)?,
-                result: result.map(|name| Slot::new(document, name)).transpose()?,
+            let of = |slots: &MethodSlots| slots.side == method.side && slots.name == method.name;
+            let index = methods.iter().position(of).unwrap_or_else(|| {
+                methods.push(MethodSlots {
+                    side: method.side,
+                    name: method.name.clone(),
+                    request: None,
+                    notification: None,
+                });
+                methods.len() - 1
             });
+            let Some(slots) = methods.get_mut(index) else {
+                continue;
+            };
+            match &method.kind {
+                Kind::Request { params, result } => {
+                    slots.request = Some(RequestSlots {
+                        params: Slot::new(document, params)?,
+                        result: Slot::new(document, result)?,
+                    });
+                }
+                Kind::Notification { params } => {
+                    slots.notification = Some(Slot::new(document, params)?);
+                }
+            }
         }
         let error = Slot::new(document, "Error")?;
         Ok(Self { methods, error })
     }
 
-    /// Checks the params of a method that `side` handles.
+    /// Checks the params of a method that `side` handles. If it is a request as well
+    /// as a notification, these are the request's; see [`Self::notification`].
     pub fn params(&self, side: Side, method: &str, params: &Value) -> Checked {
-        if method.starts_with('_') {
-            return Checked::Valid;
-        }
-        self.slots(side, method)
-            .map_or(Checked::Unknown, |slots| slots.params.check(params))
+        self.check(side, method, params, |slots| {
+            let request = slots.request.as_ref().map(|request| &request.params);
+            request.or(slots.notification.as_ref())
+        })
+    }
+
+    /// Checks the params of a notification that `side` takes.
+    pub fn notification(&self, side: Side, method: &str, params: &Value) -> Checked {
+        self.check(side, method, params, |slots| slots.notification.as_ref())
     }
 
     /// Checks the result of a request that `side` handles.
     pub fn result(&self, side: Side, method: &str, result: &Value) -> Checked {
+        self.check(side, method, result, |slots| {
+            slots.request.as_ref().map(|request| &request.result)
+        })
+    }
+
+    /// Checks a value against the part of a method that `pick` takes.
+    fn check(
+        &self,
+        side: Side,
+        method: &str,
+        value: &Value,
+        pick: impl Fn(&MethodSlots) -> Option<&Slot>,
+    ) -> Checked {
         if method.starts_with('_') {
             return Checked::Valid;
         }
         self.slots(side, method)
-            .and_then(|slots| slots.result.as_ref())
-            .map_or(Checked::Unknown, |slot| slot.check(result))
+            .and_then(pick)
+            .map_or(Checked::Unknown, |slot| slot.check(value))
     }
 
     /// Checks the error object of a response.
@@ -150,19 +188,22 @@ impl Validator {
         let Some(slots) = slots else {
             return Checked::Unknown;
         };
-        if slots.request != id.is_some() {
-            let text = if slots.request {
-                "`id` is missing; this method is a request"
-            } else {
-                "`id` is not allowed; this method is a notification"
+        let form = match id {
+            Some(_) => slots.request.as_ref().map(|request| &request.params),
+            None => slots.notification.as_ref(),
+        };
+        let Some(form) = form else {
+            let text = match id {
+                Some(_) => "`id` is not allowed; this method is a notification",
+                None => "`id` is missing; this method is a request",
             };
             return Checked::Invalid(vec![violation("/id", text)]);
-        }
+        };
         // Absent params are those of an empty object: every field is optional
         // or the check names the one that is missing.
         let empty = Value::Object(serde_json::Map::new());
         let params = message.get("params").unwrap_or(&empty);
-        prefixed("/params", slots.params.check(params))
+        prefixed("/params", form.check(params))
     }
 
     fn slots(&self, side: Side, method: &str) -> Option<&MethodSlots> {

@@ -1,11 +1,14 @@
 //! One definition with what it reaches, compiled on first use.
 
+use std::convert::Infallible;
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 
 use super::explain::explain;
+use super::strict::tighten;
 use super::{Checked, Violation};
+use crate::walk::schemas;
 use crate::{Document, Error};
 
 #[derive(Debug)]
@@ -25,14 +28,13 @@ impl Slot {
                 continue;
             }
             let Some(schema) = document.def(&name) else {
-                return Err(Error::invalid(
-                    document.name(),
-                    &origin,
-                    format!("no definition `{name}`; define it or correct the name"),
-                ));
+                let message = format!("no definition `{name}`; define it or correct the name");
+                return Err(document.invalid(&origin, message));
             };
             references(schema, &format!("/$defs/{name}"), &mut waiting);
-            defs.insert(name, schema.clone());
+            let mut schema = schema.clone();
+            tighten(&mut schema);
+            defs.insert(name, schema);
         }
         let reference = format!("#/$defs/{name}");
         let schema = json!({
@@ -70,25 +72,16 @@ impl Slot {
     }
 }
 
+/// The definitions that a schema refers to, each with the place of the reference.
 fn references(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
-    match schema {
-        Value::Object(members) => {
-            for (key, member) in members {
-                let at = format!("{at}/{key}");
-                match member.as_str().filter(|_| key == "$ref") {
-                    Some(target) => {
-                        let name = target.strip_prefix("#/$defs/").unwrap_or(target);
-                        found.push((name.to_owned(), at));
-                    }
-                    None => references(member, &at, found),
-                }
-            }
+    let Ok(()) = schemas::<Infallible>(schema, at, &mut |at, keywords| {
+        if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
+            // What lies deeper in a definition comes with the whole of it.
+            let path = target.strip_prefix("#/$defs/").unwrap_or(target);
+            let name = path.split('/').next().unwrap_or(path);
+            let name = name.replace("~1", "/").replace("~0", "~");
+            found.push((name, format!("{at}/$ref")));
         }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                references(item, &format!("{at}/{index}"), found);
-            }
-        }
-        _ => {}
-    }
+        Ok(())
+    });
 }
