@@ -94,18 +94,29 @@ impl Wire {
         loop {
             let events = store.replay(session.id(), after).await;
             let events = events.map_err(|reason| store_failed(session, reason))?;
-            let (Some(first), Some(last)) = (events.first(), events.last()) else {
-                return Ok(());
+            let next = match events.first() {
+                Some(event) => event.number,
+                None if after > 0 => return Ok(()),
+                // There may be none because all have been forgotten.
+                None => {
+                    1 + store
+                        .last(session.id())
+                        .await
+                        .map_err(|reason| store_failed(session, reason))?
+                }
             };
-            if first.number != after + 1 {
+            if next != after + 1 {
                 let gap = json(&crate::turn::forgotten(offered))?;
                 tell(session, client, &gap).await?;
             }
-            after = last.number;
             for event in &events {
                 if is_worth_repeating(&event.update, offered) {
                     tell(session, client, &event.update).await?;
                 }
+            }
+            match events.last() {
+                Some(event) => after = event.number,
+                None => return Ok(()),
             }
         }
     }

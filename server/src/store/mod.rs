@@ -5,6 +5,7 @@
 //! process lets sessions survive it too.
 
 mod memory;
+mod shared;
 
 pub use memory::MemoryStore;
 

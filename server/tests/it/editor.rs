@@ -15,6 +15,8 @@ pub enum Permission {
     First,
     Last,
     Cancelled,
+    /// With an option that was not offered.
+    Invented,
     Never,
 }
 
@@ -27,6 +29,9 @@ pub struct Editor {
     pub endless: bool,
     /// The user answers what is elicited.
     pub accepts: bool,
+    /// Each terminal is created only after `go_on` has been told.
+    pub slow_terminals: bool,
+    pub go_on: Arc<Notify>,
 }
 
 impl Editor {
@@ -106,8 +111,9 @@ impl Client for Editor {
     ) -> Result<RequestPermissionResponse> {
         self.note("session/request_permission", json!(req));
         let chosen = match self.permission {
-            Permission::First => req.options.first(),
-            Permission::Last => req.options.last(),
+            Permission::First => req.options.first().map(|option| option.option_id.clone()),
+            Permission::Last => req.options.last().map(|option| option.option_id.clone()),
+            Permission::Invented => Some("invented".into()),
             Permission::Cancelled => None,
             Permission::Never => {
                 cx.cancelled().await;
@@ -116,9 +122,9 @@ impl Client for Editor {
             }
         };
         let outcome = match chosen {
-            Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(
-                option.option_id.clone(),
-            )),
+            Some(option) => {
+                RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option))
+            }
             None => RequestPermissionOutcome::Cancelled,
         };
         Ok(RequestPermissionResponse::new(outcome))
@@ -151,6 +157,9 @@ impl Client for Editor {
         req: CreateTerminalRequest,
     ) -> Result<CreateTerminalResponse> {
         self.note("terminal/create", json!(req));
+        if self.slow_terminals {
+            self.go_on.notified().await;
+        }
         Ok(CreateTerminalResponse::new("t1"))
     }
 
@@ -232,9 +241,14 @@ pub fn everything() -> ClientCapabilities {
 
 /// A connection to a reference agent that has not been initialized.
 pub fn connect(editor: &Editor) -> AgentHandle {
+    connect_to(ReferenceAgent::default(), editor)
+}
+
+/// A connection to an agent that has not been initialized.
+pub fn connect_to(agent: impl Agent, editor: &Editor) -> AgentHandle {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(acp_sdk::serve(ReferenceAgent::default(), reader, writer));
+    tokio::spawn(acp_sdk::serve(agent, reader, writer));
     let (reader, writer) = tokio::io::split(ours);
     let (agent, driver) = acp_sdk::connect(editor.clone(), reader, writer);
     tokio::spawn(driver);
@@ -254,7 +268,11 @@ impl Desk {
     }
 
     pub async fn with(editor: Editor, offered: ClientCapabilities) -> Self {
-        let agent = connect(&editor);
+        Self::at(ReferenceAgent::default(), editor, offered).await
+    }
+
+    pub async fn at(agent: impl Agent, editor: Editor, offered: ClientCapabilities) -> Self {
+        let agent = connect_to(agent, &editor);
         let hello = InitializeRequest::new(ProtocolVersion::V1).with_client_capabilities(offered);
         agent.initialize(hello).await.unwrap();
         let session = new_session(&agent).await;

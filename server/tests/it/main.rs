@@ -10,8 +10,11 @@
 mod cancel;
 mod capabilities;
 mod editor;
+mod guards;
+mod handler;
 mod initialize;
 mod process;
 mod sessions;
 mod settings;
+mod stores;
 mod words;

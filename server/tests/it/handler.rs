@@ -1,0 +1,185 @@
+//! The hooks of a handler, and what the runtime makes of its profile.
+
+use std::sync::{Arc, Mutex};
+
+use acp_sdk::Json;
+use acp_sdk::v1::*;
+use acp_server::{Error, Handler, Profile, Result, Runtime, Session, Settings, Turn};
+use serde_json::json;
+
+use crate::editor::{Desk, Editor, connect_to, everything, text};
+
+/// Notes which hook was called.
+#[derive(Clone, Default)]
+struct Diary {
+    pages: Arc<Mutex<Vec<String>>>,
+}
+
+impl Diary {
+    fn note(&self, what: impl Into<String>) {
+        self.pages.lock().unwrap().push(what.into());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.pages.lock().unwrap())
+    }
+}
+
+impl Handler for Diary {
+    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+        self.note(format!("prompt {}", turn.prompt_text()));
+        Ok(StopReason::MaxTokens)
+    }
+
+    fn profile(&self) -> Profile {
+        Profile::new("diary", "1.2.3")
+            .auth_method(AuthMethod::Agent(AuthMethodAgent::new("key", "Key")))
+            .require_auth()
+    }
+
+    async fn open(&self, session: &Session) -> Result<Settings> {
+        if session.cwd() == "/forbidden" {
+            return Err(Error::failed("that is not a place to work in"));
+        }
+        self.note(format!("open {}", session.mcp_servers().len()));
+        Ok(Settings::new())
+    }
+
+    async fn close(&self, session: &Session) {
+        self.note(format!("close {}", session.cwd()));
+    }
+
+    async fn authenticate(&self, method: &AuthMethodId) -> Result<()> {
+        self.note(format!("authenticate {method}"));
+        Ok(())
+    }
+
+    async fn logout(&self) -> Result<()> {
+        self.note("logout");
+        Err(Error::failed("the keychain is locked"))
+    }
+
+    async fn ext_request(&self, _: &AgentCx, method: &str, _: Option<Json>) -> Result<Json> {
+        Ok(Json::new(method).unwrap())
+    }
+}
+
+async fn start() -> (AgentHandle, Diary) {
+    let diary = Diary::default();
+    let agent = connect_to(Runtime::new(diary.clone()), &Editor::default());
+    agent
+        .initialize(InitializeRequest::new(ProtocolVersion::V1))
+        .await
+        .unwrap();
+    (agent, diary)
+}
+
+#[tokio::test]
+async fn hooks_are_called_when_it_is_time() {
+    let (agent, diary) = start().await;
+    let request = NewSessionRequest::new("/w", vec![]);
+    let error = agent.new_session(request.clone()).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::AUTHENTICATION_REQUIRED));
+    agent
+        .authenticate(AuthenticateRequest::new("key"))
+        .await
+        .unwrap();
+    let id = agent.new_session(request).await.unwrap().session_id;
+    let prompt = PromptRequest::new(id.clone(), text("hello"));
+    let stop = agent.prompt(prompt).await.unwrap().stop_reason;
+    assert_eq!(stop, StopReason::MaxTokens);
+    for _ in 0..2 {
+        let close = CloseSessionRequest::new(id.clone());
+        agent.close_session(close).await.unwrap();
+    }
+    agent
+        .resume_session(ResumeSessionRequest::new(id.clone(), "/w"))
+        .await
+        .unwrap();
+    agent
+        .delete_session(DeleteSessionRequest::new(id))
+        .await
+        .unwrap();
+    assert_eq!(
+        diary.take(),
+        [
+            "authenticate key",
+            "open 0",
+            "prompt hello",
+            "close /w",
+            "open 0",
+            "close /w"
+        ]
+    );
+    // A logout that fails changes nothing.
+    let error = agent.logout(LogoutRequest::new()).await.unwrap_err();
+    assert!(error.to_string().contains("keychain"), "{error}");
+    agent
+        .new_session(NewSessionRequest::new("/w", vec![]))
+        .await
+        .unwrap();
+    let answer = agent.ext_request("_diary/read", None).await.unwrap();
+    assert_eq!(answer.get(), "\"_diary/read\"");
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_opened_does_not_exist() {
+    let (agent, _) = start().await;
+    agent
+        .authenticate(AuthenticateRequest::new("key"))
+        .await
+        .unwrap();
+    let request = NewSessionRequest::new("/forbidden", vec![]);
+    let error = agent.new_session(request).await.unwrap_err();
+    assert!(error.to_string().contains("not a place"), "{error}");
+    let listed = agent
+        .list_sessions(ListSessionsRequest::new())
+        .await
+        .unwrap();
+    assert!(listed.sessions.is_empty());
+}
+
+/// Nothing but the required method.
+struct Least;
+
+impl Handler for Least {
+    async fn prompt(&self, _: Turn) -> Result<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[tokio::test]
+async fn the_least_agent_announces_what_the_runtime_does() {
+    let agent = connect_to(Runtime::new(Least), &Editor::default());
+    let hello = InitializeRequest::new(ProtocolVersion::V1);
+    let answer = json!(agent.initialize(hello).await.unwrap());
+    assert_eq!(answer["agentCapabilities"]["loadSession"], true);
+    assert_eq!(answer["agentCapabilities"]["auth"].get("logout"), None);
+    assert_ne!(answer["agentInfo"]["name"], "");
+    let error = agent.logout(LogoutRequest::new()).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::METHOD_NOT_FOUND));
+    let session = NewSessionRequest::new("/w", vec![]);
+    let session = json!(agent.new_session(session).await.unwrap());
+    assert_eq!(
+        (session.get("modes"), session.get("configOptions")),
+        (None, None)
+    );
+}
+
+#[tokio::test]
+async fn content_that_was_not_announced_is_refused() {
+    let desk = Desk::at(Runtime::new(Least), Editor::default(), everything()).await;
+    let image = ContentBlock::Image(ImageContent::new("aGk=", "image/png"));
+    let mut prompt = text("look");
+    prompt.push(image);
+    let request = PromptRequest::new(desk.session.clone(), prompt);
+    let error = desk.agent.prompt(request).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::INVALID_PARAMS));
+    assert_eq!(
+        json!(error.as_response().unwrap().data)["path"],
+        "/prompt/1"
+    );
+    let link = ContentBlock::ResourceLink(ResourceLink::new("a", "file:///a"));
+    let request = PromptRequest::new(desk.session.clone(), vec![link]);
+    desk.agent.prompt(request).await.unwrap();
+}
