@@ -16,8 +16,8 @@ use crate::{Error, Result};
 
 /// Check recorded traffic, message by message
 ///
-/// Reads transcripts ({"dir": "c2a"|"a2c", "msg": {…}} a line, or "raw" for a
-/// line that was no message) and plain NDJSON, whose directions are inferred:
+/// Reads transcripts ({"dir": "c2a"|"a2c", "msg": {…}} a line, "raw" for a line
+/// that was no message, "lost" for messages not recorded) and plain NDJSON, whose directions are inferred:
 /// from the method, else from the request that an answer belongs to; where both
 /// sides have one with that id, from the schema, else from age.
 ///
@@ -228,6 +228,7 @@ fn counts(tally: Tally) -> String {
         invalid,
         open,
         raw,
+        lost,
     } = tally;
     let mut text = format!("{messages} messages: {valid} valid, {invalid} invalid");
     if open > 0 {
@@ -235,6 +236,9 @@ fn counts(tally: Tally) -> String {
     }
     if raw > 0 {
         text.push_str(&format!("; {raw} lines that are no messages"));
+    }
+    if lost > 0 {
+        text.push_str(&format!("; {lost} not recorded"));
     }
     text
 }

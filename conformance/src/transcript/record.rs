@@ -2,9 +2,10 @@
 //!
 //! Two formats, told apart line by line:
 //!
-//! - a **transcript**: `{"dir": "c2a" | "a2c", "msg": {…}}`, or `"raw": "text"`
-//!   instead of `"msg"` for a line that was not a message; other members are
-//!   left alone;
+//! - a **transcript**: `{"dir": "c2a" | "a2c", "msg": {…}}`; instead of `"msg"`,
+//!   `"raw": "text"` is a line that was not a message and `"lost": n` stands for
+//!   messages that were not recorded, both with the reason in `"why"`; other
+//!   members are left alone;
 //! - **plain NDJSON**: the messages themselves, without a direction.
 
 use serde_json::Value;
@@ -17,7 +18,24 @@ pub enum Record {
     /// A message and who wrote it.
     Message(Party, Value),
     /// A line that its recorder did not take for a message.
-    Raw(Party, String),
+    Raw {
+        /// Who wrote it.
+        from: Party,
+        /// The line, without what is not UTF-8.
+        text: String,
+        /// What is wrong with it. Recorders that write garbage themselves, to see
+        /// what becomes of it, do not say.
+        why: Option<String>,
+    },
+    /// Messages that their recorder could not keep.
+    Lost {
+        /// Who wrote them.
+        from: Party,
+        /// How many.
+        messages: u64,
+        /// What prevented it.
+        why: String,
+    },
     /// A message without a direction.
     Plain(Value),
 }
@@ -36,7 +54,7 @@ pub enum RecordError {
     #[error("`dir` must be \"c2a\" or \"a2c\", is {0}")]
     Direction(String),
     /// A record without content.
-    #[error("a record needs `msg`, or `raw` with a string")]
+    #[error("a record needs `msg`, `raw` with a string, or `lost` with a number")]
     Empty,
 }
 
@@ -58,8 +76,20 @@ pub fn parse(line: &[u8]) -> Result<Record, RecordError> {
     if let Some(message) = value.get_mut("msg") {
         return Ok(Record::Message(from, message.take()));
     }
+    let why = match value.get_mut("why").map(Value::take) {
+        Some(Value::String(why)) => Some(why),
+        _ => None,
+    };
+    if let Some(messages) = value.get("lost").and_then(Value::as_u64) {
+        let why = why.unwrap_or_else(|| "the recorder lost it".to_owned());
+        return Ok(Record::Lost {
+            from,
+            messages,
+            why,
+        });
+    }
     match value.get_mut("raw").map(Value::take) {
-        Some(Value::String(raw)) => Ok(Record::Raw(from, raw)),
+        Some(Value::String(text)) => Ok(Record::Raw { from, text, why }),
         _ => Err(RecordError::Empty),
     }
 }
@@ -78,7 +108,11 @@ mod tests {
         );
         assert_eq!(
             parse(br#"{"dir": "c2a", "raw": "{oops"}"#).unwrap(),
-            Record::Raw(Party::Client, "{oops".into())
+            Record::Raw {
+                from: Party::Client,
+                text: "{oops".into(),
+                why: None
+            }
         );
         assert_eq!(
             parse(br#"{"id": 1}"#).unwrap(),

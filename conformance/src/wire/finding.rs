@@ -47,6 +47,8 @@ pub enum Rule {
     TooLong,
     /// A line of a transcript that is no record.
     Record,
+    /// Messages that were not judged.
+    Lost,
     /// An error without `id`.
     MissingId,
     /// An answer to a notification.
@@ -73,6 +75,7 @@ impl Rule {
             Self::NotJson => "not-json",
             Self::TooLong => "too-long",
             Self::Record => "record",
+            Self::Lost => "lost",
             Self::MissingId => "missing-id",
             Self::NotificationAnswered => "notification-answered",
             Self::UnmatchedAnswer => "unmatched-answer",

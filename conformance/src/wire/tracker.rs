@@ -62,6 +62,8 @@ pub struct Tracker {
     by_client: Pending,
     turns: Turns,
     sequence: u64,
+    /// Whether messages were lost, so that a request may have gone unseen.
+    gaps: bool,
 }
 
 impl Tracker {
@@ -74,6 +76,7 @@ impl Tracker {
             by_client: Pending::default(),
             turns: Turns::default(),
             sequence: 0,
+            gaps: false,
         }
     }
 
@@ -143,6 +146,13 @@ impl Tracker {
         }
     }
 
+    /// Messages were lost here. From now on, nothing is held against anybody that
+    /// they may explain: answers without a request, and updates out of place.
+    pub fn lost(&mut self) {
+        self.gaps = true;
+        self.turns = Turns::default();
+    }
+
     /// The method that an answer by `from` with this id belongs to, and when its
     /// request was sent.
     #[must_use]
@@ -210,6 +220,7 @@ impl Tracker {
                 found.add(Level::Error, Rule::Envelope, "/id", "missing");
                 judged = Judged::Invalid;
             }
+            (None, Some(_)) if self.gaps => {}
             (None, id) => found.stray(id, answer),
         }
         if let Some(open) = open {

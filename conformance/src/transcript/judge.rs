@@ -1,0 +1,228 @@
+//! Judges records one after the other: the rules of [`crate::wire`], applied to
+//! what a recorder says that it saw.
+//!
+//! Both parties are judged, but a client that probes its agent is not at fault:
+//! a malformed request that the agent refused, and a line that the recorder kept
+//! as `raw` without a reason, count for nothing. Nothing a client sent counts
+//! against the agent.
+//!
+//! What is held is the open requests and the state of the sessions, bounded.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::direction;
+use super::record::Record;
+use super::summary::Summary;
+use crate::wire::{
+    Finding, Level, Observed, Party, Rule, Schema, Tracker, describe, read_envelope,
+};
+
+/// The judge of one recording or one live connection.
+#[derive(Debug)]
+pub struct Judge {
+    tracker: Tracker,
+    from: Option<Party>,
+    summary: Summary,
+    place: u64,
+}
+
+impl Judge {
+    /// A judge who has seen nothing yet. `from` is the writer of every record
+    /// without a direction; `None` to infer it.
+    #[must_use]
+    pub fn new(schema: Arc<Schema>, from: Option<Party>) -> Self {
+        Self {
+            tracker: Tracker::new(schema),
+            from,
+            summary: Summary::default(),
+            place: 0,
+        }
+    }
+
+    /// Judges the next record; `each` is given what is found. `place` is where the
+    /// record stands.
+    pub fn record(&mut self, place: u64, record: &Record, each: &mut dyn FnMut(Finding)) {
+        self.place = place;
+        match record {
+            Record::Message(from, value) => self.message(*from, value, each),
+            Record::Raw { from, text, why } => self.raw(*from, text, why.as_deref(), each),
+            Record::Lost {
+                from,
+                messages,
+                why,
+            } => self.lost(*from, *messages, why, each),
+            Record::Plain(value) => self.plain(value, each),
+        }
+    }
+
+    /// Reports what is wrong with a whole line rather than with a message.
+    pub(super) fn report(
+        &mut self,
+        place: u64,
+        (level, rule): (Level, Rule),
+        by: Option<Party>,
+        message: String,
+        each: &mut dyn FnMut(Finding),
+    ) {
+        let finding = Finding {
+            place,
+            level,
+            rule,
+            by,
+            method: None,
+            pointer: String::new(),
+            message,
+        };
+        self.found(finding, each);
+    }
+
+    /// What was counted so far.
+    pub fn summary(&mut self) -> &mut Summary {
+        &mut self.summary
+    }
+
+    /// Ends the connection: what waited for an answer comes out now.
+    pub fn finish(mut self, each: &mut dyn FnMut(Finding)) -> Summary {
+        for finding in self.tracker.finish() {
+            self.found(finding, each);
+        }
+        self.summary
+    }
+
+    fn message(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Finding)) {
+        let Observed {
+            judged, findings, ..
+        } = self.tracker.observe(from, self.place, value);
+        self.summary.tally(from).count(judged);
+        for finding in findings {
+            self.found(finding, each);
+        }
+    }
+
+    fn raw(&mut self, from: Party, text: &str, why: Option<&str>, each: &mut dyn FnMut(Finding)) {
+        let value = serde_json::from_str::<Value>(text);
+        let why = match (from, value, why) {
+            (_, value, Some(why)) => {
+                if let Ok(value) = value {
+                    self.tracker.observe_probe(from, &value);
+                }
+                why.to_owned()
+            }
+            (Party::Client, value, None) => {
+                self.summary.client.raw += 1;
+                if let Ok(value) = value {
+                    self.tracker.observe_probe(from, &value);
+                }
+                return;
+            }
+            (Party::Agent, Ok(value), None) => return self.message(from, &value, each),
+            (Party::Agent, Err(error), None) => error.to_string(),
+        };
+        self.summary.tally(from).raw += 1;
+        let message = format!("the {from}'s output holds what is no message: {why}");
+        let rule = (Level::Error, Rule::NotJson);
+        self.report(self.place, rule, Some(from), message, each);
+    }
+
+    fn lost(&mut self, from: Party, messages: u64, why: &str, each: &mut dyn FnMut(Finding)) {
+        self.summary.tally(from).lost += messages;
+        self.tracker.lost();
+        let messages = match messages {
+            1 => "a message was".to_owned(),
+            many => format!("{many} messages were"),
+        };
+        let message = format!("{messages} not judged: {why}");
+        let rule = (Level::Warning, Rule::Lost);
+        self.report(self.place, rule, Some(from), message, each);
+    }
+
+    fn plain(&mut self, value: &Value, each: &mut dyn FnMut(Finding)) {
+        let inferred = self.from.or_else(|| direction::infer(&self.tracker, value));
+        if let Some(from) = inferred {
+            self.message(from, value, each);
+            return;
+        }
+        self.summary.unknown += 1;
+        let (message, defects) = read_envelope(value);
+        for defect in defects {
+            let mut text = defect.message;
+            if message.is_none() && !value.is_object() {
+                text = format!("{} is no message: {text}", describe(value));
+            }
+            let finding = Finding {
+                place: self.place,
+                level: Level::Error,
+                rule: Rule::Envelope,
+                by: None,
+                method: None,
+                pointer: defect.pointer.to_owned(),
+                message: text,
+            };
+            self.found(finding, each);
+        }
+    }
+
+    fn found(&mut self, finding: Finding, each: &mut dyn FnMut(Finding)) {
+        // With one party's messages alone, no answer can find its request.
+        if self.from.is_some() && finding.rule == Rule::UnmatchedAnswer {
+            return;
+        }
+        self.summary.found(&finding);
+        each(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn judged(records: &[Record]) -> (Summary, Vec<(Level, Rule)>) {
+        let mut judge = Judge::new(Arc::new(Schema::v1().unwrap()), None);
+        let mut found = Vec::new();
+        let mut each = |finding: Finding| found.push((finding.level, finding.rule));
+        for (place, record) in (1..).zip(records) {
+            judge.record(place, record, &mut each);
+        }
+        let summary = judge.finish(&mut each);
+        (summary, found)
+    }
+
+    fn raw(from: Party, why: Option<&str>) -> Record {
+        Record::Raw {
+            from,
+            text: "{oops".into(),
+            why: why.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_reason_makes_a_raw_line_an_error_of_either_party() {
+        let (summary, found) = judged(&[raw(Party::Client, None)]);
+        assert_eq!((summary.client.raw, found), (1, vec![]));
+        for from in [Party::Client, Party::Agent] {
+            let (mut summary, found) = judged(&[raw(from, Some("no"))]);
+            assert_eq!(found, [(Level::Error, Rule::NotJson)]);
+            assert_eq!(summary.tally(from).raw, 1);
+        }
+    }
+
+    #[test]
+    fn nothing_is_held_against_anybody_that_lost_messages_may_explain() {
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}});
+        let answer = Record::Message(Party::Agent, answer);
+        let (_, found) = judged(std::slice::from_ref(&answer));
+        assert_eq!(found, [(Level::Warning, Rule::UnmatchedAnswer)]);
+        let lost = Record::Lost {
+            from: Party::Client,
+            messages: 2,
+            why: "the queue was full".into(),
+        };
+        let (summary, found) = judged(&[lost, answer]);
+        assert_eq!(found, [(Level::Warning, Rule::Lost)]);
+        assert_eq!(summary.client.lost, 2);
+    }
+}

@@ -1,0 +1,97 @@
+//! Counts: what a recording holds, and what was found in it.
+
+use serde::Serialize;
+
+use crate::wire::{Finding, Judged, Level, Party};
+
+/// Messages of one party, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// All messages.
+    pub messages: u64,
+    /// Those that the schema accepts.
+    pub valid: u64,
+    /// Those that the schema or the envelope forbids.
+    pub invalid: u64,
+    /// Those that the schema does not define, such as extensions.
+    pub open: u64,
+    /// Lines that its recorder marked as no message.
+    pub raw: u64,
+    /// Messages that its recorder lost.
+    pub lost: u64,
+}
+
+impl Tally {
+    pub(super) fn count(&mut self, judged: Judged) {
+        self.messages += 1;
+        match judged {
+            Judged::Valid => self.valid += 1,
+            Judged::Invalid => self.invalid += 1,
+            Judged::Open => self.open += 1,
+        }
+    }
+
+    /// Adds what another tally counted.
+    pub fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.valid += other.valid;
+        self.invalid += other.invalid;
+        self.open += other.open;
+        self.raw += other.raw;
+        self.lost += other.lost;
+    }
+}
+
+/// What a recording holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Lines, blank ones included.
+    pub lines: u64,
+    /// What the agent wrote.
+    pub agent: Tally,
+    /// What the client wrote.
+    pub client: Tally,
+    /// Messages whose writer cannot be told.
+    pub unknown: u64,
+    /// Findings that decide the verdict.
+    pub errors: u64,
+    /// Findings that do so only when asked.
+    pub warnings: u64,
+    /// Findings that do not.
+    pub notes: u64,
+}
+
+impl Summary {
+    /// Adds what another summary counted.
+    pub fn add(&mut self, other: Self) {
+        self.lines += other.lines;
+        self.agent.add(other.agent);
+        self.client.add(other.client);
+        self.unknown += other.unknown;
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.notes += other.notes;
+    }
+
+    /// All messages.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.agent.messages + self.client.messages + self.unknown
+    }
+
+    /// Counts a finding by its weight.
+    pub(super) fn found(&mut self, finding: &Finding) {
+        match finding.level {
+            Level::Error => self.errors += 1,
+            Level::Warning => self.warnings += 1,
+            Level::Note => self.notes += 1,
+        }
+    }
+
+    pub(super) fn tally(&mut self, of: Party) -> &mut Tally {
+        match of {
+            Party::Agent => &mut self.agent,
+            Party::Client => &mut self.client,
+        }
+    }
+}
