@@ -24,6 +24,7 @@ mod lanes;
 mod options;
 mod outbox;
 mod pending;
+mod trace;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,6 +40,7 @@ use options::Options;
 pub use options::{ConnectionBuilder, Observer};
 use outbox::Outbox;
 use pending::{Pending, Reply};
+pub(crate) use trace::Trace;
 
 use crate::error::{Closed, Error, Result};
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
@@ -84,12 +86,16 @@ impl Shared {
     ) -> Result<Box<RawValue>> {
         // Asked before the first wait: later polls may come from another place.
         let lane = LaneId::current();
+        let mut trace = Trace::outgoing(method, session);
         self.outbox.room().await?;
         let (mut call, reply) = Call::open(self, session, lane)?;
+        if let Some(trace) = &trace {
+            trace.id(call.id);
+        }
         self.outbox
             .push(method, &Request::new(call.id, method, params))?;
         call.sent = true;
-        match reply.await {
+        let result = match reply.await {
             Ok(Reply::Result(result)) => Ok(result),
             Ok(Reply::Error(error)) => Err(Error::Response {
                 method: method.to_owned(),
@@ -100,7 +106,11 @@ impl Shared {
                 method: method.to_owned(),
             }),
             Err(_) => Err(Error::Closed(Closed::new("the connection was dropped"))),
+        };
+        if let Some(trace) = &mut trace {
+            trace.ended(&result);
         }
+        result
     }
 
     /// Sends a notification as soon as there is room for it.

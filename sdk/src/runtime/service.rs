@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use tracing::Instrument as _;
 
 use super::peer::report;
 use super::{BoxFuture, Cx, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
-use crate::connection::{RequestState, Shared};
+use crate::connection::{RequestState, Shared, Trace};
 use crate::error::{Error, Result};
 
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
@@ -55,6 +56,7 @@ impl<'a> Request<'a> {
                 shared: shared.clone(),
                 state,
                 open: true,
+                trace: Trace::incoming(method, id),
             },
         }
     }
@@ -71,8 +73,13 @@ impl<'a> Request<'a> {
         F: FnOnce(Cx, P) -> Fut,
         Fut: Future<Output = Result<R>> + Send + 'static,
     {
-        match read_params(&self.responder.shared, self.method, self.params) {
-            Ok(params) => self.responder.run(|cx| handler(cx, params)),
+        match read_params::<P>(&self.responder.shared, self.method, self.params) {
+            Ok(params) => {
+                if let (Some(trace), Some(session)) = (&self.responder.trace, params.session_id()) {
+                    trace.session(session);
+                }
+                self.responder.run(|cx| handler(cx, params))
+            }
             Err(error) => self.responder.refuse(error),
         }
     }
@@ -178,6 +185,7 @@ struct Responder {
     shared: Arc<Shared>,
     state: Arc<RequestState>,
     open: bool,
+    trace: Option<Box<Trace>>,
 }
 
 impl Responder {
@@ -189,14 +197,21 @@ impl Responder {
         let state = self.state.clone();
         let cx = Cx::new(Peer::new(self.shared.clone()), Some(state.clone()));
         let handling = handler(cx);
-        let future = Box::pin(async move {
+        let span = self.trace.as_ref().map(|trace| trace.span());
+        let mut future: BoxFuture = Box::pin(async move {
             let mut responder = self;
             let result = handling.await;
+            if let Some(trace) = &mut responder.trace {
+                trace.ended(&result);
+            }
             // On a closed connection nobody waits for the answer.
             let _ = responder.shared.room().await;
             responder.open = false;
             responder.shared.answer(&responder.state, result);
         });
+        if let Some(span) = span {
+            future = Box::pin(future.instrument(span));
+        }
         Task {
             future: Some(future),
             request: Some(state),
@@ -205,7 +220,11 @@ impl Responder {
 
     fn refuse(mut self, error: Error) -> Task {
         self.open = false;
-        self.shared.answer::<()>(&self.state, Err(error));
+        let refusal = Err(error);
+        if let Some(trace) = &mut self.trace {
+            trace.ended(&refusal);
+        }
+        self.shared.answer::<()>(&self.state, refusal);
         Task::default()
     }
 }

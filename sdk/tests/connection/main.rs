@@ -14,4 +14,5 @@ mod end;
 mod framing;
 mod order;
 mod sockets;
+mod spans;
 mod support;

@@ -105,6 +105,10 @@ impl Agent for TestAgent {
         };
         match text.as_str() {
             "panic" => panic!("a fault in the agent"),
+            "log" => {
+                tracing::info!(target: "test", "the agent says something");
+                Ok(PromptResponse::new(StopReason::EndTurn))
+            }
             "hang" => {
                 self.hanging.notify_one();
                 cx.cancelled().await;
