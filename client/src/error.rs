@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// The agent's process ended while a call was pending, or before it was made.
-    #[error("the agent `{command}` {exit} during {method}{}", last_words(.stderr))]
+    #[error("the agent `{command}` {exit} during {method}{}{}", last_words(.stderr), said(.noise))]
     AgentExited {
         /// The command line.
         command: String,
@@ -32,14 +32,46 @@ pub enum Error {
         exit: Exit,
         /// The last lines of its standard error.
         stderr: Vec<String>,
+        /// The first lines of its standard output that were no messages.
+        noise: Vec<String>,
+    },
+    /// The agent's process goes on, but it has closed its end of the connection.
+    #[error("the agent `{command}` closed its output during {method} and is still running")]
+    AgentHungUp {
+        /// The command line.
+        command: String,
+        /// The method that was called.
+        method: String,
     },
     /// The agent did not answer in time.
-    #[error("the agent did not answer {method} within {} s", .limit.as_secs_f32())]
+    #[error(
+        "the agent did not answer {method} within {} s: is it an agent of this protocol?{}",
+        .limit.as_secs_f32(), said(.noise)
+    )]
     Timeout {
         /// The method that was called.
         method: String,
         /// How long it was waited for.
         limit: Duration,
+        /// The first lines of its standard output that were no messages.
+        noise: Vec<String>,
+    },
+    /// The agent was told to cancel a turn and did not end it in time.
+    #[error("the agent did not end the cancelled turn of session {session} within {} s", .limit.as_secs_f32())]
+    NotCancelled {
+        /// The session.
+        session: SessionId,
+        /// How long it was waited for.
+        limit: Duration,
+    },
+    /// The task that awaits the agent's answer is gone, as when its runtime is shut down.
+    #[error("the turn was given up before the agent answered")]
+    TurnLost,
+    /// A session is opened that is open already; or the agent gives two sessions the same id.
+    #[error("session {session} is open already")]
+    SessionOpen {
+        /// The session.
+        session: SessionId,
     },
     /// The agent speaks another version of the protocol; the connection was closed.
     #[error("the agent speaks protocol version {agent}, this client version {client}")]
@@ -52,7 +84,7 @@ pub enum Error {
     /// The agent wants to know who it works for first (code -32000).
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/authentication>
-    #[error("{method}: authentication is required{}", offers(.offered))]
+    #[error("the agent wants you to authenticate before {method}{}", offers(.offered))]
     AuthenticationRequired {
         /// The method that was called.
         method: String,
@@ -87,6 +119,13 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn unsupported(what: &str, capability: &'static str) -> Self {
+        Self::Unsupported {
+            what: what.to_owned(),
+            capability,
+        }
+    }
+
     /// The code of the error object that the agent answered with.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
@@ -102,21 +141,26 @@ fn last_words(stderr: &[String]) -> String {
     if stderr.is_empty() {
         return "; it wrote nothing to standard error".to_owned();
     }
-    let mut text = "; its standard error ends with:".to_owned();
-    for line in stderr {
-        text.push_str("\n  ");
-        text.push_str(line);
+    indented("; its standard error ends with:", stderr)
+}
+
+fn said(noise: &[String]) -> String {
+    if noise.is_empty() {
+        return String::new();
     }
-    text
+    indented("; what it wrote to standard output is no message:", noise)
 }
 
 fn offers(methods: &[(String, String)]) -> String {
     if methods.is_empty() {
-        return " and the agent offers no method for it".to_owned();
+        return ", and offers no method for it".to_owned();
     }
-    let mut text = "; the agent offers:".to_owned();
-    for (id, name) in methods {
-        text.push_str(&format!("\n  {id}: {name}"));
-    }
-    text
+    let lines = methods.iter().map(|(id, name)| format!("{id}: {name}"));
+    indented("; it offers:", &lines.collect::<Vec<_>>())
+}
+
+/// A heading and the lines below it, each line on its own.
+fn indented(heading: &str, lines: &[String]) -> String {
+    let lines = lines.iter().map(|line| format!("\n  {line}"));
+    std::iter::once(heading.to_owned()).chain(lines).collect()
 }

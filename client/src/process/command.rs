@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::AgentProcess;
+use super::{AgentProcess, LONGEST_COMMAND};
 use crate::error::{Error, Result};
+use crate::text::one_line;
 
 /// Told of each line that an agent writes to its standard error.
 pub(super) type OnStderr = Box<dyn FnMut(&str) + Send>;
@@ -153,7 +154,7 @@ impl AgentCommand {
         match AgentProcess::start(&mut command, &name, self.on_stderr, self.grace) {
             Ok(process) => Ok(process),
             Err(error) => Err(Error::Spawn {
-                command: name,
+                command: one_line(&name, LONGEST_COMMAND),
                 reason: why_not(&self.program, self.cwd.as_deref(), &error),
             }),
         }

@@ -14,6 +14,7 @@ mod tail;
 #[cfg(all(test, unix))]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,9 +30,13 @@ pub use self::exit::Exit;
 use self::group::{ExitWatch, Group, Request};
 pub use self::pipe::{AgentInput, AgentOutput};
 use self::tail::Tail;
+use crate::text::one_line;
 
 /// How many lines of standard error an error message repeats.
 const LAST_LINES: usize = 20;
+
+/// How many characters of a command line an error message repeats.
+pub(crate) const LONGEST_COMMAND: usize = 200;
 
 /// How long an agent that has closed its output may take to exit before it is called alive.
 const EXIT_AFTER_EOF: Duration = Duration::from_secs(1);
@@ -48,6 +53,8 @@ pub struct AgentProcess {
     stdout: Option<AgentOutput>,
     stderr: Stderr,
     grace: Grace,
+    /// The agent closed its output without exiting. Later it may exit because of that.
+    hung_up: Arc<AtomicBool>,
     reader: tokio::task::JoinHandle<()>,
 }
 
@@ -68,17 +75,18 @@ impl AgentProcess {
             on_stderr,
         ));
         Ok(Self {
-            command: name.to_owned(),
+            command: one_line(name, LONGEST_COMMAND),
             stdin: streams.stdin.map(AgentInput::new),
             stdout: streams.stdout.map(|pipe| AgentOutput::new(pipe, exit)),
             group,
             stderr,
             grace,
+            hung_up: Arc::default(),
             reader,
         })
     }
 
-    /// The command line, for messages.
+    /// The command line, for messages; the beginning of a long one.
     #[must_use]
     pub fn command(&self) -> &str {
         &self.command
@@ -106,9 +114,12 @@ impl AgentProcess {
         self.group.exit().clone().seen().await
     }
 
-    /// The last lines of the agent's standard error, at most 20.
-    #[must_use]
-    pub fn last_words(&self) -> Vec<String> {
+    /// The last lines of the agent's standard error, at most 20. If the agent has ended, all
+    /// that it wrote is waited for.
+    pub async fn last_words(&self) -> Vec<String> {
+        if self.exit().is_some() {
+            self.stderr.drained().await;
+        }
         self.stderr.lock().lines(LAST_LINES)
     }
 
@@ -148,15 +159,24 @@ impl AgentProcess {
     pub fn explain_close(&self) -> impl Future<Output = Closed> + Send + use<> {
         let mut exit = self.group.exit().clone();
         let stderr = self.stderr.clone();
+        let hung_up = self.hung_up.clone();
         async move {
             match timeout(EXIT_AFTER_EOF, exit.seen()).await {
                 Ok(exit) => {
                     stderr.drained().await;
                     Closed::new(format!("the agent {exit}"))
                 }
-                Err(_) => Closed::new("the agent closed its output and is still running"),
+                Err(_) => {
+                    hung_up.store(true, Ordering::Relaxed);
+                    Closed::new("the agent closed its output and is still running")
+                }
             }
         }
+    }
+
+    /// Whether the agent was found to have closed its output without exiting.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.hung_up.load(Ordering::Relaxed)
     }
 
     async fn end(&self) -> Exit {

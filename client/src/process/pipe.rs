@@ -100,7 +100,7 @@ fn read_now(_: &impl Pipe, _: &mut [u8]) -> Option<usize> {
 /// child of the agent keeps the pipe open.
 pub struct AgentOutput {
     pipe: ChildStdout,
-    exited: Pin<Box<dyn Future<Output = ()> + Send>>,
+    exited: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     /// Once the exit is seen: how many more bytes can be the agent's own.
     left: Option<usize>,
 }

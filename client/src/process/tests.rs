@@ -198,7 +198,7 @@ async fn standard_error_is_drained_and_its_end_is_kept() {
         .spawn()
         .unwrap();
     timeout(GUARD, agent.shutdown()).await.unwrap();
-    let words = agent.last_words();
+    let words = agent.last_words().await;
     assert_eq!(words.len(), LAST_LINES);
     assert_eq!(words.last().map(String::as_str), Some("last words"));
     let mut lines = Vec::new();

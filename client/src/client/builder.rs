@@ -1,0 +1,192 @@
+//! Opening a connection: what is served, what is allowed, how long to wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::v1::{
+    ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities, Implementation,
+    InitializeRequest, NoticeCapabilities, ProtocolVersion,
+};
+use acp_sdk::{ConnectionBuilder, Observer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::handler::Handler;
+use super::noise::{Listening, Noise};
+use super::{Client, Inner, Limits, Wire};
+use crate::error::{Error, Result};
+use crate::permission::{AnyPermissions, Permissions, Policy};
+use crate::process::{AgentCommand, AgentProcess};
+use crate::session::Sessions;
+use crate::workspace::Workspace;
+
+/// What can be set about a [`Client`]; made by [`Client::builder`].
+#[must_use]
+pub struct ClientBuilder {
+    name: Implementation,
+    workspace: Option<Workspace>,
+    permissions: Arc<dyn AnyPermissions>,
+    observer: Option<Box<dyn Observer>>,
+    max_message_bytes: Option<usize>,
+    limits: Limits,
+}
+
+impl std::fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("workspace", &self.workspace)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            name: Implementation::new("acp-client", env!("CARGO_PKG_VERSION")),
+            workspace: None,
+            permissions: Arc::new(Policy::DenyAll),
+            observer: None,
+            max_message_bytes: None,
+            limits: Limits {
+                answer: Duration::from_secs(60),
+                cancel: Duration::from_secs(10),
+            },
+        }
+    }
+
+    /// Who the client says it is (default `acp-client` and its version).
+    pub fn name(mut self, name: Implementation) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// Serves files and terminals (default none); declared to the agent as far as served.
+    pub fn workspace(mut self, workspace: Workspace) -> Self {
+        self.workspace = Some(workspace);
+        self
+    }
+
+    /// Who answers when the agent asks for permission (default: everything is refused).
+    pub fn permissions(mut self, permissions: impl Permissions) -> Self {
+        self.permissions = Arc::new(permissions);
+        self
+    }
+
+    /// Who is told of input that was put up with, such as lines that are no message.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observer = Some(Box::new(observer));
+        self
+    }
+
+    /// The longest message accepted, in bytes (default 32 MiB).
+    pub fn max_message_bytes(mut self, bytes: usize) -> Self {
+        self.max_message_bytes = Some(bytes);
+        self
+    }
+
+    /// How long the agent may take to answer anything but a prompt (default 60 s).
+    pub fn answer_within(mut self, limit: Duration) -> Self {
+        self.limits.answer = limit;
+        self
+    }
+
+    /// How long the agent may take to end a turn that was cancelled (default 10 s).
+    pub fn cancel_within(mut self, limit: Duration) -> Self {
+        self.limits.cancel = limit;
+        self
+    }
+
+    /// Starts an agent and connects to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Spawn`] if it cannot be started, else as [`connect`](Self::connect).
+    pub async fn spawn(self, agent: AgentCommand) -> Result<Client> {
+        let mut process = agent.spawn()?;
+        let Some((reader, writer)) = process.take_streams() else {
+            return Err(Error::Spawn {
+                command: process.command().to_owned(),
+                reason: "its streams are not connected".to_owned(),
+            });
+        };
+        self.open(reader, writer, Some(process)).await
+    }
+
+    /// Connects to an agent through a pair of streams.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Version`] if the agent speaks another version of the protocol; when it
+    /// answers `initialize` with an error, does not answer in time, or is gone.
+    pub async fn connect(
+        self,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> Result<Client> {
+        self.open(reader, writer, None).await
+    }
+
+    async fn open(
+        self,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+        process: Option<AgentProcess>,
+    ) -> Result<Client> {
+        let capabilities = capabilities(self.workspace.as_ref());
+        let sessions = Arc::new(Sessions::default());
+        let handler = Handler {
+            sessions: sessions.clone(),
+            workspace: self.workspace.clone(),
+            permissions: self.permissions,
+        };
+        let noise = Arc::new(Noise::new(self.observer));
+        let mut connection = ConnectionBuilder::new().observer(Listening(noise.clone()));
+        if let Some(bytes) = self.max_message_bytes {
+            connection = connection.max_message_bytes(bytes);
+        }
+        if let Some(process) = &process {
+            connection = connection.explain_close(process.explain_close());
+        }
+        let (agent, driver) = connection.client(handler, reader, writer);
+        let driver = tokio::spawn(async move {
+            if let Err(error) = driver.await {
+                tracing::debug!(%error, "the connection to the agent has failed");
+            }
+        });
+        let wire = Wire {
+            driver,
+            process,
+            noise,
+            limits: self.limits,
+        };
+        let request = InitializeRequest::new(ProtocolVersion::V1)
+            .with_client_capabilities(capabilities)
+            .with_client_info(self.name);
+        let agent_info = wire.answer("initialize", agent.initialize(request)).await?;
+        if agent_info.protocol_version != ProtocolVersion::V1 {
+            return Err(Error::Version {
+                client: ProtocolVersion::V1,
+                agent: agent_info.protocol_version,
+            });
+        }
+        let inner = Inner {
+            agent,
+            agent_info,
+            sessions,
+            workspace: self.workspace,
+            wire,
+        };
+        Ok(Client {
+            inner: Arc::new(inner),
+        })
+    }
+}
+
+/// What is served, and which updates are understood.
+fn capabilities(workspace: Option<&Workspace>) -> ClientCapabilities {
+    let served = workspace.map_or_else(ClientCapabilities::new, Workspace::capabilities);
+    let session = ClientSessionCapabilities::new()
+        .with_notices(NoticeCapabilities::new())
+        .with_compaction(CompactionCapabilities::new());
+    served.with_session(session)
+}

@@ -1,0 +1,125 @@
+//! Making calls, and saying why they failed.
+
+use std::future::IntoFuture;
+use std::path::Path;
+use std::time::Duration;
+
+use acp_sdk::v1::{AuthMethod, ErrorCode, InitializeResponse};
+use tokio::time::timeout;
+
+use super::{Inner, Wire};
+use crate::error::{Error, Result};
+
+/// How long an agent whose connection has ended may take to exit before it is called alive.
+const EXIT_AFTER_CLOSE: Duration = Duration::from_secs(1);
+
+impl Inner {
+    /// Waits for an answer within the limit.
+    pub(crate) async fn answer<T>(
+        &self,
+        method: &'static str,
+        call: impl IntoFuture<Output = acp_sdk::Result<T>>,
+    ) -> Result<T> {
+        match self.wire.answer(method, call).await {
+            Err(error) => Err(self.with_offers(error)),
+            answered => answered,
+        }
+    }
+
+    /// Why a call that nobody limits has failed.
+    pub(crate) async fn explain(&self, method: &'static str, error: acp_sdk::Error) -> Error {
+        self.with_offers(self.wire.explain(method, error).await)
+    }
+
+    /// How long an agent may take to end a cancelled turn.
+    pub(crate) fn cancel_limit(&self) -> Duration {
+        self.wire.limits.cancel
+    }
+
+    /// An error that says how to authenticate, if that is what it takes.
+    fn with_offers(&self, error: Error) -> Error {
+        match error {
+            Error::AuthenticationRequired { method, .. } => Error::AuthenticationRequired {
+                method,
+                offered: offers(&self.agent_info),
+            },
+            other => other,
+        }
+    }
+}
+
+impl Wire {
+    /// Waits for an answer within the limit.
+    pub(super) async fn answer<T>(
+        &self,
+        method: &'static str,
+        call: impl IntoFuture<Output = acp_sdk::Result<T>>,
+    ) -> Result<T> {
+        let limit = self.limits.answer;
+        match timeout(limit, call).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.explain(method, error).await),
+            Err(_) => Err(Error::Timeout {
+                method: method.to_owned(),
+                limit,
+                noise: self.noise.lines(),
+            }),
+        }
+    }
+
+    async fn explain(&self, method: &'static str, error: acp_sdk::Error) -> Error {
+        if error.code() == Some(ErrorCode::AUTHENTICATION_REQUIRED) {
+            return Error::AuthenticationRequired {
+                method: method.to_owned(),
+                offered: Vec::new(),
+            };
+        }
+        let Some(process) = self.process.as_ref().filter(|_| error.is_closed()) else {
+            return Error::Sdk(error);
+        };
+        let command = process.command().to_owned();
+        let exited = timeout(EXIT_AFTER_CLOSE, process.exited()).await;
+        match exited {
+            Ok(exit) if !process.has_hung_up() => Error::AgentExited {
+                command,
+                method: method.to_owned(),
+                exit,
+                stderr: process.last_words().await,
+                noise: self.noise.lines(),
+            },
+            _ => Error::AgentHungUp {
+                command,
+                method: method.to_owned(),
+            },
+        }
+    }
+}
+
+fn offers(agent: &InitializeResponse) -> Vec<(String, String)> {
+    let offer = |method: &AuthMethod| match method {
+        AuthMethod::Agent(method) => Some((method.id.to_string(), method.name.clone())),
+        AuthMethod::Terminal(method) => Some((method.id.to_string(), method.name.clone())),
+        _ => None,
+    };
+    agent.auth_methods.iter().filter_map(offer).collect()
+}
+
+/// The absolute path of a directory, as the protocol wants it.
+///
+/// # Errors
+///
+/// [`Error::Directory`] if it is no directory, or its name is no UTF-8.
+pub(super) fn utf8_directory(dir: &Path) -> Result<String> {
+    let unusable = |reason: &str| Error::Directory {
+        path: dir.display().to_string(),
+        reason: reason.to_owned(),
+    };
+    let absolute = std::path::absolute(dir).map_err(|error| unusable(&error.to_string()))?;
+    match absolute.metadata() {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return Err(unusable("it is not a directory")),
+        Err(error) => return Err(unusable(&error.to_string())),
+    }
+    let utf8 = absolute.into_os_string().into_string();
+    utf8.map_err(|_| unusable("its name is not UTF-8, which the protocol needs"))
+}

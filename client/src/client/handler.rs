@@ -1,0 +1,125 @@
+//! Answers what the agent asks.
+
+use std::sync::Arc;
+
+use acp_sdk::v1::{self, *};
+use acp_sdk::{Error, Result};
+
+use crate::permission::{AnyPermissions, Decision};
+use crate::session::{Answered, Sessions};
+use crate::workspace::Workspace;
+
+/// The client's side of the connection.
+pub(super) struct Handler {
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) workspace: Option<Workspace>,
+    pub(super) permissions: Arc<dyn AnyPermissions>,
+}
+
+impl Handler {
+    fn workspace<M: acp_sdk::runtime::Method>(&self) -> Result<&Workspace> {
+        self.workspace
+            .as_ref()
+            .ok_or_else(|| Error::method_not_found(M::NAME))
+    }
+}
+
+impl v1::Client for Handler {
+    async fn session_update(&self, _: &ClientCx, note: SessionNotification) -> Result<()> {
+        let inbox = self.sessions.inbox(&note.session_id);
+        inbox.update(note.update).await;
+        Ok(())
+    }
+
+    async fn request_permission(
+        &self,
+        cx: &ClientCx,
+        req: RequestPermissionRequest,
+    ) -> Result<RequestPermissionResponse> {
+        let inbox = self.sessions.inbox(&req.session_id);
+        let question = inbox.question(req);
+        let turn = inbox.turn();
+        let withdrawn = async {
+            match &turn {
+                Some(turn) => turn.told.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let decision = tokio::select! {
+            biased;
+            () = withdrawn => Decision::Cancelled,
+            () = cx.cancelled() => Decision::Cancelled,
+            decision = self.permissions.decide_boxed(&question) => decision,
+        };
+        let outcome = decision.among(&question.request.options);
+        let answered = Answered {
+            question,
+            outcome: outcome.clone(),
+        };
+        inbox.answered(answered).await;
+        Ok(RequestPermissionResponse::new(outcome))
+    }
+
+    async fn read_text_file(
+        &self,
+        _: &ClientCx,
+        req: ReadTextFileRequest,
+    ) -> Result<ReadTextFileResponse> {
+        let workspace = self.workspace::<methods::ReadTextFile>()?;
+        workspace.read_text_file(req).await
+    }
+
+    async fn write_text_file(
+        &self,
+        _: &ClientCx,
+        req: WriteTextFileRequest,
+    ) -> Result<WriteTextFileResponse> {
+        let workspace = self.workspace::<methods::WriteTextFile>()?;
+        workspace.write_text_file(req).await
+    }
+
+    async fn create_terminal(
+        &self,
+        _: &ClientCx,
+        req: CreateTerminalRequest,
+    ) -> Result<CreateTerminalResponse> {
+        let workspace = self.workspace::<methods::CreateTerminal>()?;
+        workspace.create_terminal(req).await
+    }
+
+    async fn terminal_output(
+        &self,
+        _: &ClientCx,
+        req: TerminalOutputRequest,
+    ) -> Result<TerminalOutputResponse> {
+        let workspace = self.workspace::<methods::TerminalOutput>()?;
+        workspace.terminal_output(req).await
+    }
+
+    async fn wait_for_terminal_exit(
+        &self,
+        _: &ClientCx,
+        req: WaitForTerminalExitRequest,
+    ) -> Result<WaitForTerminalExitResponse> {
+        let workspace = self.workspace::<methods::WaitForTerminalExit>()?;
+        workspace.wait_for_terminal_exit(req).await
+    }
+
+    async fn kill_terminal(
+        &self,
+        _: &ClientCx,
+        req: KillTerminalRequest,
+    ) -> Result<KillTerminalResponse> {
+        let workspace = self.workspace::<methods::KillTerminal>()?;
+        workspace.kill_terminal(req).await
+    }
+
+    async fn release_terminal(
+        &self,
+        _: &ClientCx,
+        req: ReleaseTerminalRequest,
+    ) -> Result<ReleaseTerminalResponse> {
+        let workspace = self.workspace::<methods::ReleaseTerminal>()?;
+        workspace.release_terminal(req).await
+    }
+}

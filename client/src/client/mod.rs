@@ -1,0 +1,259 @@
+//! The connection to one agent: opening it, and what is asked of it outside of turns.
+
+mod builder;
+mod calls;
+mod handler;
+mod noise;
+mod session;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::v1::{
+    AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, ListSessionsRequest,
+    LoadSessionRequest, NewSessionRequest, ResumeSessionRequest, SessionId, SessionInfo,
+};
+use tokio::task::JoinHandle;
+
+pub use self::builder::ClientBuilder;
+use self::calls::utf8_directory;
+use self::noise::Noise;
+pub use self::session::Session;
+use crate::error::{Error, Result};
+use crate::process::{AgentProcess, Exit};
+use crate::session::Sessions;
+use crate::workspace::Workspace;
+
+/// A client of one agent.
+///
+/// Clones and sessions share the connection; it ends with the last of them, and an agent
+/// that was started for it is killed then. [`shutdown`](Self::shutdown) is gentler.
+///
+/// ```no_run
+/// use acp_client::{AgentCommand, Client, Policy, Workspace};
+///
+/// # async fn example() -> acp_client::Result<()> {
+/// let client = Client::builder()
+///     .workspace(Workspace::new(".")?)
+///     .permissions(Policy::ApproveReads)
+///     .spawn(AgentCommand::new("opencode").arg("acp"))
+///     .await?;
+/// let session = client.new_session("/home/me/project").await?;
+/// let outcome = session.prompt("What is this project about?").await?.outcome().await?;
+/// println!("{outcome}");
+/// client.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    agent: AgentHandle,
+    agent_info: InitializeResponse,
+    sessions: Arc<Sessions>,
+    workspace: Option<Workspace>,
+    wire: Wire,
+}
+
+/// What keeps the connection going, and what is known when it fails.
+#[derive(Debug)]
+struct Wire {
+    driver: JoinHandle<()>,
+    process: Option<AgentProcess>,
+    noise: Arc<Noise>,
+    limits: Limits,
+}
+
+/// How long an agent may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// To answer anything but a prompt.
+    answer: Duration,
+    /// To end a turn that was cancelled.
+    cancel: Duration,
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl Client {
+    /// What can be set about a client.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
+    }
+
+    /// What the agent answered to `initialize`: its name, capabilities and ways to
+    /// authenticate.
+    #[must_use]
+    pub fn agent_info(&self) -> &InitializeResponse {
+        &self.inner.agent_info
+    }
+
+    /// The typed calls of the protocol, for what this client has no method for.
+    #[must_use]
+    pub fn agent(&self) -> &AgentHandle {
+        &self.inner.agent
+    }
+
+    /// The agent's process, if it was started for this client.
+    #[must_use]
+    pub fn process(&self) -> Option<&AgentProcess> {
+        self.inner.wire.process.as_ref()
+    }
+
+    /// Authenticates by one of the methods that the agent offers.
+    ///
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/authentication>
+    ///
+    /// # Errors
+    ///
+    /// When the agent refuses, does not answer in time, or is gone.
+    pub async fn authenticate(&self, method: impl Into<AuthMethodId>) -> Result<()> {
+        let request = AuthenticateRequest::new(method);
+        let call = self.inner.agent.authenticate(request);
+        self.inner.answer("authenticate", call).await.map(drop)
+    }
+
+    /// Starts a session in a directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Directory`] if there is no such directory; when the agent refuses, does not
+    /// answer in time, or is gone.
+    pub async fn new_session(&self, cwd: impl AsRef<Path>) -> Result<Session> {
+        let cwd = utf8_directory(cwd.as_ref())?;
+        self.new_session_with(NewSessionRequest::new(cwd, Vec::new()))
+            .await
+    }
+
+    /// Starts a session, with MCP servers and more directories if wanted.
+    ///
+    /// # Errors
+    ///
+    /// As [`new_session`](Self::new_session).
+    pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
+        let call = self.inner.agent.new_session(request);
+        let response = self.inner.answer("session/new", call).await?;
+        let inbox = self.claim(&response.session_id)?;
+        let (modes, options) = (response.modes, response.config_options);
+        let id = response.session_id;
+        Ok(Session::new(self.inner.clone(), id, inbox, modes, options))
+    }
+
+    /// Opens a session of the past; the agent tells its history first.
+    ///
+    /// The history waits in [`Session::take_missed`], which keeps the latest 8 MiB.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent cannot, and as [`new_session`](Self::new_session).
+    pub async fn load_session(
+        &self,
+        id: impl Into<SessionId>,
+        cwd: impl AsRef<Path>,
+    ) -> Result<Session> {
+        if !self.agent_info().agent_capabilities.load_session {
+            return Err(Error::unsupported("session/load", "loadSession"));
+        }
+        let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
+        // Known before the call, so that the history is kept from its beginning.
+        let inbox = self.claim(&id)?;
+        let mut session = Session::new(self.inner.clone(), id.clone(), inbox, None, None);
+        let call = self
+            .inner
+            .agent
+            .load_session(LoadSessionRequest::new(Vec::new(), cwd, id));
+        let response = self.inner.answer("session/load", call).await?;
+        session.set_state(response.modes, response.config_options);
+        Ok(session)
+    }
+
+    /// Opens a session of the past without its history.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent cannot, and as [`new_session`](Self::new_session).
+    pub async fn resume_session(
+        &self,
+        id: impl Into<SessionId>,
+        cwd: impl AsRef<Path>,
+    ) -> Result<Session> {
+        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
+        if capabilities.resume.is_none() {
+            return Err(Error::unsupported(
+                "session/resume",
+                "sessionCapabilities.resume",
+            ));
+        }
+        let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
+        let inbox = self.claim(&id)?;
+        let mut session = Session::new(self.inner.clone(), id.clone(), inbox, None, None);
+        let call = self
+            .inner
+            .agent
+            .resume_session(ResumeSessionRequest::new(id, cwd));
+        let response = self.inner.answer("session/resume", call).await?;
+        session.set_state(response.modes, response.config_options);
+        Ok(session)
+    }
+
+    /// The sessions that the agent knows, at most 10,000 of them; those of one directory if
+    /// one is given.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
+    /// or is gone.
+    pub async fn list_sessions(&self, cwd: Option<&Path>) -> Result<Vec<SessionInfo>> {
+        const MOST: usize = 10_000;
+        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
+        if capabilities.list.is_none() {
+            return Err(Error::unsupported(
+                "session/list",
+                "sessionCapabilities.list",
+            ));
+        }
+        let mut request = ListSessionsRequest::new();
+        request.cwd = cwd.map(utf8_directory).transpose()?;
+        let mut sessions = Vec::new();
+        loop {
+            let call = self.inner.agent.list_sessions(request.clone());
+            let page = self.inner.answer("session/list", call).await?;
+            let empty = page.sessions.is_empty();
+            sessions.extend(page.sessions);
+            sessions.truncate(MOST);
+            // An agent that repeats its cursor would be asked for ever.
+            if page.next_cursor.is_none() || page.next_cursor == request.cursor || empty {
+                return Ok(sessions);
+            }
+            if sessions.len() == MOST {
+                return Ok(sessions);
+            }
+            request.cursor = page.next_cursor;
+        }
+    }
+
+    /// Ends the connection: the agent sees the end of its input, and if it was started for
+    /// this client it is waited for and made to end. Calls that are pending fail.
+    pub async fn shutdown(&self) -> Option<Exit> {
+        self.inner.agent.peer().finish();
+        match &self.inner.wire.process {
+            Some(process) => Some(process.await_end().await),
+            None => None,
+        }
+    }
+
+    fn claim(&self, id: &SessionId) -> Result<Arc<crate::session::Inbox>> {
+        self.inner.sessions.claim(id).ok_or(Error::SessionOpen {
+            session: id.clone(),
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! Asking a person, line by line.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+
+use tokio::sync::{Mutex, mpsc};
+
+use super::{Decision, Permissions, Question};
+use crate::text::one_line;
+
+/// The longest line taken as an answer, in bytes.
+const LONGEST_ANSWER: u64 = 1024;
+
+/// How often an answer that fits no option is asked for again.
+const TRIES: usize = 3;
+
+/// The most characters shown of what the agent says.
+const MOST_SHOWN: usize = 200;
+
+/// Asks a person who sees one stream and types into another, one question at a time.
+///
+/// What [only reads](Question::only_reads) can be approved without asking. The end of the
+/// input refuses.
+#[derive(Debug)]
+pub struct Ask {
+    approve_reads: bool,
+    dialog: Mutex<Dialog>,
+}
+
+impl Ask {
+    /// Asks through the terminal that this process belongs to, whatever its standard streams
+    /// are connected to.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no terminal.
+    pub fn terminal() -> io::Result<Self> {
+        let name = if cfg!(windows) { "CON" } else { "/dev/tty" };
+        let input = std::fs::File::open(name)?;
+        let output = std::fs::OpenOptions::new().write(true).open(name)?;
+        Ok(Self::new(input, output))
+    }
+
+    /// Asks through two streams.
+    pub fn new(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> Self {
+        // One line may wait; whoever types more without being asked is not listened to.
+        let (tell, lines) = mpsc::channel(1);
+        // A read from a terminal cannot be taken back, so it gets a thread that nobody waits for.
+        std::thread::spawn(move || read_lines(input, &tell));
+        Self {
+            approve_reads: false,
+            dialog: Mutex::new(Dialog {
+                lines,
+                output: Box::new(output),
+            }),
+        }
+    }
+
+    /// Approves what [only reads](Question::only_reads) without asking.
+    #[must_use]
+    pub fn approve_reads(mut self) -> Self {
+        self.approve_reads = true;
+        self
+    }
+}
+
+impl Permissions for Ask {
+    async fn decide(&self, question: &Question) -> Decision {
+        if self.approve_reads && question.only_reads() {
+            return Decision::AllowOnce;
+        }
+        self.dialog.lock().await.ask(question).await
+    }
+}
+
+struct Dialog {
+    lines: mpsc::Receiver<String>,
+    output: Box<dyn Write + Send>,
+}
+
+impl std::fmt::Debug for Dialog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dialog").finish_non_exhaustive()
+    }
+}
+
+impl Dialog {
+    async fn ask(&mut self, question: &Question) -> Decision {
+        // What was typed before the question cannot be an answer to it.
+        while self.lines.try_recv().is_ok() {}
+        let mut text = shown(question);
+        for _ in 0..TRIES {
+            if self.show(&text).is_err() {
+                break;
+            }
+            let Some(line) = self.lines.recv().await else {
+                break;
+            };
+            if let Some(decision) = answer(&line, question) {
+                return decision;
+            }
+            text = format!("{:?} is no answer. ", line.trim());
+            text.push_str(&choices(question));
+        }
+        Decision::Reject
+    }
+
+    fn show(&mut self, text: &str) -> io::Result<()> {
+        self.output.write_all(text.as_bytes())?;
+        self.output.flush()
+    }
+}
+
+fn shown(question: &Question) -> String {
+    let title = question.title.as_deref().unwrap_or("a tool call");
+    let mut text = format!(
+        "\nThe agent asks for permission: {}",
+        one_line(title, MOST_SHOWN)
+    );
+    if let Some(kind) = &question.kind {
+        let _ = write!(text, " ({kind})");
+    }
+    text.push('\n');
+    if let Some(input) = &question.request.tool_call.raw_input {
+        let _ = writeln!(text, "  with {}", one_line(input.get(), MOST_SHOWN));
+    }
+    for (number, option) in (1..).zip(&question.request.options) {
+        let name = one_line(&option.name, MOST_SHOWN);
+        let _ = writeln!(text, "  {number}  {name} ({})", option.kind);
+    }
+    text + &choices(question)
+}
+
+fn choices(question: &Question) -> String {
+    let options = question.request.options.len();
+    format!("Number (1-{options}), y for once, n or Enter to refuse: ")
+}
+
+fn answer(line: &str, question: &Question) -> Option<Decision> {
+    match line.trim() {
+        "" | "n" | "no" => Some(Decision::Reject),
+        "y" | "yes" => Some(Decision::AllowOnce),
+        number => {
+            let index = number.parse::<usize>().ok()?.checked_sub(1)?;
+            let option = question.request.options.get(index)?;
+            Some(Decision::Option(option.option_id.clone()))
+        }
+    }
+}
+
+fn read_lines(input: impl Read, tell: &mpsc::Sender<String>) {
+    let mut input = BufReader::new(input);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut input)
+            .take(LONGEST_ANSWER)
+            .read_until(b'\n', &mut line);
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
+        let line = String::from_utf8_lossy(&line).into_owned();
+        // A line that nobody waits for is dropped while another one is still unread.
+        if let Err(mpsc::error::TrySendError::Closed(_)) = tell.try_send(line) {
+            return;
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::PipeWriter;
+
+    use acp_sdk::v1::{
+        PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallUpdate, ToolKind,
+    };
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::unix::pipe;
+
+    use super::*;
+
+    struct Person {
+        ask: Ask,
+        types: PipeWriter,
+        sees: pipe::Receiver,
+    }
+
+    impl Person {
+        fn new() -> Self {
+            let (input, types) = io::pipe().unwrap();
+            let (sees, output) = io::pipe().unwrap();
+            Self {
+                ask: Ask::new(input, output),
+                types,
+                sees: pipe::Receiver::from_owned_fd(sees.into()).unwrap(),
+            }
+        }
+
+        fn types(&mut self, text: &str) {
+            self.types.write_all(text.as_bytes()).unwrap();
+        }
+
+        /// Asks; the person types each line when asked for it. Yields also what was shown.
+        async fn asked(&mut self, question: &Question, lines: &[&str]) -> (Decision, String) {
+            let Self { ask, types, sees } = self;
+            let mut shown = String::new();
+            let answering = async {
+                for line in lines {
+                    shown += &until_prompt(sees).await;
+                    types.write_all(line.as_bytes()).unwrap();
+                    types.write_all(b"\n").unwrap();
+                }
+                std::future::pending::<()>().await
+            };
+            tokio::select! {
+                biased;
+                decision = ask.decide(question) => (decision, shown),
+                () = answering => unreachable!("it never ends"),
+            }
+        }
+    }
+
+    async fn until_prompt(sees: &mut pipe::Receiver) -> String {
+        let mut text = Vec::new();
+        while !text.ends_with(b"refuse: ") {
+            text.push(sees.read_u8().await.unwrap());
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    fn question(kind: ToolKind) -> Question {
+        let call = ToolCallUpdate::new("call")
+            .with_title("Run\n\u{1b}[2Jls")
+            .with_kind(kind);
+        let options = vec![
+            PermissionOption::new("never", "Never", PermissionOptionKind::RejectAlways),
+            PermissionOption::new("ever", "Ever", PermissionOptionKind::AllowAlways),
+            PermissionOption::new("once", "Once", PermissionOptionKind::AllowOnce),
+        ];
+        Question::new(RequestPermissionRequest::new("s", call, options))
+    }
+
+    #[tokio::test]
+    async fn a_number_picks_the_option_that_is_shown_with_it() {
+        let mut person = Person::new();
+        let (decision, shown) = person.asked(&question(ToolKind::Execute), &["2"]).await;
+        assert_eq!(decision, Decision::Option("ever".into()));
+        assert!(shown.contains("Run [2Jls (execute)\n"), "{shown:?}");
+        assert!(shown.contains("  2  Ever (allow_always)\n"), "{shown:?}");
+    }
+
+    #[tokio::test]
+    async fn words_decide_too_and_nonsense_is_asked_again() {
+        let mut person = Person::new();
+        let question = question(ToolKind::Execute);
+        assert_eq!(person.asked(&question, &["y"]).await.0, Decision::AllowOnce);
+        assert_eq!(person.asked(&question, &[""]).await.0, Decision::Reject);
+        let (decision, shown) = person.asked(&question, &["0", "4", "yes"]).await;
+        assert_eq!(decision, Decision::AllowOnce);
+        assert!(shown.contains("\"4\" is no answer"), "{shown:?}");
+        let (decision, _) = person.asked(&question, &["what", "who", "why"]).await;
+        assert_eq!(decision, Decision::Reject);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_input_refuses() {
+        let mut person = Person::new();
+        let (_, closed) = io::pipe().unwrap();
+        drop(std::mem::replace(&mut person.types, closed));
+        let question = question(ToolKind::Execute);
+        assert_eq!(person.ask.decide(&question).await, Decision::Reject);
+    }
+
+    #[tokio::test]
+    async fn reads_need_no_question_if_so_wanted() {
+        let mut person = Person::new();
+        person.ask = person.ask.approve_reads();
+        let question = question(ToolKind::Read);
+        let (decision, shown) = person.asked(&question, &[]).await;
+        assert_eq!((decision, shown.as_str()), (Decision::AllowOnce, ""));
+    }
+
+    #[tokio::test]
+    async fn what_was_typed_before_the_question_is_no_answer() {
+        let mut person = Person::new();
+        person.types("y\n");
+        while person.ask.dialog.lock().await.lines.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let (decision, _) = person.asked(&question(ToolKind::Execute), &["n"]).await;
+        assert_eq!(decision, Decision::Reject);
+    }
+}

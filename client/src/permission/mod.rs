@@ -1,0 +1,254 @@
+//! Who answers when an agent asks for permission.
+//!
+//! An answer is one of the options that the agent offers. It is chosen by the option's
+//! *kind*, never by its position or id, for both are the agent's to choose freely. What a
+//! tool call does is the agent's word too: a policy answers questions, it does not confine
+//! a process that runs with the user's rights.
+//!
+//! Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission>
+
+mod ask;
+
+use std::pin::Pin;
+
+use acp_sdk::v1::{
+    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
+    RequestPermissionRequest, SelectedPermissionOutcome, ToolKind,
+};
+
+pub use self::ask::Ask;
+
+/// What an agent wants to know, with what it said about the tool call before.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Question {
+    /// As the agent asked it.
+    pub request: RequestPermissionRequest,
+    /// What the tool call is about, in the agent's words: from the request, or else from
+    /// when the call was announced.
+    pub title: Option<String>,
+    /// The kind of the tool call, from the request, or else from when it was announced.
+    pub kind: Option<ToolKind>,
+}
+
+impl Question {
+    /// A question about a tool call of which no more is known than stands in the request.
+    #[must_use]
+    pub fn new(request: RequestPermissionRequest) -> Self {
+        Self {
+            title: request.tool_call.title.clone(),
+            kind: request.tool_call.kind.clone(),
+            request,
+        }
+    }
+
+    /// Whether the tool call only looks: kinds `read` and `search`, and `think`, which does
+    /// nothing at all. `fetch` is not among them, for what is sent with it leaves the machine,
+    /// and a call without a kind may be anything.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        matches!(
+            self.kind,
+            Some(ToolKind::Read | ToolKind::Search | ToolKind::Think)
+        )
+    }
+}
+
+/// An answer that does not name an option yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// Allow this call: the option of kind `allow_once`, or else `allow_always`.
+    Allow,
+    /// Allow this call and nothing more: the option of kind `allow_once`, or else as
+    /// [`Reject`](Self::Reject).
+    AllowOnce,
+    /// Refuse: the option of kind `reject_once`, or else `reject_always`, or else the answer
+    /// `cancelled`.
+    Reject,
+    /// This option, which somebody has picked; `cancelled` if the agent does not offer it.
+    Option(PermissionOptionId),
+    /// The answer `cancelled`, which means that the turn is being cancelled.
+    Cancelled,
+}
+
+impl Decision {
+    /// The answer to options as an agent offers them.
+    #[must_use]
+    pub fn among(&self, options: &[PermissionOption]) -> RequestPermissionOutcome {
+        use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+        let of_kind = |kinds: &[PermissionOptionKind]| {
+            let mut found = kinds
+                .iter()
+                .filter_map(|kind| options.iter().find(|option| option.kind == *kind));
+            found.next()
+        };
+        let chosen = match self {
+            Self::Allow => of_kind(&[AllowOnce, AllowAlways]),
+            Self::AllowOnce => of_kind(&[AllowOnce, RejectOnce, RejectAlways]),
+            Self::Reject => of_kind(&[RejectOnce, RejectAlways]),
+            Self::Option(id) => options.iter().find(|option| option.option_id == *id),
+            Self::Cancelled => None,
+        };
+        match chosen {
+            Some(option) => {
+                let chosen = SelectedPermissionOutcome::new(option.option_id.clone());
+                RequestPermissionOutcome::Selected(chosen)
+            }
+            None => RequestPermissionOutcome::Cancelled,
+        }
+    }
+}
+
+/// Answers an agent's questions for permission.
+pub trait Permissions: Send + Sync + 'static {
+    /// Decides. The future is dropped when the turn is cancelled or the agent is gone.
+    fn decide(&self, question: &Question) -> impl Future<Output = Decision> + Send;
+}
+
+/// Rules that decide by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// Everything is allowed, once if the agent offers that.
+    ApproveAll,
+    /// What [only reads](Question::only_reads) is allowed, once; all else is refused.
+    ApproveReads,
+    /// Everything is refused.
+    DenyAll,
+}
+
+impl Policy {
+    fn rule(self, question: &Question) -> Decision {
+        match self {
+            Self::ApproveAll => Decision::Allow,
+            Self::ApproveReads if question.only_reads() => Decision::AllowOnce,
+            Self::ApproveReads | Self::DenyAll => Decision::Reject,
+        }
+    }
+}
+
+impl Permissions for Policy {
+    async fn decide(&self, question: &Question) -> Decision {
+        self.rule(question)
+    }
+}
+
+/// [`Permissions`] behind a pointer.
+pub(crate) trait AnyPermissions: Send + Sync + 'static {
+    fn decide_boxed<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+}
+
+impl<T: Permissions> AnyPermissions for T {
+    fn decide_boxed<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        Box::pin(self.decide(question))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::ToolCallUpdate;
+
+    use super::*;
+
+    const KINDS: [PermissionOptionKind; 4] = [
+        PermissionOptionKind::AllowAlways,
+        PermissionOptionKind::RejectAlways,
+        PermissionOptionKind::AllowOnce,
+        PermissionOptionKind::RejectOnce,
+    ];
+
+    /// Options of the given kinds, with ids that say the opposite of what they do.
+    fn options(kinds: &[PermissionOptionKind]) -> Vec<PermissionOption> {
+        let option = |kind: &PermissionOptionKind| {
+            let id = match kind {
+                PermissionOptionKind::AllowOnce => "reject",
+                PermissionOptionKind::AllowAlways => "no",
+                PermissionOptionKind::RejectOnce => "allow",
+                PermissionOptionKind::RejectAlways => "yes",
+                _ => "unknown",
+            };
+            PermissionOption::new(id, "An option", kind.clone())
+        };
+        kinds.iter().map(option).collect()
+    }
+
+    fn chosen(decision: &Decision, kinds: &[PermissionOptionKind]) -> Option<PermissionOptionKind> {
+        let options = options(kinds);
+        match decision.among(&options) {
+            RequestPermissionOutcome::Selected(chosen) => {
+                let mut options = options.into_iter();
+                let found = options.find(|option| option.option_id == chosen.option_id);
+                Some(found.unwrap().kind)
+            }
+            _ => None,
+        }
+    }
+
+    fn question(kind: Option<ToolKind>) -> Question {
+        let mut call = ToolCallUpdate::new("call");
+        call.kind = kind;
+        Question::new(RequestPermissionRequest::new("s", call, options(&KINDS)))
+    }
+
+    #[test]
+    fn options_are_chosen_by_kind_in_every_order() {
+        use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+        let mut kinds = KINDS;
+        for _ in 0..kinds.len() {
+            kinds.rotate_left(1);
+            assert_eq!(chosen(&Decision::Allow, &kinds), Some(AllowOnce));
+            assert_eq!(chosen(&Decision::AllowOnce, &kinds), Some(AllowOnce));
+            assert_eq!(chosen(&Decision::Reject, &kinds), Some(RejectOnce));
+        }
+        let always = [RejectAlways, AllowAlways];
+        assert_eq!(chosen(&Decision::Allow, &always), Some(AllowAlways));
+        assert_eq!(chosen(&Decision::AllowOnce, &always), Some(RejectAlways));
+        assert_eq!(chosen(&Decision::Reject, &always), Some(RejectAlways));
+    }
+
+    #[test]
+    fn what_is_not_offered_is_not_chosen() {
+        use PermissionOptionKind::{AllowOnce, RejectOnce, Unknown};
+        assert_eq!(chosen(&Decision::Allow, &[RejectOnce]), None);
+        assert_eq!(chosen(&Decision::Reject, &[AllowOnce]), None);
+        assert_eq!(chosen(&Decision::Cancelled, &KINDS), None);
+        let strange = [Unknown("allow".to_owned())];
+        assert_eq!(chosen(&Decision::Allow, &strange), None);
+        assert_eq!(chosen(&Decision::Option("none".into()), &KINDS), None);
+        let picked = Decision::Option("yes".into());
+        assert!(chosen(&picked, &KINDS).is_some());
+    }
+
+    #[test]
+    fn policies_decide_by_the_kind_of_the_tool_call() {
+        let reads = [ToolKind::Read, ToolKind::Search, ToolKind::Think];
+        for kind in reads {
+            let question = question(Some(kind));
+            assert_eq!(Policy::ApproveReads.rule(&question), Decision::AllowOnce);
+            assert_eq!(Policy::DenyAll.rule(&question), Decision::Reject);
+        }
+        let others = [
+            Some(ToolKind::Edit),
+            Some(ToolKind::Delete),
+            Some(ToolKind::Move),
+            Some(ToolKind::Execute),
+            Some(ToolKind::Fetch),
+            Some(ToolKind::SwitchMode),
+            Some(ToolKind::Other),
+            Some(ToolKind::Unknown("read ".to_owned())),
+            None,
+        ];
+        for kind in others {
+            let question = question(kind);
+            assert_eq!(Policy::ApproveReads.rule(&question), Decision::Reject);
+            assert_eq!(Policy::ApproveAll.rule(&question), Decision::Allow);
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! What a turn came to.
+
+use std::fmt;
+
+use acp_sdk::v1::{
+    ContentBlock, ContentChunk, Cost, MessageId, Plan, SessionUpdate, StopReason, ToolCall,
+    ToolCallUpdate, UsageUpdate,
+};
+
+use super::inbox::weight;
+
+/// Bytes of text, thoughts and tool calls that are gathered.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Everything that an agent said and did in a turn.
+///
+/// Memory: 64 MiB of text and tool calls; [`truncated`](Self::truncated) says whether there
+/// was more.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Why the turn ended.
+    pub stop_reason: StopReason,
+    /// What the agent said. Messages are separated by a blank line; a new one begins after a
+    /// tool call, or when the agent says so by another message id.
+    pub text: String,
+    /// What the agent thought, separated likewise.
+    pub thoughts: String,
+    /// The tool calls in the order in which they were first heard of, with all their updates
+    /// merged in.
+    pub tool_calls: Vec<ToolCall>,
+    /// The plan as it was last.
+    pub plan: Option<Plan>,
+    /// Tokens in use and cost, as reported last.
+    pub usage: Option<UsageUpdate>,
+    /// Something is missing, because there was more than is gathered.
+    pub truncated: bool,
+}
+
+impl Outcome {
+    /// What the session has cost so far.
+    #[must_use]
+    pub fn cost(&self) -> Option<&Cost> {
+        self.usage.as_ref()?.cost.as_ref()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// An [`Outcome`] in the making.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    outcome: Outcome,
+    message: Joint,
+    thought: Joint,
+    bytes: usize,
+}
+
+/// Finds where one message ends and the next begins.
+#[derive(Debug, Default)]
+pub(crate) struct Joint {
+    id: Option<MessageId>,
+    begun: bool,
+    interrupted: bool,
+}
+
+impl Joint {
+    /// Whether this chunk begins another message than the one before.
+    pub(crate) fn is_new_message(&mut self, chunk: &ContentChunk) -> bool {
+        let other = chunk.message_id.is_some() && chunk.message_id != self.id;
+        let new = self.begun && (self.interrupted || (other && self.id.is_some()));
+        if chunk.message_id.is_some() {
+            self.id.clone_from(&chunk.message_id);
+        }
+        (self.begun, self.interrupted) = (true, false);
+        new
+    }
+
+    /// A tool call came between.
+    pub(crate) fn interrupt(&mut self) {
+        self.interrupted = true;
+    }
+}
+
+/// What stands between `text` and the next message, so that there is a blank line.
+pub(crate) fn separator(text: &str) -> &'static str {
+    if text.is_empty() || text.ends_with("\n\n") {
+        ""
+    } else if text.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    }
+}
+
+impl Gathering {
+    pub(super) fn new() -> Self {
+        Self {
+            outcome: Outcome {
+                stop_reason: StopReason::EndTurn,
+                text: String::new(),
+                thoughts: String::new(),
+                tool_calls: Vec::new(),
+                plan: None,
+                usage: None,
+                truncated: false,
+            },
+            message: Joint::default(),
+            thought: Joint::default(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn finish(mut self, stop_reason: StopReason) -> Outcome {
+        self.outcome.stop_reason = stop_reason;
+        self.outcome
+    }
+
+    pub(super) fn update(&mut self, update: &SessionUpdate) {
+        match update {
+            SessionUpdate::Plan(plan) => {
+                self.outcome.plan = Some(plan.clone());
+                return;
+            }
+            SessionUpdate::UsageUpdate(usage) => {
+                self.outcome.usage = Some(usage.clone());
+                return;
+            }
+            SessionUpdate::AgentMessageChunk(_)
+            | SessionUpdate::AgentThoughtChunk(_)
+            | SessionUpdate::ToolCall(_)
+            | SessionUpdate::ToolCallUpdate(_) => {}
+            _ => return,
+        }
+        let bytes = weight(update);
+        if self.bytes + bytes > MOST_BYTES {
+            self.outcome.truncated = true;
+            return;
+        }
+        self.bytes += bytes;
+        let Outcome { text, thoughts, .. } = &mut self.outcome;
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => append(text, &mut self.message, chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => append(thoughts, &mut self.thought, chunk),
+            SessionUpdate::ToolCall(call) => self.announced(call),
+            SessionUpdate::ToolCallUpdate(call) => self.changed(call),
+            _ => {}
+        }
+    }
+
+    fn announced(&mut self, call: &ToolCall) {
+        self.message.interrupt();
+        self.thought.interrupt();
+        let calls = &mut self.outcome.tool_calls;
+        match calls
+            .iter_mut()
+            .find(|c| c.tool_call_id == call.tool_call_id)
+        {
+            Some(known) => *known = call.clone(),
+            None => calls.push(call.clone()),
+        }
+    }
+
+    /// Agents do update calls that they never announced.
+    fn changed(&mut self, update: &ToolCallUpdate) {
+        self.message.interrupt();
+        self.thought.interrupt();
+        let calls = &mut self.outcome.tool_calls;
+        let id = &update.tool_call_id;
+        let index = calls.iter().position(|call| call.tool_call_id == *id);
+        let index = index.unwrap_or_else(|| {
+            calls.push(ToolCall::new(id.clone(), ""));
+            calls.len() - 1
+        });
+        if let Some(call) = calls.get_mut(index) {
+            merge(call, update.clone());
+        }
+    }
+}
+
+fn append(text: &mut String, joint: &mut Joint, chunk: &ContentChunk) {
+    let ContentBlock::Text(content) = &chunk.content else {
+        return;
+    };
+    if joint.is_new_message(chunk) {
+        text.push_str(separator(text));
+    }
+    text.push_str(&content.text);
+}
+
+/// What an update leaves out stays as it was; lists are replaced as a whole.
+///
+/// Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#updating>
+fn merge(call: &mut ToolCall, update: ToolCallUpdate) {
+    fn set<T>(field: &mut T, value: Option<T>) {
+        if let Some(value) = value {
+            *field = value;
+        }
+    }
+    fn set_some<T>(field: &mut Option<T>, value: Option<T>) {
+        if value.is_some() {
+            *field = value;
+        }
+    }
+    set(&mut call.title, update.title);
+    set(&mut call.content, update.content);
+    set(&mut call.locations, update.locations);
+    set_some(&mut call.name, update.name);
+    set_some(&mut call.kind, update.kind);
+    set_some(&mut call.status, update.status);
+    set_some(&mut call.raw_input, update.raw_input);
+    set_some(&mut call.raw_output, update.raw_output);
+    set_some(&mut call.meta, update.meta);
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::{
+        Content, PlanEntry, PlanEntryPriority, PlanEntryStatus, TextContent, ToolCallContent,
+        ToolCallStatus, ToolKind,
+    };
+
+    use super::*;
+
+    fn block(text: &str) -> ContentBlock {
+        ContentBlock::Text(TextContent::new(text))
+    }
+
+    fn said(text: &str) -> SessionUpdate {
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(block(text)))
+    }
+
+    fn said_in(id: &str, text: &str) -> SessionUpdate {
+        let chunk = ContentChunk::new(block(text)).with_message_id(id);
+        SessionUpdate::AgentMessageChunk(chunk)
+    }
+
+    fn called(id: &str) -> SessionUpdate {
+        SessionUpdate::ToolCall(ToolCall::new(id, "Call"))
+    }
+
+    fn gathered(updates: impl IntoIterator<Item = SessionUpdate>) -> Outcome {
+        let mut gathering = Gathering::new();
+        for update in updates {
+            gathering.update(&update);
+        }
+        gathering.finish(StopReason::EndTurn)
+    }
+
+    #[test]
+    fn chunks_are_joined_and_messages_are_kept_apart() {
+        let text = |updates: &[SessionUpdate]| gathered(updates.to_vec()).text;
+        assert_eq!(text(&[said("a"), said("b\n")]), "ab\n");
+        assert_eq!(text(&[called("1"), said("a")]), "a");
+        assert_eq!(text(&[said("a"), called("1"), said("b")]), "a\n\nb");
+        assert_eq!(text(&[said("a\n"), called("1"), said("b")]), "a\n\nb");
+        assert_eq!(text(&[said_in("1", "a"), said_in("1", "b")]), "ab");
+        assert_eq!(text(&[said_in("1", "a"), said_in("2", "b")]), "a\n\nb");
+        assert_eq!(text(&[said("a"), said_in("2", "b"), said("c")]), "abc");
+    }
+
+    #[test]
+    fn thoughts_are_no_text() {
+        let thought = SessionUpdate::AgentThoughtChunk(ContentChunk::new(block("hm")));
+        let outcome = gathered([thought, said("a")]);
+        assert_eq!(
+            (outcome.thoughts.as_str(), outcome.text.as_str()),
+            ("hm", "a")
+        );
+    }
+
+    #[test]
+    fn updates_of_a_tool_call_are_merged() {
+        let content = vec![ToolCallContent::Content(Content::new(block("done")))];
+        let announced = ToolCall::new("1", "Read").with_kind(ToolKind::Read);
+        let running = ToolCallUpdate::new("1").with_status(ToolCallStatus::InProgress);
+        let done = ToolCallUpdate::new("1")
+            .with_status(ToolCallStatus::Completed)
+            .with_content(content.clone());
+        let unannounced = ToolCallUpdate::new("2").with_title("Write");
+        let outcome = gathered([
+            SessionUpdate::ToolCall(announced),
+            SessionUpdate::ToolCallUpdate(running),
+            SessionUpdate::ToolCallUpdate(unannounced),
+            SessionUpdate::ToolCallUpdate(done),
+        ]);
+        let expected = ToolCall::new("1", "Read")
+            .with_kind(ToolKind::Read)
+            .with_status(ToolCallStatus::Completed)
+            .with_content(content);
+        assert_eq!(outcome.tool_calls, [expected, ToolCall::new("2", "Write")]);
+    }
+
+    #[test]
+    fn a_call_that_is_announced_again_begins_anew() {
+        let done = ToolCallUpdate::new("1").with_status(ToolCallStatus::Failed);
+        let outcome = gathered([
+            called("1"),
+            SessionUpdate::ToolCallUpdate(done),
+            called("1"),
+        ]);
+        assert_eq!(outcome.tool_calls, [ToolCall::new("1", "Call")]);
+    }
+
+    #[test]
+    fn plan_and_usage_are_the_latest() {
+        let plan = |word: &str| {
+            let entry = PlanEntry::new(word, PlanEntryPriority::Low, PlanEntryStatus::Pending);
+            Plan::new(vec![entry])
+        };
+        let usage = |used| UsageUpdate::new(used, 100_u64).with_cost(Cost::new(0.5, "EUR"));
+        let outcome = gathered([
+            SessionUpdate::Plan(plan("old")),
+            SessionUpdate::UsageUpdate(usage(1_u64)),
+            SessionUpdate::Plan(plan("new")),
+            SessionUpdate::UsageUpdate(usage(2_u64)),
+        ]);
+        assert_eq!(outcome.plan, Some(plan("new")));
+        assert_eq!(outcome.usage.as_ref().map(|usage| usage.used), Some(2));
+        assert_eq!(
+            outcome.cost().map(|cost| cost.currency.as_str()),
+            Some("EUR")
+        );
+    }
+
+    #[test]
+    fn what_is_gathered_is_bounded() {
+        let big = "x".repeat(1 << 20);
+        let outcome = gathered((0..100).map(|_| said(&big)));
+        assert!(outcome.truncated);
+        assert!(outcome.text.len() <= MOST_BYTES && outcome.text.len() > MOST_BYTES / 2);
+        assert!(!gathered([said(&big)]).truncated);
+    }
+}
