@@ -5,6 +5,7 @@
     allow(clippy::unwrap_used, reason = "a test that cannot go on fails")
 )]
 
+pub mod cli;
 mod client;
 mod error;
 #[cfg(all(test, unix))]

@@ -1,2 +1,7 @@
-//! Work in progress.
-fn main() {}
+//! The command `acp`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    acp_client::cli::main(std::env::args_os())
+}

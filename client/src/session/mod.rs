@@ -9,6 +9,7 @@ mod turn;
 pub use self::inbox::{Answered, Event};
 pub(crate) use self::inbox::{Inbox, TurnState};
 pub use self::outcome::Outcome;
+pub(crate) use self::outcome::{Joint, separator};
 pub use self::prompt::Prompt;
 pub use self::table::Missed;
 pub(crate) use self::table::Sessions;

@@ -1,0 +1,195 @@
+//! The arguments and what `--help` teaches about them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Drives agents that speak the Agent Client Protocol (ACP) from a shell.
+#[derive(Debug, Parser)]
+#[command(name = "acp", version, after_help = AFTER_HELP)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Try it:
+  acp run 'What is in this directory?' -- opencode acp
+
+`acp run --help` explains permissions, formats and exit codes.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Start an agent, have one prompt answered, end the agent.
+    Run(RunArgs),
+}
+
+/// Start an agent, have one prompt answered, end the agent.
+///
+/// The agent's text goes to standard output as it arrives; its thoughts, tool calls, plan and
+/// the answers to its questions go to standard error. The agent may read and write files and
+/// run commands through acp, inside the working directory only.
+#[derive(Debug, Parser)]
+#[command(after_long_help = RUN_HELP)]
+pub(super) struct RunArgs {
+    /// What to say to the agent; `-` reads it from standard input
+    #[arg(value_name = "PROMPT", allow_hyphen_values = true)]
+    pub(super) prompt: String,
+
+    /// The agent's command line; no shell looks at it
+    #[arg(last = true, required = true, value_name = "AGENT")]
+    pub(super) agent: Vec<OsString>,
+
+    /// Where the agent works [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) permissions: PermissionArgs,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    /// Cancel the turn after so many seconds, and end the agent
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(super) timeout: Option<std::time::Duration>,
+
+    /// Authenticate first, by this method of the agent's
+    #[arg(long, value_name = "METHOD")]
+    pub(super) auth: Option<String>,
+
+    /// Pass the agent's standard error on, and report what is left out of its messages
+    #[arg(long, short)]
+    pub(super) verbose: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+pub(super) struct PermissionArgs {
+    /// Allow whatever the agent asks for
+    #[arg(long)]
+    pub(super) approve_all: bool,
+
+    /// Allow tool calls that only read; ask about others
+    #[arg(long)]
+    pub(super) approve_reads: bool,
+
+    /// Refuse whatever the agent asks for
+    #[arg(long)]
+    pub(super) deny_all: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// The agent's text as it arrives
+    Text,
+    /// One JSON object a line: what happens as it happens, and a result last
+    Json,
+    /// The agent's text when the turn has ended, and nothing on standard error but errors
+    Quiet,
+}
+
+const RUN_HELP: &str = "\
+Permissions:
+  Without a flag, acp asks on the terminal, and refuses if there is none. --approve-reads
+  allows tool calls of kind read, search and think, and asks about the rest likewise. An
+  option is chosen by its kind: allow_once before allow_always, reject_once before
+  reject_always. Where nobody can approve more than reading, the agent can neither write
+  files nor run commands through acp. The agent is a process of yours all the same: these
+  flags answer its questions, they do not confine it.
+
+Interrupting:
+  Ctrl-C cancels the turn: the agent's open questions are answered with `cancelled`, and it
+  is given 10 seconds to end the turn. A second Ctrl-C ends the agent.
+
+Format json, one object a line, told apart by \"type\":
+  session     sessionId, cwd, and agent: what the agent said of itself
+  update      sessionId, and update: as in the protocol's session/update
+  permission  sessionId, toolCall, kind, options, and outcome: what was answered
+  result      the last line, always: exitCode, and either stopReason, text, thoughts,
+              toolCalls (with their updates merged in), plan, usage, truncated; or error:
+              kind, message, and code if the agent answered with one
+
+Exit codes:
+  0    the agent ended its turn
+  1    the agent answered with an error, or broke the protocol
+  2    wrong usage
+  3    the agent could not be started, or ended too early
+  4    the agent refused, or wants you to authenticate first
+  5    a limit was reached: tokens, requests of the turn, or time
+  130  cancelled: by Ctrl-C, by a signal, by the agent, or because nobody reads the output
+
+Examples:
+  acp run 'Explain src/main.rs' -- opencode acp
+  acp run --approve-all 'Fix the failing test' -- codex-acp
+  git diff | acp run --deny-all - -- opencode acp
+  acp run --format json --timeout 60 'Say hello' -- gemini --acp | jq -r 'select(.type ==
+    \"result\").text'
+  acp run 'think' -- acp-server        (an agent without a model, to try things out)";
+
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "expected a number of seconds".to_owned())?;
+    if seconds <= 0.0 {
+        return Err("expected more than 0 seconds".to_owned());
+    }
+    std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(line: &[&str]) -> Result<RunArgs, String> {
+        let args = Args::try_parse_from(line).map_err(|error| error.to_string())?;
+        let Command::Run(run) = args.command;
+        Ok(run)
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_agent() {
+        let run = parse(&[
+            "acp", "run", "--format", "json", "hi", "--", "agent", "--", "-x",
+        ]);
+        let run = run.unwrap();
+        assert_eq!(run.prompt, "hi");
+        assert_eq!(run.agent, ["agent", "--", "-x"]);
+        assert_eq!(run.format, Format::Json);
+        assert!(parse(&["acp", "run", "hi"]).is_err());
+        assert!(parse(&["acp", "run", "hi", "agent"]).is_err());
+        assert_eq!(parse(&["acp", "run", "-", "--", "a"]).unwrap().prompt, "-");
+    }
+
+    #[test]
+    fn policies_exclude_each_other() {
+        let both = ["acp", "run", "--approve-all", "--deny-all", "hi", "--", "a"];
+        assert!(parse(&both).unwrap_err().contains("cannot be used with"));
+    }
+
+    #[test]
+    fn a_timeout_is_a_positive_number() {
+        let timeout = |text| parse(&["acp", "run", "--timeout", text, "hi", "--", "a"]);
+        assert_eq!(timeout("1.5").unwrap().timeout.unwrap().as_millis(), 1500);
+        for text in ["0", "-1", "x", "inf", "nan", "1e300"] {
+            assert!(timeout(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_exit_code_is_explained() {
+        for code in super::super::exit::Code::ALL {
+            let line = format!("\n  {:<4} ", code as u8);
+            assert!(RUN_HELP.contains(&line), "{code:?}");
+        }
+    }
+}

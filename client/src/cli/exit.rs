@@ -1,0 +1,113 @@
+//! Exit codes: what happened, for scripts.
+
+use std::process::ExitCode;
+
+use acp_sdk::v1::StopReason;
+
+use super::stop::Reason;
+use crate::error::Error;
+
+/// How a run ended. The numbers are those that users of similar tools expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Code {
+    /// The agent ended its turn.
+    EndTurn = 0,
+    /// The agent answered with an error, or broke the protocol.
+    Failed = 1,
+    /// Wrong usage.
+    Usage = 2,
+    /// The agent could not be started, or ended too early.
+    NoAgent = 3,
+    /// The agent refused, or wants to know who it works for.
+    Refused = 4,
+    /// A limit was reached.
+    Limit = 5,
+    /// Cancelled.
+    Cancelled = 130,
+}
+
+impl Code {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 7] = [
+        Self::EndTurn,
+        Self::Failed,
+        Self::Usage,
+        Self::NoAgent,
+        Self::Refused,
+        Self::Limit,
+        Self::Cancelled,
+    ];
+
+    pub(super) fn of_stop(reason: &StopReason) -> Self {
+        match reason {
+            StopReason::EndTurn => Self::EndTurn,
+            StopReason::MaxTokens | StopReason::MaxTurnRequests => Self::Limit,
+            StopReason::Refusal => Self::Refused,
+            StopReason::Cancelled => Self::Cancelled,
+            _ => Self::Failed,
+        }
+    }
+
+    pub(super) fn of_error(error: &Error) -> Self {
+        match error {
+            Error::Spawn { .. } | Error::AgentExited { .. } | Error::AgentHungUp { .. } => {
+                Self::NoAgent
+            }
+            Error::AuthenticationRequired { .. } => Self::Refused,
+            Error::Timeout { .. } => Self::Limit,
+            Error::Directory { .. } => Self::Usage,
+            _ => Self::Failed,
+        }
+    }
+
+    pub(super) fn of_reason(reason: Reason) -> Self {
+        match reason {
+            Reason::Timeout => Self::Limit,
+            Reason::Interrupt | Reason::Signal | Reason::OutputClosed => Self::Cancelled,
+        }
+    }
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// A word for the kind of an error, for programs.
+pub(super) fn kind(error: &Error) -> &'static str {
+    match error {
+        Error::Spawn { .. } => "spawn",
+        Error::AgentExited { .. } => "agent_exited",
+        Error::AgentHungUp { .. } => "agent_hung_up",
+        Error::AuthenticationRequired { .. } => "authentication_required",
+        Error::Timeout { .. } => "timeout",
+        Error::NotCancelled { .. } => "not_cancelled",
+        Error::Version { .. } => "version",
+        Error::Directory { .. } => "directory",
+        Error::Sdk(acp_sdk::Error::Response { .. }) => "agent_error",
+        _ => "protocol",
+    }
+}
+
+/// What a person could do about an error.
+pub(super) fn hint(error: &Error) -> Option<&'static str> {
+    Some(match error {
+        Error::Spawn { .. } => {
+            "is the agent installed, and its command right? It stands after `--`"
+        }
+        Error::AgentExited { method, .. } | Error::Timeout { method, .. }
+            if method == "initialize" =>
+        {
+            "many agents need an argument to speak this protocol, such as `acp` or `--acp`"
+        }
+        Error::AuthenticationRequired { offered, .. } if offered.is_empty() => {
+            "log in with the agent's own command"
+        }
+        Error::AuthenticationRequired { .. } => {
+            "run again with `--auth METHOD`, or log in with the agent's own command"
+        }
+        Error::Version { .. } => "update acp or the agent, whichever is older",
+        _ => return None,
+    })
+}

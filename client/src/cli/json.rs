@@ -1,0 +1,137 @@
+//! The lines of the format `json`. `acp run --help` documents them.
+
+use acp_sdk::v1::{
+    InitializeResponse, PermissionOption, Plan, RequestPermissionOutcome, SessionId, SessionUpdate,
+    StopReason, ToolCall, ToolCallUpdate, ToolKind, UsageUpdate,
+};
+use serde::Serialize;
+
+use super::exit::{Code, kind};
+use crate::error::Error;
+use crate::session::{Answered, Outcome};
+
+#[derive(Debug, Serialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub(super) enum Line<'a> {
+    Session {
+        session_id: &'a SessionId,
+        cwd: &'a str,
+        agent: &'a InitializeResponse,
+    },
+    Update {
+        session_id: &'a SessionId,
+        update: &'a SessionUpdate,
+    },
+    Permission {
+        session_id: &'a SessionId,
+        tool_call: &'a ToolCallUpdate,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<&'a ToolKind>,
+        options: &'a [PermissionOption],
+        outcome: &'a RequestPermissionOutcome,
+    },
+    Result(Box<ResultLine<'a>>),
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResultLine<'a> {
+    exit_code: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a SessionId>,
+    #[serde(flatten)]
+    outcome: Option<OutcomeFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorFields>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OutcomeFields<'a> {
+    stop_reason: &'a StopReason,
+    text: &'a str,
+    thoughts: &'a str,
+    tool_calls: &'a [ToolCall],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a Plan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a UsageUpdate>,
+    truncated: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorFields {
+    kind: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<i32>,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn permission(answered: &'a Answered) -> Self {
+        let request = &answered.question.request;
+        Self::Permission {
+            session_id: &request.session_id,
+            tool_call: &request.tool_call,
+            kind: answered.question.kind.as_ref(),
+            options: &request.options,
+            outcome: &answered.outcome,
+        }
+    }
+
+    pub(super) fn outcome(
+        code: Code,
+        session: Option<&'a SessionId>,
+        outcome: &'a Outcome,
+    ) -> Self {
+        let fields = OutcomeFields {
+            stop_reason: &outcome.stop_reason,
+            text: &outcome.text,
+            thoughts: &outcome.thoughts,
+            tool_calls: &outcome.tool_calls,
+            plan: outcome.plan.as_ref(),
+            usage: outcome.usage.as_ref(),
+            truncated: outcome.truncated,
+        };
+        Self::Result(Box::new(ResultLine {
+            exit_code: code as u8,
+            session_id: session,
+            outcome: Some(fields),
+            error: None,
+        }))
+    }
+
+    pub(super) fn error(code: Code, session: Option<&'a SessionId>, error: &Error) -> Self {
+        Self::failure(
+            code,
+            session,
+            kind(error),
+            error.to_string(),
+            error.code().map(i32::from),
+        )
+    }
+
+    pub(super) fn failure(
+        code: Code,
+        session: Option<&'a SessionId>,
+        kind: &'static str,
+        message: String,
+        error_code: Option<i32>,
+    ) -> Self {
+        let error = ErrorFields {
+            kind,
+            message,
+            code: error_code,
+        };
+        Self::Result(Box::new(ResultLine {
+            exit_code: code as u8,
+            session_id: session,
+            outcome: None,
+            error: Some(error),
+        }))
+    }
+}

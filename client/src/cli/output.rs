@@ -1,0 +1,314 @@
+//! Where a run's output goes, format by format.
+
+use std::io::{self, IsTerminal as _};
+
+use acp_sdk::v1::{ContentBlock, InitializeResponse, SessionId, SessionUpdate, UsageUpdate};
+use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
+
+use super::args::Format;
+use super::exit::{Code, hint};
+use super::json::Line;
+use super::text::{self, Lines};
+use crate::error::Error;
+use crate::session::{Event, Joint, Missed, Outcome, separator};
+
+/// Bytes of a thought that are gathered into one line.
+const LONGEST_THOUGHT: usize = 4 << 10;
+
+/// Prints what happens.
+#[derive(Debug)]
+pub(super) struct Output {
+    format: Format,
+    stdout: Stdout,
+    stderr: Stderr,
+    /// Standard output is a terminal, which must not be controlled by what an agent says.
+    on_terminal: bool,
+    /// Both streams are shown in one place, so lines must not begin inside of each other.
+    shared: bool,
+    session: Option<SessionId>,
+    message: Joint,
+    /// The end of what was written to standard output.
+    tail: String,
+    thought: String,
+    usage: Option<UsageUpdate>,
+    lines: Lines,
+    /// Nobody reads standard output any more.
+    closed: bool,
+}
+
+impl Output {
+    pub(super) fn new(format: Format) -> Self {
+        let on_terminal = io::stdout().is_terminal();
+        Self {
+            format,
+            stdout: tokio::io::stdout(),
+            stderr: tokio::io::stderr(),
+            on_terminal,
+            shared: on_terminal && io::stderr().is_terminal(),
+            session: None,
+            message: Joint::default(),
+            tail: String::new(),
+            thought: String::new(),
+            usage: None,
+            lines: Lines::default(),
+            closed: false,
+        }
+    }
+
+    /// The session is open.
+    ///
+    /// # Errors
+    ///
+    /// When standard output is closed; so for all methods.
+    pub(super) async fn session(
+        &mut self,
+        id: &SessionId,
+        cwd: &str,
+        agent: &InitializeResponse,
+    ) -> io::Result<()> {
+        self.session = Some(id.clone());
+        if self.format == Format::Json {
+            let line = Line::Session {
+                session_id: id,
+                cwd,
+                agent,
+            };
+            self.json(&line).await?;
+        }
+        Ok(())
+    }
+
+    /// Updates came outside of the turn.
+    pub(super) async fn missed(&mut self, missed: Missed) -> io::Result<()> {
+        for update in &missed.updates {
+            match self.format {
+                Format::Json => self.json_update(update).await?,
+                // Text that belongs to no turn is no answer.
+                Format::Text if !is_text(update) => self.text_update(update).await?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn event(&mut self, event: &Event) -> io::Result<()> {
+        match (self.format, event) {
+            (Format::Quiet, _) => Ok(()),
+            (Format::Json, Event::Update(update)) => self.json_update(update).await,
+            (Format::Json, Event::Permission(answered)) => {
+                self.json(&Line::permission(answered)).await
+            }
+            (Format::Text, Event::Update(update)) => self.text_update(update).await,
+            (Format::Text, Event::Permission(answered)) => {
+                self.end_thought().await;
+                self.tell(&text::permission(answered)).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// The turn has ended.
+    pub(super) async fn outcome(&mut self, code: Code, outcome: &Outcome) -> io::Result<()> {
+        match self.format {
+            Format::Json => {
+                let session = self.session.clone();
+                let line = Line::outcome(code, session.as_ref(), outcome);
+                return self.json(&line).await;
+            }
+            Format::Quiet => self.print(&outcome.text).await?,
+            Format::Text => self.end_thought().await,
+        }
+        if !self.tail.is_empty() && !self.tail.ends_with('\n') {
+            self.print("\n").await?;
+        }
+        if let Some(usage) = self.usage.take() {
+            self.tell(&text::usage(&usage)).await;
+        }
+        if code != Code::EndTurn {
+            let reason = &outcome.stop_reason;
+            self.complain(&format!("the turn ended with {reason}"))
+                .await;
+        }
+        Ok(())
+    }
+
+    /// The run has failed.
+    pub(super) async fn error(&mut self, code: Code, error: &Error) -> io::Result<()> {
+        self.interrupt().await;
+        self.complain(&error.to_string()).await;
+        if let Some(hint) = hint(error) {
+            self.complain(hint).await;
+        }
+        let session = self.session.clone();
+        self.last_json(&Line::error(code, session.as_ref(), error))
+            .await
+    }
+
+    /// The run has failed for a reason of our own.
+    pub(super) async fn failure(
+        &mut self,
+        code: Code,
+        kind: &'static str,
+        message: &str,
+    ) -> io::Result<()> {
+        self.interrupt().await;
+        self.complain(message).await;
+        let session = self.session.clone();
+        let message = message.to_owned();
+        let line = Line::failure(code, session.as_ref(), kind, message, None);
+        self.last_json(&line).await
+    }
+
+    /// A word to the user, in every format.
+    pub(super) async fn complain(&mut self, message: &str) {
+        self.tell(&format!("acp: {message}")).await;
+    }
+
+    async fn last_json(&mut self, line: &Line<'_>) -> io::Result<()> {
+        match self.format {
+            Format::Json => self.json(line).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends what was being written.
+    async fn interrupt(&mut self) {
+        self.end_thought().await;
+        if self.format == Format::Text && !self.tail.is_empty() && !self.tail.ends_with('\n') {
+            // The message that follows goes elsewhere and is worth more.
+            let _ = self.print("\n").await;
+        }
+    }
+
+    async fn json_update(&mut self, update: &SessionUpdate) -> io::Result<()> {
+        let Some(session) = self.session.clone() else {
+            return Ok(());
+        };
+        let line = Line::Update {
+            session_id: &session,
+            update,
+        };
+        self.json(&line).await
+    }
+
+    async fn json(&mut self, line: &Line<'_>) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec(line)?;
+        bytes.push(b'\n');
+        self.write(&bytes).await
+    }
+
+    /// Writes to standard output, at once, until that fails.
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let writing = async {
+            self.stdout.write_all(bytes).await?;
+            self.stdout.flush().await
+        };
+        let written = writing.await;
+        self.closed = written.is_err();
+        written
+    }
+
+    async fn text_update(&mut self, update: &SessionUpdate) -> io::Result<()> {
+        match update {
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                if let ContentBlock::Text(content) = &chunk.content {
+                    self.think(&content.text).await;
+                }
+                return Ok(());
+            }
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                self.end_thought().await;
+                let ContentBlock::Text(content) = &chunk.content else {
+                    self.tell("content: the agent sent something that is no text")
+                        .await;
+                    return Ok(());
+                };
+                if self.message.is_new_message(chunk) {
+                    self.print(separator(&self.tail.clone())).await?;
+                }
+                return self.print(&content.text).await;
+            }
+            SessionUpdate::UsageUpdate(usage) => {
+                self.usage = Some(usage.clone());
+                return Ok(());
+            }
+            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
+                self.message.interrupt();
+            }
+            _ => {}
+        }
+        if let Some(line) = self.lines.update(update) {
+            self.end_thought().await;
+            self.tell(&line).await;
+        }
+        Ok(())
+    }
+
+    /// Thoughts arrive in pieces and are told line by line.
+    async fn think(&mut self, text: &str) {
+        self.thought.push_str(text);
+        while let Some(end) = self.thought.find('\n') {
+            let line: String = self.thought.drain(..=end).collect();
+            self.tell_thought(&line).await;
+        }
+        if self.thought.len() > LONGEST_THOUGHT {
+            self.end_thought().await;
+        }
+    }
+
+    async fn end_thought(&mut self) {
+        let line = std::mem::take(&mut self.thought);
+        self.tell_thought(&line).await;
+    }
+
+    async fn tell_thought(&mut self, line: &str) {
+        let line = line.trim();
+        if !line.is_empty() {
+            self.tell(&format!("thinking: {line}")).await;
+        }
+    }
+
+    /// Writes text to standard output, at once.
+    async fn print(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let printable;
+        let mut text = text;
+        if self.on_terminal {
+            printable = text::printable(text);
+            text = &printable;
+        }
+        self.write(text.as_bytes()).await?;
+        self.tail.push_str(text);
+        let keep = self.tail.len().saturating_sub(2);
+        let keep = (0..=keep).rev().find(|at| self.tail.is_char_boundary(*at));
+        self.tail.drain(..keep.unwrap_or(0));
+        Ok(())
+    }
+
+    /// Writes a line to standard error. If that is closed, nobody wants to know.
+    async fn tell(&mut self, line: &str) {
+        let mut line = text::printable(line);
+        if self.shared && !self.tail.is_empty() && !self.tail.ends_with('\n') {
+            line.insert(0, '\n');
+            // The cursor is at the beginning of a line now.
+            self.tail.push('\n');
+        }
+        line.push('\n');
+        let _ = self.stderr.write_all(line.as_bytes()).await;
+        let _ = self.stderr.flush().await;
+    }
+}
+
+fn is_text(update: &SessionUpdate) -> bool {
+    matches!(
+        update,
+        SessionUpdate::AgentMessageChunk(_)
+            | SessionUpdate::AgentThoughtChunk(_)
+            | SessionUpdate::UserMessageChunk(_)
+    )
+}

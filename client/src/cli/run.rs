@@ -1,0 +1,342 @@
+//! `acp run`: one agent, one session, one turn.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use acp_sdk::Observer;
+use acp_sdk::v1::Implementation;
+
+use super::args::{PermissionArgs, RunArgs};
+use super::exit::Code;
+use super::output::Output;
+use super::stop::{Reason, Stop};
+use crate::client::{Client, Session};
+use crate::error::{Error, Result};
+use crate::permission::{Ask, Decision, Permissions, Policy, Question};
+use crate::process::AgentCommand;
+use crate::session::Outcome;
+use crate::text::one_line;
+use crate::workspace::Workspace;
+
+/// The longest prompt taken from standard input, in bytes; JSON may double it.
+const LONGEST_PROMPT: u64 = 15 << 20;
+
+/// How long writing the last words may take once the run is to end at once.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Lines of noise that are shown.
+const NOISE_SHOWN: u64 = 5;
+
+/// Why a run has no outcome.
+enum Failure {
+    Error(Error),
+    /// The run was stopped before there was a turn to cancel.
+    Stopped,
+    /// Standard input cannot be read as a prompt.
+    Prompt(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Runs a turn and says how it ended.
+pub(super) async fn run(args: RunArgs) -> Code {
+    let mut output = Output::new(args.format);
+    let stop = match Stop::listen(args.timeout) {
+        Ok(stop) => stop,
+        Err(error) => {
+            let message = format!("cannot listen to signals: {error}");
+            output.complain(&message).await;
+            return Code::Failed;
+        }
+    };
+    let mut client = None;
+    let turn = tokio::select! {
+        turn = take_turn(&args, &stop, &mut output, &mut client) => turn,
+        () = stop.ended() => Err(Failure::Stopped),
+    };
+    let code = code(&turn, &stop);
+    // The agent ends while the last words are written, for either may take a while.
+    let ending = end(client, &stop, turn.is_ok());
+    let hurried = async {
+        stop.ended().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
+    let telling = async {
+        tokio::select! {
+            // If this fails, whoever reads the output has left.
+            _ = tell(&mut output, code, &turn, &stop) => {}
+            () = hurried => {}
+        }
+    };
+    tokio::join!(ending, telling);
+    code
+}
+
+async fn take_turn(
+    args: &RunArgs,
+    stop: &Stop,
+    output: &mut Output,
+    slot: &mut Option<Client>,
+) -> Result<Outcome, Failure> {
+    let session = tokio::select! {
+        session = begin(args, output, slot) => session?,
+        () = stop.cancelled() => return Err(Failure::Stopped),
+    };
+    let prompt = prompt(args, stop).await?;
+    let mut turn = session.prompt(prompt).await?;
+    // A task of its own, for writing to standard output may take long.
+    let cancelling = tokio::spawn({
+        let (stop, session) = (stop.clone(), session.clone());
+        async move {
+            stop.cancelled().await;
+            session.cancel();
+        }
+    });
+    let mut announced = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if !announced => {
+                announced = true;
+                announce(output, stop).await;
+            }
+            event = turn.next() => {
+                let Some(event) = event else { break };
+                if output.event(&event).await.is_err() {
+                    stop.cancel(Reason::OutputClosed);
+                }
+            }
+        }
+    }
+    cancelling.abort();
+    let outcome = turn.outcome().await?;
+    if output.missed(session.take_missed()).await.is_err() {
+        stop.cancel(Reason::OutputClosed);
+    }
+    Ok(outcome)
+}
+
+/// Starts the agent and opens a session. The client is put where its agent can be ended
+/// from, whatever becomes of the turn.
+async fn begin(
+    args: &RunArgs,
+    output: &mut Output,
+    slot: &mut Option<Client>,
+) -> Result<Session, Failure> {
+    let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
+    let answers = Answers::new(&args.permissions);
+    let mut workspace = Workspace::new(&cwd)?;
+    if !answers.may_approve() {
+        workspace = workspace.read_only();
+    }
+    let cwd = workspace.dir().to_owned();
+    let builder = Client::builder()
+        .name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
+        .workspace(workspace)
+        .permissions(answers)
+        .observer(Listener::new(args.verbose));
+    let client = slot.insert(builder.spawn(agent(args, &cwd)).await?);
+    if let Some(method) = &args.auth {
+        client.authenticate(method.as_str()).await?;
+    }
+    let session = client.new_session(&cwd).await?;
+    let shown = cwd.to_string_lossy();
+    let _ = output
+        .session(session.id(), &shown, client.agent_info())
+        .await;
+    let _ = output.missed(session.take_missed()).await;
+    Ok(session)
+}
+
+fn agent(args: &RunArgs, cwd: &Path) -> AgentCommand {
+    let mut words = args.agent.iter().cloned();
+    let program = words.next().unwrap_or_else(OsString::new);
+    let command = AgentCommand::new(program).args(words).current_dir(cwd);
+    if args.verbose {
+        return command.on_stderr(|line| eprintln!("agent: {}", one_line(line, 2000)));
+    }
+    command
+}
+
+/// The prompt, from standard input if so wanted.
+async fn prompt(args: &RunArgs, stop: &Stop) -> Result<String, Failure> {
+    if args.prompt != "-" {
+        return Ok(args.prompt.clone());
+    }
+    let (tell, read) = tokio::sync::oneshot::channel();
+    // Reading cannot be interrupted, so it gets a thread that nobody waits for.
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = io::stdin().take(LONGEST_PROMPT).read_to_string(&mut text);
+        // Whoever asked may have gone.
+        let _ = tell.send(read.map(|_| text));
+    });
+    let read = tokio::select! {
+        read = read => read,
+        () = stop.cancelled() => return Err(Failure::Stopped),
+    };
+    let reason = match read {
+        Ok(Ok(text)) if text.len() as u64 == LONGEST_PROMPT => {
+            format!("it is longer than {LONGEST_PROMPT} bytes")
+        }
+        Ok(Ok(text)) if text.trim().is_empty() => "it is empty".to_owned(),
+        Ok(Ok(text)) => return Ok(text),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "reading it failed".to_owned(),
+    };
+    Err(Failure::Prompt(format!(
+        "cannot take the prompt from standard input: {reason}"
+    )))
+}
+
+async fn announce(output: &mut Output, stop: &Stop) {
+    if let Some(reason @ (Reason::Interrupt | Reason::Timeout)) = stop.reason() {
+        let message = format!("{reason}: cancelling the turn; Ctrl-C ends the agent");
+        output.complain(&message).await;
+    }
+}
+
+fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
+    match (turn, stop.reason()) {
+        (Ok(outcome), Some(reason)) if Code::of_stop(&outcome.stop_reason) == Code::Cancelled => {
+            Code::of_reason(reason)
+        }
+        (Ok(outcome), _) => Code::of_stop(&outcome.stop_reason),
+        (Err(Failure::Error(Error::NotCancelled { .. }) | Failure::Stopped), Some(reason)) => {
+            Code::of_reason(reason)
+        }
+        (Err(Failure::Error(error)), _) => Code::of_error(error),
+        (Err(Failure::Stopped), None) => Code::Failed,
+        (Err(Failure::Prompt(_)), _) => Code::Usage,
+    }
+}
+
+async fn tell(
+    output: &mut Output,
+    code: Code,
+    turn: &Result<Outcome, Failure>,
+    stop: &Stop,
+) -> io::Result<()> {
+    match turn {
+        Ok(outcome) => output.outcome(code, outcome).await,
+        Err(Failure::Error(error)) => output.error(code, error).await,
+        Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await,
+        Err(Failure::Stopped) => {
+            let reason = stop.reason().unwrap_or(Reason::Interrupt);
+            let message = format!("{reason}; the agent was ended");
+            output.failure(code, "stopped", &message).await
+        }
+    }
+}
+
+/// Ends the agent: gently if the turn is over, and not so gently if the user insists.
+async fn end(client: Option<Client>, stop: &Stop, gently: bool) {
+    let Some(client) = client else { return };
+    if gently {
+        tokio::select! {
+            _ = client.shutdown() => return,
+            () = stop.ended() => {}
+        }
+    }
+    if let Some(process) = client.process() {
+        process.terminate().await;
+    }
+}
+
+/// Who answers the agent's questions.
+enum Answers {
+    Policy(Policy),
+    Ask(Ask),
+}
+
+impl Answers {
+    fn new(args: &PermissionArgs) -> Self {
+        if args.approve_all {
+            return Self::Policy(Policy::ApproveAll);
+        }
+        if args.deny_all {
+            return Self::Policy(Policy::DenyAll);
+        }
+        match (Ask::terminal(), args.approve_reads) {
+            (Ok(ask), true) => Self::Ask(ask.approve_reads()),
+            (Ok(ask), false) => Self::Ask(ask),
+            (Err(_), true) => Self::Policy(Policy::ApproveReads),
+            (Err(_), false) => Self::Policy(Policy::DenyAll),
+        }
+    }
+
+    /// Whether more than reading may be approved.
+    fn may_approve(&self) -> bool {
+        matches!(self, Self::Policy(Policy::ApproveAll) | Self::Ask(_))
+    }
+}
+
+impl Permissions for Answers {
+    async fn decide(&self, question: &Question) -> Decision {
+        match self {
+            Self::Policy(policy) => policy.decide(question).await,
+            Self::Ask(ask) => ask.decide(question).await,
+        }
+    }
+}
+
+/// Tells what the agent writes that cannot be used.
+struct Listener {
+    verbose: bool,
+    noise: AtomicU64,
+}
+
+impl Listener {
+    fn new(verbose: bool) -> Self {
+        Self {
+            verbose,
+            noise: AtomicU64::new(0),
+        }
+    }
+
+    fn noise(&self, what: impl FnOnce() -> String) {
+        match self.noise.fetch_add(1, Ordering::Relaxed) {
+            0..NOISE_SHOWN => eprintln!(
+                "acp: skipped what is no message on the agent's output: {}",
+                what()
+            ),
+            NOISE_SHOWN => eprintln!("acp: skipped more of it, which is not shown"),
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Listener {
+    fn bad_line(&self, line: &[u8], _: &str) {
+        self.noise(|| {
+            let start = line.get(..1000).unwrap_or(line);
+            one_line(&String::from_utf8_lossy(start), 120)
+        });
+    }
+
+    fn line_too_long(&self, bytes: u64) {
+        self.noise(|| format!("a line of {bytes} bytes"));
+    }
+
+    fn dropped(&self, method: &str, path: &str, reason: &str) {
+        if self.verbose {
+            eprintln!(
+                "acp: left out of {method} at {path:?}: {}",
+                one_line(reason, 200)
+            );
+        }
+    }
+
+    fn complaint(&self, error: &str) {
+        if self.verbose {
+            eprintln!("acp: the agent complains: {}", one_line(error, 500));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What ends a run early: signals, the time limit, a reader who has left.
+//!
+//! The first signal and the time limit ask for the turn to be cancelled; the second signal,
+//! or a signal other than Ctrl-C, ends the run at once.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+/// Why a run ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Ctrl-C.
+    Interrupt,
+    /// A request to end by another signal.
+    Signal,
+    /// The limit given by `--timeout`.
+    Timeout,
+    /// Nobody reads our output any more.
+    OutputClosed,
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Interrupt => "interrupted",
+            Self::Signal => "ended by a signal",
+            Self::Timeout => "the time is up",
+            Self::OutputClosed => "nobody reads the output any more",
+        })
+    }
+}
+
+/// Clones share one state.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop {
+    /// The first reason there was.
+    reason: Arc<OnceLock<Reason>>,
+    cancel: CancellationToken,
+    now: CancellationToken,
+}
+
+impl Stop {
+    /// Listens to signals and to the clock, as long as the runtime lives.
+    ///
+    /// # Errors
+    ///
+    /// When signals cannot be listened to.
+    pub(super) fn listen(timeout: Option<Duration>) -> std::io::Result<Self> {
+        let stop = Self::default();
+        signals(&stop)?;
+        if let Some(timeout) = timeout {
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(timeout).await;
+                stop.cancel(Reason::Timeout);
+            });
+        }
+        Ok(stop)
+    }
+
+    /// Asks for the turn to be cancelled.
+    pub(super) fn cancel(&self, reason: Reason) {
+        let _ = self.reason.set(reason);
+        self.cancel.cancel();
+    }
+
+    fn now(&self, reason: Reason) {
+        self.cancel(reason);
+        self.now.cancel();
+    }
+
+    /// Why the turn is to be cancelled, if it is.
+    pub(super) fn reason(&self) -> Option<Reason> {
+        self.reason.get().copied()
+    }
+
+    /// Waits until the turn is to be cancelled.
+    pub(super) async fn cancelled(&self) {
+        self.cancel.cancelled().await;
+    }
+
+    /// Waits until the run is to end at once.
+    pub(super) async fn ended(&self) {
+        self.now.cancelled().await;
+    }
+
+    /// A Ctrl-C: the second one, or one after the time limit, ends the run.
+    fn interrupted(&self) {
+        if self.cancel.is_cancelled() {
+            self.now.cancel();
+        } else {
+            self.cancel(Reason::Interrupt);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn signals(stop: &Stop) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                Some(()) = interrupt.recv() => stop.interrupted(),
+                Some(()) = terminate.recv() => stop.now(Reason::Signal),
+                Some(()) = hangup.recv() => stop.now(Reason::Signal),
+                else => return,
+            }
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn signals(stop: &Stop) -> std::io::Result<()> {
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            stop.interrupted();
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_interrupt_ends_the_run() {
+        let stop = Stop::default();
+        stop.interrupted();
+        assert!(stop.cancel.is_cancelled() && !stop.now.is_cancelled());
+        stop.interrupted();
+        assert!(stop.now.is_cancelled());
+        assert_eq!(stop.reason(), Some(Reason::Interrupt));
+    }
+
+    #[test]
+    fn an_interrupt_after_the_time_limit_ends_the_run() {
+        let stop = Stop::default();
+        stop.cancel(Reason::Timeout);
+        stop.interrupted();
+        assert!(stop.now.is_cancelled());
+        assert_eq!(
+            stop.reason(),
+            Some(Reason::Timeout),
+            "the first reason counts"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_cancels() {
+        let stop = Stop::listen(Some(Duration::from_secs(3))).unwrap();
+        let started = tokio::time::Instant::now();
+        stop.cancelled().await;
+        assert_eq!(started.elapsed().as_secs(), 3);
+        assert_eq!(stop.reason(), Some(Reason::Timeout));
+    }
+}

@@ -1,0 +1,298 @@
+//! What a person reads about a turn, line by line.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use acp_sdk::v1::{
+    ContentBlock, PermissionOptionKind, Plan, PlanEntryStatus, RequestPermissionOutcome,
+    SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind, UsageUpdate,
+};
+
+use crate::session::Answered;
+use crate::text::one_line;
+
+/// Characters shown of a title or a line of the agent's.
+const MOST_SHOWN: usize = 200;
+
+/// Tool calls whose titles are remembered.
+const REMEMBERED_CALLS: usize = 1000;
+
+/// Turns what happens into lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    calls: HashMap<ToolCallId, Call>,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    title: String,
+    kind: Option<ToolKind>,
+    status: Option<ToolCallStatus>,
+}
+
+impl Lines {
+    /// Lines about an update that is neither text nor thought; none if it is not worth one.
+    pub(super) fn update(&mut self, update: &SessionUpdate) -> Option<String> {
+        match update {
+            SessionUpdate::ToolCall(call) => {
+                let (title, kind) = (Some(call.title.as_str()), call.kind.as_ref());
+                let status = call.status.as_ref();
+                self.call(&call.tool_call_id, title, kind, status, &call.content)
+            }
+            SessionUpdate::ToolCallUpdate(call) => {
+                let (title, kind) = (call.title.as_deref(), call.kind.as_ref());
+                let content = call.content.as_deref().unwrap_or_default();
+                let status = call.status.as_ref();
+                self.call(&call.tool_call_id, title, kind, status, content)
+            }
+            SessionUpdate::Plan(entries) => Some(plan(entries)),
+            SessionUpdate::CurrentModeUpdate(mode) => Some(format!(
+                "mode: {}",
+                one_line(mode.current_mode_id.as_str(), MOST_SHOWN)
+            )),
+            SessionUpdate::Notice(notice) => {
+                let title = one_line(&notice.title, MOST_SHOWN);
+                Some(format!("notice ({}): {title}", notice.severity))
+            }
+            SessionUpdate::CompactionUpdate(compaction) => {
+                Some(format!("compaction: {}", compaction.status))
+            }
+            _ => None,
+        }
+    }
+
+    fn call(
+        &mut self,
+        id: &ToolCallId,
+        title: Option<&str>,
+        kind: Option<&ToolKind>,
+        status: Option<&ToolCallStatus>,
+        content: &[ToolCallContent],
+    ) -> Option<String> {
+        if self.calls.len() >= REMEMBERED_CALLS && !self.calls.contains_key(id) {
+            self.calls.clear();
+        }
+        let is_new = !self.calls.contains_key(id);
+        let call = self.calls.entry(id.clone()).or_default();
+        if let Some(title) = title.filter(|title| !title.is_empty()) {
+            call.title = one_line(title, MOST_SHOWN);
+        }
+        if kind.is_some() {
+            call.kind = kind.cloned();
+        }
+        let changed = status.is_some() && status != call.status.as_ref();
+        if changed {
+            call.status = status.cloned();
+        }
+        // Between being announced and done there is nothing that a reader must know.
+        let is_done = matches!(
+            call.status,
+            Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
+        );
+        let worth_telling = is_new || (changed && is_done);
+        if !worth_telling {
+            return None;
+        }
+        let title = if call.title.is_empty() {
+            one_line(id.as_str(), MOST_SHOWN)
+        } else {
+            call.title.clone()
+        };
+        let mut line = format!("tool: {title}");
+        if let Some(kind) = &call.kind {
+            let _ = write!(line, " ({kind})");
+        }
+        if is_done && let Some(status) = &call.status {
+            let _ = write!(line, ": {status}");
+        }
+        for detail in content.iter().filter_map(detail) {
+            let _ = write!(line, "\n  {detail}");
+        }
+        Some(line)
+    }
+}
+
+fn detail(content: &ToolCallContent) -> Option<String> {
+    match content {
+        ToolCallContent::Content(content) => match &content.content {
+            ContentBlock::Text(text) => {
+                let first = text.text.trim().lines().next()?;
+                let more = text.text.trim().lines().count().saturating_sub(1);
+                let mut line = one_line(first, MOST_SHOWN);
+                if more > 0 {
+                    let _ = write!(line, " (and {more} more lines)");
+                }
+                Some(line)
+            }
+            _ => None,
+        },
+        ToolCallContent::Diff(diff) => {
+            let old = diff.old_text.as_deref().unwrap_or_default().lines().count();
+            let new = diff.new_text.lines().count();
+            let path = one_line(&diff.path, MOST_SHOWN);
+            Some(format!("{path}: {old} lines become {new}"))
+        }
+        _ => None,
+    }
+}
+
+fn plan(plan: &Plan) -> String {
+    let mut text = "plan:".to_owned();
+    for entry in &plan.entries {
+        let mark = match entry.status {
+            PlanEntryStatus::Completed => 'x',
+            PlanEntryStatus::InProgress => '>',
+            _ => ' ',
+        };
+        let _ = write!(
+            text,
+            "\n  [{mark}] {}",
+            one_line(&entry.content, MOST_SHOWN)
+        );
+    }
+    text
+}
+
+/// A line about a question for permission and its answer.
+pub(super) fn permission(answered: &Answered) -> String {
+    let question = &answered.question;
+    let title = question.title.as_deref().unwrap_or("a tool call");
+    let mut line = format!("permission: {}", one_line(title, MOST_SHOWN));
+    if let Some(kind) = &question.kind {
+        let _ = write!(line, " ({kind})");
+    }
+    let outcome = match &answered.outcome {
+        RequestPermissionOutcome::Selected(chosen) => {
+            let mut options = question.request.options.iter();
+            let option = options.find(|option| option.option_id == chosen.option_id);
+            match option.map(|option| &option.kind) {
+                Some(PermissionOptionKind::AllowOnce) => "allowed once".to_owned(),
+                Some(PermissionOptionKind::AllowAlways) => "allowed always".to_owned(),
+                Some(PermissionOptionKind::RejectOnce) => "refused".to_owned(),
+                Some(PermissionOptionKind::RejectAlways) => "refused always".to_owned(),
+                _ => one_line(chosen.option_id.as_str(), MOST_SHOWN),
+            }
+        }
+        _ => "cancelled".to_owned(),
+    };
+    line + ": " + &outcome
+}
+
+/// A line about tokens and cost.
+pub(super) fn usage(usage: &UsageUpdate) -> String {
+    let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
+    if let Some(cost) = &usage.cost {
+        let currency = one_line(&cost.currency, 10);
+        let _ = write!(line, ", {} {currency}", cost.amount);
+    }
+    line
+}
+
+/// Text without what would control a terminal: colours, titles, moving the cursor.
+pub(super) fn printable(text: &str) -> String {
+    let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().filter(harmless).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::{
+        Content, Cost, Diff, PermissionOption, PlanEntry, PlanEntryPriority,
+        RequestPermissionRequest, SelectedPermissionOutcome, TextContent, ToolCall, ToolCallUpdate,
+    };
+
+    use super::*;
+    use crate::permission::Question;
+
+    fn update(id: &str, status: ToolCallStatus) -> ToolCallUpdate {
+        ToolCallUpdate::new(id).with_status(status)
+    }
+
+    #[test]
+    fn a_tool_call_is_told_when_it_begins_and_when_it_is_done() {
+        let mut lines = Lines::default();
+        let call = ToolCall::new("1", "Read\nit").with_kind(ToolKind::Read);
+        let begun = lines.update(&SessionUpdate::ToolCall(call));
+        assert_eq!(begun.as_deref(), Some("tool: Read it (read)"));
+        let running = update("1", ToolCallStatus::InProgress);
+        assert_eq!(lines.update(&SessionUpdate::ToolCallUpdate(running)), None);
+        let block = ContentBlock::Text(TextContent::new("one\ntwo\nthree\n"));
+        let done = update("1", ToolCallStatus::Completed).with_content(vec![
+            ToolCallContent::Content(Content::new(block)),
+            ToolCallContent::Diff(Diff::new("/a", "new\nnew\n").with_old_text("old\n")),
+        ]);
+        let done = SessionUpdate::ToolCallUpdate(done);
+        assert_eq!(
+            lines.update(&done).as_deref(),
+            Some(
+                "tool: Read it (read): completed\n  one (and 2 more lines)\n  /a: 1 lines become 2"
+            )
+        );
+        assert_eq!(lines.update(&done), None, "once is enough");
+        let unknown = SessionUpdate::ToolCallUpdate(update("2", ToolCallStatus::Failed));
+        assert_eq!(lines.update(&unknown).as_deref(), Some("tool: 2: failed"));
+    }
+
+    #[test]
+    fn remembered_calls_are_bounded() {
+        let mut lines = Lines::default();
+        for number in 0..10 * REMEMBERED_CALLS {
+            let call = ToolCall::new(format!("{number}"), "Call");
+            assert!(lines.update(&SessionUpdate::ToolCall(call)).is_some());
+        }
+        assert!(lines.calls.len() <= REMEMBERED_CALLS);
+    }
+
+    #[test]
+    fn a_plan_is_a_list_with_marks() {
+        let entry = |content, status| PlanEntry::new(content, PlanEntryPriority::Low, status);
+        let plan = Plan::new(vec![
+            entry("Read", PlanEntryStatus::Completed),
+            entry("Change", PlanEntryStatus::InProgress),
+            entry("Test", PlanEntryStatus::Pending),
+        ]);
+        let shown = Lines::default().update(&SessionUpdate::Plan(plan));
+        let expected = "plan:\n  [x] Read\n  [>] Change\n  [ ] Test";
+        assert_eq!(shown.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_permission_is_told_by_what_was_chosen() {
+        let told = |kind: Option<PermissionOptionKind>| {
+            let call = ToolCallUpdate::new("1").with_title("Run it");
+            let options = kind.iter();
+            let options = options.map(|kind| PermissionOption::new("id", "Name", kind.clone()));
+            let request = RequestPermissionRequest::new("s", call, options.collect());
+            let outcome = match kind {
+                Some(_) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new("id")),
+                None => RequestPermissionOutcome::Cancelled,
+            };
+            let question = Question::new(request);
+            permission(&Answered { question, outcome })
+        };
+        use PermissionOptionKind as Kind;
+        assert_eq!(
+            told(Some(Kind::AllowOnce)),
+            "permission: Run it: allowed once"
+        );
+        assert_eq!(
+            told(Some(Kind::AllowAlways)),
+            "permission: Run it: allowed always"
+        );
+        assert_eq!(told(Some(Kind::RejectOnce)), "permission: Run it: refused");
+        assert_eq!(told(None), "permission: Run it: cancelled");
+    }
+
+    #[test]
+    fn usage_and_cost_are_one_line() {
+        let plain = UsageUpdate::new(10_u64, 100_u64);
+        assert_eq!(usage(&plain), "usage: 10 of 100 tokens");
+        let priced = plain.with_cost(Cost::new(0.25, "EUR"));
+        assert_eq!(usage(&priced), "usage: 10 of 100 tokens, 0.25 EUR");
+    }
+
+    #[test]
+    fn what_controls_a_terminal_is_not_printed() {
+        assert_eq!(printable("a\u{1b}[2Jb\r\n\tü\u{9b}\u{7}"), "a[2Jb\n\tü");
+    }
+}

@@ -1,0 +1,263 @@
+//! An agent in memory that does what the first word of a prompt says, and a raw one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_client::{Client, ClientBuilder};
+use acp_sdk::v1::*;
+use acp_sdk::{Error, Result};
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
+};
+use tokio::sync::Notify;
+
+/// A guard against a hanging test; nothing waits this long when all is well.
+pub const GUARD: Duration = Duration::from_secs(30);
+
+/// Fails a test that would hang.
+pub async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
+    let result = tokio::time::timeout(GUARD, future).await;
+    result.expect("it takes too long")
+}
+
+#[derive(Clone, Default)]
+pub struct TestAgent {
+    /// A prompt `hang` or `stubborn` has begun.
+    pub hanging: Arc<Notify>,
+    /// The session has been cancelled.
+    pub cancelled: Arc<Notify>,
+    /// The answer to a question, in its JSON form.
+    pub answered: Arc<std::sync::Mutex<Vec<Value>>>,
+}
+
+/// Connects a client to an agent in memory.
+pub async fn connect(agent: TestAgent, builder: ClientBuilder) -> Client {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(theirs);
+    tokio::spawn(acp_sdk::serve(agent, reader, writer));
+    let (reader, writer) = tokio::io::split(ours);
+    within(builder.connect(reader, writer)).await.unwrap()
+}
+
+pub fn said(text: &str) -> SessionUpdate {
+    let block = ContentBlock::Text(TextContent::new(text));
+    SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
+}
+
+impl TestAgent {
+    async fn update(&self, cx: &AgentCx, id: &SessionId, update: SessionUpdate) -> Result<()> {
+        let note = SessionNotification::new(id.clone(), update);
+        cx.client().session_update(note).await
+    }
+
+    async fn work(&self, cx: &AgentCx, id: &SessionId) -> Result<()> {
+        let thought = ContentBlock::Text(TextContent::new("Hm."));
+        let entry = PlanEntry::new("Read", PlanEntryPriority::High, PlanEntryStatus::Pending);
+        let done = ToolCallUpdate::new("call").with_status(ToolCallStatus::Completed);
+        let updates = [
+            SessionUpdate::AgentThoughtChunk(ContentChunk::new(thought)),
+            said("One"),
+            said("."),
+            SessionUpdate::Plan(Plan::new(vec![entry])),
+            SessionUpdate::ToolCall(ToolCall::new("call", "Read it").with_kind(ToolKind::Read)),
+            SessionUpdate::ToolCallUpdate(done),
+            SessionUpdate::UsageUpdate(
+                UsageUpdate::new(7_u64, 10_u64).with_cost(Cost::new(0.5, "EUR")),
+            ),
+            said("Two."),
+        ];
+        for update in updates {
+            self.update(cx, id, update).await?;
+        }
+        Ok(())
+    }
+
+    /// Announces a tool call of a kind and asks for permission without saying it again.
+    async fn ask(&self, cx: &AgentCx, id: &SessionId, kind: &str) -> Result<()> {
+        let call = ToolCall::new("call", "Do it").with_kind(ToolKind::from(kind));
+        self.update(cx, id, SessionUpdate::ToolCall(call)).await?;
+        let options = vec![
+            PermissionOption::new("1", "Never", PermissionOptionKind::RejectAlways),
+            PermissionOption::new("2", "Always", PermissionOptionKind::AllowAlways),
+            PermissionOption::new("3", "No", PermissionOptionKind::RejectOnce),
+            PermissionOption::new("4", "Yes", PermissionOptionKind::AllowOnce),
+        ];
+        let call = ToolCallUpdate::new("call");
+        let request = RequestPermissionRequest::new(id.clone(), call, options);
+        self.hanging.notify_one();
+        let answer = cx.client().request_permission(request).await?;
+        let outcome = serde_json::to_value(&answer.outcome).unwrap();
+        self.answered.lock().unwrap().push(outcome);
+        Ok(())
+    }
+}
+
+impl Agent for TestAgent {
+    async fn initialize(&self, _: &AgentCx, _: InitializeRequest) -> Result<InitializeResponse> {
+        let session = SessionCapabilities::new()
+            .with_list(SessionListCapabilities::new())
+            .with_close(SessionCloseCapabilities::new());
+        let capabilities = AgentCapabilities::new()
+            .with_load_session(true)
+            .with_session_capabilities(session);
+        let method = AuthMethodAgent::new("key", "A key");
+        Ok(InitializeResponse::new(ProtocolVersion::V1)
+            .with_agent_capabilities(capabilities)
+            .with_auth_methods(vec![AuthMethod::Agent(method)]))
+    }
+
+    async fn new_session(
+        &self,
+        cx: &AgentCx,
+        req: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
+        let id = SessionId::from(req.cwd.as_str());
+        // As some agents do: before the client can know the id.
+        self.update(cx, &id, said("early")).await?;
+        Ok(NewSessionResponse::new(id))
+    }
+
+    async fn load_session(
+        &self,
+        cx: &AgentCx,
+        req: LoadSessionRequest,
+    ) -> Result<LoadSessionResponse> {
+        if req.session_id.as_str() != "known" {
+            return Err(Error::resource_not_found(req.session_id));
+        }
+        for word in ["first", "second"] {
+            self.update(cx, &req.session_id, said(word)).await?;
+        }
+        Ok(LoadSessionResponse::new())
+    }
+
+    /// Three pages of one session each, and a cursor that is repeated from then on.
+    async fn list_sessions(
+        &self,
+        _: &AgentCx,
+        req: ListSessionsRequest,
+    ) -> Result<ListSessionsResponse> {
+        let page = match req.cursor.as_deref() {
+            None => "1",
+            Some("1") => "2",
+            Some(_) => "3",
+        };
+        let session = SessionInfo::new(page, "/");
+        Ok(ListSessionsResponse::new(vec![session]).with_next_cursor(page))
+    }
+
+    async fn close_session(
+        &self,
+        _: &AgentCx,
+        _: CloseSessionRequest,
+    ) -> Result<CloseSessionResponse> {
+        Ok(CloseSessionResponse::new())
+    }
+
+    async fn authenticate(
+        &self,
+        _: &AgentCx,
+        _: AuthenticateRequest,
+    ) -> Result<AuthenticateResponse> {
+        Err(Error::auth_required())
+    }
+
+    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+        let id = &req.session_id;
+        let text = match req.prompt.first() {
+            Some(ContentBlock::Text(text)) => text.text.clone(),
+            _ => String::new(),
+        };
+        let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
+        match word {
+            "work" => self.work(cx, id).await?,
+            "ask" => self.ask(cx, id, rest).await?,
+            "fail" => return Err(Error::internal("as you wish")),
+            "locked" => return Err(Error::auth_required()),
+            "hang" => {
+                self.update(cx, id, said("working")).await?;
+                self.hanging.notify_one();
+                self.cancelled.notified().await;
+                self.update(cx, id, said("stopped")).await?;
+                return Ok(PromptResponse::new(StopReason::Cancelled));
+            }
+            "stubborn" => {
+                self.hanging.notify_one();
+                std::future::pending::<()>().await;
+            }
+            "flood" => loop {
+                self.update(cx, id, said(&"x".repeat(10_000))).await?;
+                if cx.is_cancelled() {
+                    break;
+                }
+            },
+            _ => self.update(cx, id, said(&text)).await?,
+        }
+        Ok(PromptResponse::new(StopReason::EndTurn))
+    }
+
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        self.cancelled.notify_one();
+        Ok(())
+    }
+}
+
+/// An agent that says what a test tells it to, byte by byte.
+pub struct Raw {
+    reader: BufReader<ReadHalf<DuplexStream>>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+impl Raw {
+    /// A client that believes it has initialized this agent.
+    pub async fn connect(builder: ClientBuilder) -> (Client, Self) {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (reader, writer) = tokio::io::split(theirs);
+        let mut raw = Self {
+            reader: BufReader::new(reader),
+            writer,
+        };
+        let (reader, writer) = tokio::io::split(ours);
+        let (client, ()) = within(async {
+            tokio::join!(
+                builder.connect(reader, writer),
+                raw.answer("initialize", json!({"protocolVersion": 1}))
+            )
+        })
+        .await;
+        (client.unwrap(), raw)
+    }
+
+    pub async fn next(&mut self) -> Value {
+        let mut line = String::new();
+        within(self.reader.read_line(&mut line)).await.unwrap();
+        serde_json::from_str(&line).expect("a message of the client")
+    }
+
+    pub async fn send(&mut self, message: Value) {
+        self.line(&message.to_string()).await;
+    }
+
+    pub async fn line(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        within(self.writer.write_all(line.as_bytes()))
+            .await
+            .unwrap();
+    }
+
+    /// Awaits a call of `method` and answers it.
+    pub async fn answer(&mut self, method: &str, result: Value) {
+        let request = self.next().await;
+        assert_eq!(request["method"], method);
+        self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+            .await;
+    }
+
+    pub async fn say(&mut self, session: &str, text: &str) {
+        let update = serde_json::to_value(said(text)).unwrap();
+        let params = json!({"sessionId": session, "update": update});
+        self.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+            .await;
+    }
+}

@@ -1,0 +1,9 @@
+//! The command `acp`, run as a process against agents that are shell scripts.
+
+pub mod script;
+
+mod acp;
+mod errors;
+mod formats;
+mod permissions;
+mod stopping;

@@ -1,0 +1,112 @@
+//! Flags that answer the agent's questions, and what it may do through `acp`.
+
+use super::acp::{Acp, run};
+
+async fn asked(flag: &str, kind: &str) -> String {
+    let agent = format!("start; prompt; ask {kind}; say \"$(quoted)\"; end end_turn");
+    let ended = run(&[flag, "--format", "quiet", "hi"], &agent).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
+#[tokio::test]
+async fn flags_answer_by_kind() {
+    let chosen = |id| format!("'outcome':'selected','optionId':'{id}'");
+    for kind in ["read", "execute"] {
+        let answer = asked("--approve-all", kind).await;
+        assert!(answer.contains(&chosen(2)), "{answer}");
+        let answer = asked("--deny-all", kind).await;
+        assert!(answer.contains(&chosen(1)), "{answer}");
+    }
+}
+
+/// Without a terminal there is nobody to ask. `setsid` is how a test gets rid of its own.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn where_nobody_can_be_asked_only_reads_are_approved_and_only_if_so_wanted() {
+    for (flag, kind, id) in [
+        (Some("--approve-reads"), "search", 2),
+        (Some("--approve-reads"), "fetch", 1),
+        (None, "read", 1),
+    ] {
+        let agent = format!("start; prompt; ask {kind}; say \"$(quoted)\"; end end_turn");
+        let mut command = tokio::process::Command::new("setsid");
+        command.args(["--wait", env!("CARGO_BIN_EXE_acp"), "run"]);
+        command.args(flag).args(["hi", "--", "sh", "-c"]);
+        command.arg(super::script::script(&agent));
+        let ended = Acp::spawn(command).end().await;
+        let chosen = format!("'outcome':'selected','optionId':'{id}'");
+        assert!(ended.stdout.contains(&chosen), "{flag:?} {kind}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn files_are_read_and_written_inside_the_directory_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let inside = dir.path().join("in");
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::write(dir.path().join("secret"), "secret").unwrap();
+    std::fs::write(inside.join("file"), "one\ntwo\n").unwrap();
+    std::os::unix::fs::symlink("../secret", inside.join("link")).unwrap();
+    let agent = r#"start; prompt; p=$(pwd -P)
+        get() { call fs/read_text_file '{"sessionId":"s","path":"'"$1"'"'"$2"'}'; say "$(quoted)\n"; }
+        get "$p/file" ',"line":2'; get "$p/../secret"; get "$p/link"; get file
+        call fs/write_text_file '{"sessionId":"s","path":"'"$p/sub/new"'","content":"text"}'
+        say "$(quoted)\n"
+        call fs/write_text_file '{"sessionId":"s","path":"'"$p/../out"'","content":"text"}'
+        say "$(quoted)\n"
+        end end_turn"#;
+    let acp = Acp::start_in(&inside, &["--approve-all", "hi"], agent);
+    let ended = acp.end().await;
+    let lines: Vec<_> = ended.stdout.lines().collect();
+    assert!(lines[0].contains("'content':'two"), "{}", ended.stdout);
+    let rest = &lines[1..];
+    assert!(rest[0].contains("outside of the workspace"), "{rest:?}");
+    assert!(rest[1].contains("outside of the workspace"), "{rest:?}");
+    assert!(rest[2].contains("not an absolute path"), "{rest:?}");
+    assert!(rest[3].contains("'result'"), "{rest:?}");
+    assert!(rest[4].contains("outside of the workspace"), "{rest:?}");
+    assert_eq!(
+        std::fs::read_to_string(inside.join("sub/new")).unwrap(),
+        "text"
+    );
+    assert!(!dir.path().join("out").exists());
+    assert!(!ended.stdout.contains("secret'"), "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn commands_run_in_terminals() {
+    let agent = r#"start; prompt
+        call terminal/create '{"sessionId":"s","command":"printf","args":["%s|","a b","$HOME"]}'
+        t=${line#*'"terminalId":"'}; t=${t%%'"'*}
+        call terminal/wait_for_exit '{"sessionId":"s","terminalId":"'$t'"}'; say "$(quoted)\n"
+        call terminal/output '{"sessionId":"s","terminalId":"'$t'"}'; say "$(quoted)\n"
+        call terminal/release '{"sessionId":"s","terminalId":"'$t'"}'
+        end end_turn"#;
+    let ended = run(&["--approve-all", "hi"], agent).await;
+    assert!(ended.stdout.contains("'exitCode':0"), "{ended:?}");
+    assert!(ended.stdout.contains("'output':'a b|$HOME|'"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn who_may_approve_nothing_serves_nothing_but_reading() {
+    let agent = r#"message; said=$(quoted)
+        send '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'
+        answer '{"sessionId":"s"}'; prompt; say "$said\n"
+        call fs/write_text_file '{"sessionId":"s","path":"'"$(pwd -P)/new"'","content":"text"}'
+        say "$(quoted)\n"
+        call terminal/create '{"sessionId":"s","command":"true"}'; say "$(quoted)\n"
+        end end_turn"#;
+    let dir = tempfile::tempdir().unwrap();
+    let ended = Acp::start_in(dir.path(), &["--deny-all", "hi"], agent);
+    let ended = ended.end().await;
+    let lines: Vec<_> = ended.stdout.lines().collect();
+    assert!(
+        lines[0].contains("'readTextFile':true,'writeTextFile':false"),
+        "{lines:?}"
+    );
+    assert!(lines[0].contains("'terminal':false"), "{lines:?}");
+    assert!(lines[1].contains("-32601"), "{lines:?}");
+    assert!(lines[2].contains("-32601"), "{lines:?}");
+    assert!(!dir.path().join("new").exists());
+}

@@ -1,0 +1,17 @@
+//! The client against agents of every temper: in memory, and as processes.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and unwrap says where"
+)]
+#![allow(unreachable_pub, reason = "nothing of a test is reachable")]
+#![allow(missing_docs, reason = "tests are named after what they show")]
+
+mod agent;
+#[cfg(unix)]
+mod cli;
+mod permissions;
+#[cfg(unix)]
+mod process;
+mod sessions;
+mod turns;

@@ -1,0 +1,181 @@
+//! Questions for permission, as agents ask them.
+
+use std::sync::Arc;
+
+use acp_client::{Client, Decision, Event, Permissions, Policy, Question, Turn};
+use acp_sdk::v1::{RequestPermissionOutcome, SelectedPermissionOutcome};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::agent::{Raw, TestAgent, connect, within};
+
+/// A person who never answers.
+#[derive(Clone, Default)]
+struct Silent {
+    asked: Arc<Notify>,
+}
+
+impl Permissions for Silent {
+    async fn decide(&self, _: &Question) -> Decision {
+        self.asked.notify_one();
+        std::future::pending().await
+    }
+}
+
+async fn asked(permissions: impl Permissions, kind: &str) -> Value {
+    let agent = TestAgent::default();
+    let client = connect(agent.clone(), Client::builder().permissions(permissions)).await;
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt(format!("ask {kind}")).await.unwrap();
+    within(turn.outcome()).await.unwrap();
+    let answered = agent.answered.lock().unwrap().clone();
+    assert_eq!(answered.len(), 1);
+    answered[0].clone()
+}
+
+fn selected(id: &str) -> Value {
+    json!({"outcome": "selected", "optionId": id})
+}
+
+#[tokio::test]
+async fn policies_answer_by_kind() {
+    assert_eq!(asked(Policy::ApproveAll, "execute").await, selected("4"));
+    assert_eq!(asked(Policy::DenyAll, "read").await, selected("3"));
+    // The kind stands only in the announcement of the tool call.
+    assert_eq!(asked(Policy::ApproveReads, "read").await, selected("4"));
+    assert_eq!(asked(Policy::ApproveReads, "edit").await, selected("3"));
+}
+
+#[tokio::test]
+async fn nothing_is_allowed_unless_somebody_says_so() {
+    let agent = TestAgent::default();
+    let client = connect(agent.clone(), Client::builder()).await;
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("ask read").await.unwrap();
+    within(turn.outcome()).await.unwrap();
+    assert_eq!(*agent.answered.lock().unwrap(), [selected("3")]);
+}
+
+#[tokio::test]
+async fn answers_are_events_of_the_turn() {
+    let agent = TestAgent::default();
+    let client = connect(agent, Client::builder().permissions(Policy::ApproveAll)).await;
+    let session = within(client.new_session("/")).await.unwrap();
+    let mut turn = session.prompt("ask edit").await.unwrap();
+    let answered = within(next_answer(&mut turn)).await;
+    assert_eq!(answered.question.title.as_deref(), Some("Do it"));
+    let chosen = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new("4"));
+    assert_eq!(answered.outcome, chosen);
+}
+
+async fn next_answer(turn: &mut Turn) -> acp_client::Answered {
+    loop {
+        if let Event::Permission(answered) = turn.next().await.expect("the turn goes on") {
+            return answered;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pending_question_is_answered_when_the_turn_is_cancelled() {
+    let (agent, silent) = (TestAgent::default(), Silent::default());
+    let client = connect(agent.clone(), Client::builder().permissions(silent.clone())).await;
+    let session = within(client.new_session("/")).await.unwrap();
+    let mut turn = session.prompt("ask edit").await.unwrap();
+    within(silent.asked.notified()).await;
+    turn.cancel();
+    let answered = within(next_answer(&mut turn)).await;
+    assert_eq!(answered.outcome, RequestPermissionOutcome::Cancelled);
+    within(turn.outcome()).await.unwrap();
+    let cancelled = json!({"outcome": "cancelled"});
+    assert_eq!(*agent.answered.lock().unwrap(), [cancelled]);
+}
+
+#[tokio::test]
+async fn the_agent_hears_of_the_cancel_before_the_answer() {
+    let silent = Silent::default();
+    let (client, mut raw) = Raw::connect(Client::builder().permissions(silent.clone())).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", json!({"sessionId": "s"}))
+    );
+    let session = session.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    let prompt = raw.next().await;
+    let ask = |id: &str| {
+        let options = json!([{"optionId": "a", "name": "A", "kind": "allow_once"}]);
+        let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": options});
+        json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params})
+    };
+    raw.send(ask("q")).await;
+    within(silent.asked.notified()).await;
+    session.cancel();
+    assert_eq!(raw.next().await["method"], "session/cancel");
+    let cancelled = json!({"outcome": {"outcome": "cancelled"}});
+    let answer = raw.next().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]),
+        (&json!("q"), &cancelled)
+    );
+    // A question that is asked after the cancel is answered likewise.
+    raw.send(ask("late")).await;
+    let answer = raw.next().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]),
+        (&json!("late"), &cancelled)
+    );
+    let result = json!({"stopReason": "cancelled"});
+    raw.send(json!({"jsonrpc": "2.0", "id": prompt["id"], "result": result}))
+        .await;
+    within(turn.outcome()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pending_question_does_not_outlive_the_turn_or_the_connection() {
+    for drop_turn in [true, false] {
+        let silent = Silent::default();
+        let gone = Arc::new(Notify::new());
+        let permissions = Dropped(silent.clone(), gone.clone());
+        let (client, mut raw) = Raw::connect(Client::builder().permissions(permissions)).await;
+        let (session, ()) = tokio::join!(
+            client.new_session("/"),
+            raw.answer("session/new", json!({"sessionId": "s"}))
+        );
+        let session = session.unwrap();
+        let turn = session.prompt("hi").await.unwrap();
+        raw.next().await;
+        let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": []});
+        raw.send(json!({"jsonrpc": "2.0", "id": 0, "method": "session/request_permission", "params": params}))
+            .await;
+        within(silent.asked.notified()).await;
+        if drop_turn {
+            drop(turn);
+            within(gone.notified()).await;
+            assert_eq!(raw.next().await["method"], "session/cancel");
+            assert_eq!(
+                raw.next().await["result"]["outcome"]["outcome"],
+                "cancelled"
+            );
+        } else {
+            drop(raw);
+            within(gone.notified()).await;
+            assert!(within(turn.outcome()).await.is_err());
+        }
+    }
+}
+
+/// Tells when it is no longer asked.
+struct Dropped(Silent, Arc<Notify>);
+
+impl Permissions for Dropped {
+    async fn decide(&self, question: &Question) -> Decision {
+        struct Tell(Arc<Notify>);
+        impl Drop for Tell {
+            fn drop(&mut self) {
+                self.0.notify_one();
+            }
+        }
+        let _tell = Tell(self.1.clone());
+        self.0.decide(question).await
+    }
+}

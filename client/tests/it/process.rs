@@ -1,0 +1,86 @@
+//! Agents that are processes, driven through the library.
+
+use acp_client::{AgentCommand, Client, Error};
+
+use crate::agent::within;
+use crate::cli::script::{PRELUDE, script};
+
+fn agent(text: &str) -> AgentCommand {
+    AgentCommand::new("sh").args(["-c".to_owned(), script(text)])
+}
+
+#[tokio::test]
+async fn a_prompt_is_answered_by_a_process_that_is_ended_in_the_end() {
+    let agent = agent("start; prompt; say hello; end end_turn; cat >/dev/null; exit 6");
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    assert_eq!(within(turn.outcome()).await.unwrap().text, "hello");
+    let exit = within(client.shutdown()).await.unwrap();
+    assert_eq!(exit.code, Some(6), "the end of its input is enough");
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_fails_the_call_that_is_pending() {
+    let agent = agent("start; prompt; echo 'out of memory' >&2; kill -9 $$");
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    let error = within(turn.outcome()).await.unwrap_err();
+    let Error::AgentExited {
+        method,
+        exit,
+        stderr,
+        ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(method, "session/prompt");
+    assert_eq!(exit.signal_name().as_deref(), Some("SIGKILL"));
+    assert_eq!(stderr, &["out of memory"]);
+    let text = error.to_string();
+    assert!(text.starts_with("the agent `sh -c "), "{text}");
+    assert!(text.len() < 400, "{text}");
+    let end = "was ended by SIGKILL during session/prompt; its standard error ends with:\n  out of memory";
+    assert!(text.ends_with(end), "{text}");
+    // So do calls that are made later.
+    let later = within(client.new_session("/")).await.unwrap_err();
+    assert!(matches!(later, Error::AgentExited { .. }), "{later}");
+}
+
+#[tokio::test]
+async fn an_agent_whose_child_holds_its_output_is_dead_all_the_same() {
+    let agent = agent("sleep 1000 & exit 4");
+    let error = within(Client::builder().spawn(agent)).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("exited with code 4 during initialize"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_only_closes_its_output_has_hung_up() {
+    let agent = agent("exec >&-; cat >/dev/null");
+    let error = within(Client::builder().spawn(agent)).await.unwrap_err();
+    assert!(matches!(error, Error::AgentHungUp { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn noise_before_the_death_is_part_of_the_reason() {
+    let agent = agent("echo 'Please log in first'; exit 1");
+    let error = within(Client::builder().spawn(agent)).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("wrote nothing to standard error"), "{text}");
+    assert!(
+        text.ends_with("is no message:\n  Please log in first"),
+        "{text}"
+    );
+}
+
+#[test]
+fn scripts_begin_with_the_prelude() {
+    assert!(script("start").starts_with(PRELUDE));
+}

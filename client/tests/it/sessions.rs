@@ -1,0 +1,196 @@
+//! What is asked of an agent outside of turns.
+
+use std::time::Duration;
+
+use acp_client::{Client, Error};
+use serde_json::json;
+
+use crate::agent::{Raw, TestAgent, connect, said, within};
+
+#[tokio::test]
+async fn updates_that_come_before_the_session_is_known_are_kept() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let session = within(client.new_session("/")).await.unwrap();
+    let missed = session.take_missed();
+    assert_eq!(missed.updates, [said("early")]);
+    assert_eq!(missed.dropped, 0);
+    assert!(session.take_missed().updates.is_empty());
+}
+
+#[tokio::test]
+async fn what_comes_between_turns_is_no_part_of_the_next_one() {
+    let (client, mut raw) = Raw::connect(Client::builder()).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", json!({"sessionId": "s"}))
+    );
+    let session = session.unwrap();
+    raw.say("s", "between").await;
+    raw.say("other", "for nobody").await;
+    // The answer to this tells that what stands before it has been handled.
+    let (listed, ()) = tokio::join!(
+        client
+            .agent()
+            .authenticate(acp_sdk::v1::AuthenticateRequest::new("x")),
+        raw.answer("authenticate", json!({}))
+    );
+    listed.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    let prompting = async {
+        let request = raw.next().await;
+        raw.say("s", "within").await;
+        raw.say("other", "of another session").await;
+        let result = json!({"stopReason": "end_turn"});
+        raw.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+            .await;
+    };
+    let (outcome, ()) = within(async { tokio::join!(turn.outcome(), prompting) }).await;
+    assert_eq!(outcome.unwrap().text, "within");
+    assert_eq!(session.take_missed().updates, [said("between")]);
+}
+
+#[tokio::test]
+async fn a_loaded_session_brings_its_history() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let session = within(client.load_session("known", "/")).await.unwrap();
+    let history = session.take_missed().updates;
+    assert_eq!(history, [said("first"), said("second")]);
+    let turn = session.prompt("echo").await.unwrap();
+    assert_eq!(within(turn.outcome()).await.unwrap().text, "echo");
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_loaded_is_no_new_one() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let error = within(client.load_session("lost", "/")).await.unwrap_err();
+    assert_eq!(
+        error.code(),
+        Some(acp_sdk::v1::ErrorCode::RESOURCE_NOT_FOUND)
+    );
+    assert!(error.to_string().contains("lost"), "{error}");
+    // It is not taken for open after that.
+    let again = within(client.load_session("lost", "/")).await.unwrap_err();
+    assert!(matches!(again, Error::Sdk(_)), "{again}");
+}
+
+#[tokio::test]
+async fn a_session_is_open_once() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let session = within(client.load_session("known", "/")).await.unwrap();
+    let error = within(client.load_session("known", "/")).await.unwrap_err();
+    assert_eq!(error.to_string(), "session known is open already");
+    drop(session);
+    within(client.load_session("known", "/")).await.unwrap();
+}
+
+#[tokio::test]
+async fn sessions_are_listed_page_by_page() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let sessions = within(client.list_sessions(None)).await.unwrap();
+    let ids: Vec<_> = sessions.iter().map(|s| s.session_id.as_str()).collect();
+    assert_eq!(
+        ids,
+        ["1", "2", "3", "3"],
+        "until the agent repeats its cursor"
+    );
+}
+
+#[tokio::test]
+async fn what_the_agent_does_not_declare_is_not_asked_of_it() {
+    let (client, _raw) = Raw::connect(Client::builder()).await;
+    let error = within(client.load_session("s", "/")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the agent does not support session/load: its capability loadSession is not set"
+    );
+    let error = within(client.resume_session("s", "/")).await.unwrap_err();
+    assert!(error.to_string().contains("session/resume"), "{error}");
+    let error = within(client.list_sessions(None)).await.unwrap_err();
+    assert!(error.to_string().contains("session/list"), "{error}");
+}
+
+#[tokio::test]
+async fn a_session_is_closed_where_the_agent_can() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let session = within(client.new_session("/")).await.unwrap();
+    within(session.close()).await.unwrap();
+    let (client, mut raw) = Raw::connect(Client::builder()).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", json!({"sessionId": "s"}))
+    );
+    let error = within(session.unwrap().close()).await.unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_directory_is_checked_before_the_agent_is_asked() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let error = within(client.new_session("/no/such/directory")).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.starts_with("cannot use /no/such/directory as a working directory"));
+    let session = within(client.new_session(".")).await.unwrap();
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(
+        session.id().as_str(),
+        here.to_str().unwrap(),
+        "it is absolute"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_wants_authentication_says_how() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    let error = within(client.authenticate("key")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the agent wants you to authenticate before authenticate; it offers:\n  key: A key"
+    );
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("locked").await.unwrap();
+    let error = within(turn.outcome()).await.unwrap_err().to_string();
+    assert!(
+        error.contains("before session/prompt; it offers:\n  key: A key"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn another_version_of_the_protocol_is_refused() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let agent = tokio::spawn(async move {
+        use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+        let mut stream = BufReader::new(theirs);
+        stream.read_line(&mut String::new()).await.unwrap();
+        let answer = "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"protocolVersion\":7}}\n";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await
+    });
+    let (reader, writer) = tokio::io::split(ours);
+    let error = within(Client::builder().connect(reader, writer)).await;
+    let error = error.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the agent speaks protocol version 7, this client version 1"
+    );
+    within(agent)
+        .await
+        .unwrap()
+        .expect("the connection is closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_says_nothing_is_given_up() {
+    let (ours, mut theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    tokio::io::AsyncWriteExt::write_all(&mut theirs, b"Welcome to the tool!\n")
+        .await
+        .unwrap();
+    let builder = Client::builder().answer_within(Duration::from_secs(3));
+    let error = builder.connect(reader, writer).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the agent did not answer initialize within 3 s: is it an agent of this protocol?; \
+         what it wrote to standard output is no message:\n  Welcome to the tool!"
+    );
+}
