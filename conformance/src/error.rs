@@ -23,6 +23,38 @@ pub enum Error {
     /// The protocol's document is not valid.
     #[error(transparent)]
     Schema(#[from] acp_schema::Error),
+    /// The agent's command could not be started.
+    #[error("cannot start {command}: {source}")]
+    Start {
+        /// The command, as a shell would take it.
+        command: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The agent runs but no check can: it does not answer the handshake.
+    #[error("{command} does not speak the protocol: {reason}{stderr}")]
+    NoHandshake {
+        /// The command, as a shell would take it.
+        command: String,
+        /// What it did instead.
+        reason: String,
+        /// The last lines of its standard error, with a heading, or nothing.
+        stderr: String,
+    },
+    /// A profile does not say what a profile says.
+    #[error("cannot use the profile {path}: {reason}")]
+    Profile {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No requirement has such an id.
+    #[error("no requirement is called {0}; `acp-conformance list` prints them all")]
+    NoRequirement(String),
+    /// The sessions' working directory could not be made.
+    #[error("cannot make a working directory for the agent: {0}")]
+    Folder(std::io::Error),
     /// The result could not be written.
     #[error("cannot write the result: {0}")]
     Output(std::io::Error),

@@ -1,10 +1,14 @@
 //! Conformance suite for the Agent Client Protocol.
 //!
-//! Three layers, each usable without the next:
+//! Each layer is usable without the next:
 //!
 //! - [`wire`]: what is wrong with a message, judged by the protocol's schema and
 //!   by what was sent before it;
 //! - [`transcript`]: recordings, checked message by message;
+//! - [`subject`]: an agent, started and spoken to in raw bytes;
+//! - [`harness`]: the client that the suite plays towards it;
+//! - [`requirements`]: what the protocol demands, as rows of data with checks;
+//! - [`suite`]: a run of them, and [`report`]: what it came to.
 //!
 //! The suite speaks to its subjects in raw bytes. It uses the schema, never the
 //! typed messages generated from it: a typed layer cannot send what is malformed,
@@ -12,7 +16,12 @@
 
 pub mod cli;
 mod error;
+pub mod harness;
 mod progress;
+pub mod report;
+pub mod requirements;
+pub mod subject;
+pub mod suite;
 pub mod transcript;
 pub mod wire;
 

@@ -23,6 +23,18 @@ impl Progress {
         Self::new(total, "{wide_bar} {bytes} of {total_bytes}, {eta} left")
     }
 
+    /// Work measured in checks.
+    pub(crate) fn checks() -> Self {
+        Self::new(0, "{wide_bar} {pos} of {len} checks")
+    }
+
+    /// Is at `done` of `total`.
+    pub(crate) fn reach(&mut self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done.saturating_sub(1) as u64);
+        self.advance(1);
+    }
+
     fn new(total: u64, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         // The templates are constants; a bad one only loses its looks.

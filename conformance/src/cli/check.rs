@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::Verdict;
+use super::{Verdict, write_json};
 use crate::progress::Progress;
 use crate::transcript::{self, CheckOptions, LINE_LIMIT, Summary, Tally};
 use crate::wire::{Finding, Level, Party, Schema};
@@ -214,11 +214,6 @@ fn print(args: &Args, out: &mut dyn Write, file: &str, finding: &Finding) -> Res
         return write_json(out, &Entry::Finding { file, finding });
     }
     writeln!(out, "{file}:{}: {finding}", finding.place).map_err(Error::Output)
-}
-
-fn write_json(out: &mut dyn Write, entry: &Entry<'_>) -> Result<()> {
-    let line = serde_json::to_string(entry).map_err(|error| Error::Output(error.into()))?;
-    writeln!(out, "{line}").map_err(Error::Output)
 }
 
 fn counts(tally: Tally) -> String {

@@ -3,14 +3,18 @@
 //! Exit codes: 0 conformant, 1 not conformant, 2 the suite could not do its work
 //! (usage, files, a command that does not start).
 
+mod agent;
 mod check;
+mod list;
+mod reference_agent;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use serde::Serialize;
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// Checks agents, and recorded traffic, against the Agent Client Protocol.
 #[derive(Debug, Parser)]
@@ -24,7 +28,12 @@ const EXIT_CODES: &str = "Exit codes: 0 conformant, 1 not conformant, 2 usage or
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Agent(agent::Args),
     Check(check::Args),
+    List(list::Args),
+    /// Serve as the bundled reference agent on standard input and output
+    #[command(hide = true)]
+    ReferenceAgent,
 }
 
 /// Whether the subject passed.
@@ -40,7 +49,10 @@ pub fn main() -> ExitCode {
     let args = Args::parse();
     let mut out = io::stdout().lock();
     let verdict = match &args.command {
+        Command::Agent(args) => agent::run(args, &mut out),
         Command::Check(args) => check::run(args, &mut out),
+        Command::List(args) => list::run(args, &mut out),
+        Command::ReferenceAgent => reference_agent::run(),
     };
     let flushed = out.flush().map_err(Error::Output);
     match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
@@ -64,4 +76,9 @@ impl Verdict {
             Self::NotConformant
         }
     }
+}
+
+fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    let line = serde_json::to_string(value).map_err(|error| Error::Output(error.into()))?;
+    writeln!(out, "{line}").map_err(Error::Output)
 }

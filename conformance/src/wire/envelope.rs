@@ -162,6 +162,21 @@ pub fn shorten(text: &str, limit: usize) -> String {
     }
 }
 
+/// `text` with its middle left out when it is longer than a line of a report
+/// should be; validators quote the value before they say what is wrong with it.
+#[must_use]
+pub(crate) fn abridge(text: &str) -> String {
+    const HEAD: usize = 100;
+    const TAIL: usize = 120;
+    let length = text.chars().count();
+    if length <= HEAD + TAIL {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(HEAD).collect();
+    let tail: String = text.chars().skip(length - TAIL).collect();
+    format!("{head} … {tail}")
+}
+
 fn is_id(id: &Value) -> bool {
     match id {
         Value::Null | Value::String(_) => true,
@@ -224,6 +239,15 @@ mod tests {
             ["/result"]
         );
         assert_eq!(pointers(&json!({"jsonrpc":"2.0","id":903})), [""]);
+    }
+
+    #[test]
+    fn a_long_text_keeps_both_ends() {
+        let text = format!("begin {} end", "ß".repeat(300));
+        let short = abridge(&text);
+        assert!(short.starts_with("begin ß") && short.ends_with("ß end"));
+        assert_eq!(short.chars().count(), 223);
+        assert_eq!(abridge("short"), "short");
     }
 
     #[test]

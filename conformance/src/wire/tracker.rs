@@ -380,7 +380,8 @@ impl Found {
             Verdict::Invalid(violations) => {
                 for violation in violations {
                     let pointer = format!("{member}{}", violation.path);
-                    self.add(Level::Error, Rule::Schema, &pointer, &violation.message);
+                    let message = envelope::abridge(&violation.message);
+                    self.add(Level::Error, Rule::Schema, &pointer, &message);
                 }
                 Judged::Invalid
             }

@@ -1,5 +1,6 @@
 //! The command as its users run it: arguments in, text and exit code out.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod agent;
 mod check;
 mod command;

@@ -1,0 +1,142 @@
+//! `acp-conformance agent`: the suite against an agent.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Verdict;
+use crate::harness::{Env, Profile};
+use crate::progress::Progress;
+use crate::report;
+use crate::subject::Subject;
+use crate::suite::{self, Options};
+use crate::wire::Schema;
+use crate::{Error, Result};
+
+/// Run the suite against an agent
+///
+/// The agent is a command that speaks the protocol on its standard input and
+/// output; without one, the bundled reference agent is tested. It is started
+/// several times, in an empty working directory, and every message in both
+/// directions is held against the schema.
+///
+/// What the agent is asked to do is in its prompts: `hello` (answered with text),
+/// `slow` (runs until cancelled) and `tool` (makes a tool call). A profile may have
+/// more words: permission, read, write, terminal, form, url, plan, usage, commands,
+/// and any other for coverage.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The agent's command; the bundled reference agent by default
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Run only this requirement or area; may be repeated
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+    /// How long an answer may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    timeout: f64,
+    /// How long a prompt turn or the start of a session may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    turn_timeout: f64,
+    /// How many agents run at once
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    jobs: usize,
+    /// The prompt that is answered with text
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// The prompt that makes a tool call
+    #[arg(long, value_name = "TEXT")]
+    tool_prompt: Option<String>,
+    /// The prompt that runs until it is cancelled
+    #[arg(long, value_name = "TEXT")]
+    cancel_prompt: Option<String>,
+    /// Prompts and settings from a TOML file
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Authenticate by this method before opening sessions
+    #[arg(long, value_name = "ID")]
+    auth_method: Option<String>,
+    /// Let requirements of the tier `should` decide the verdict too
+    #[arg(long)]
+    strict: bool,
+    /// Write the report as JSON to a file, or instead of the text to `-`
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.05..=3600.0).contains(&value) => Ok(value),
+        _ => Err("a number of seconds from 0.05 to 3600".into()),
+    }
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+    let folder = tempfile::Builder::new()
+        .prefix("acp-conformance-")
+        .tempdir();
+    let folder = folder.map_err(Error::Folder)?;
+    // Resolved, for agents compare it with what their own system calls it.
+    let path = folder.path().canonicalize().map_err(Error::Folder)?;
+    std::fs::write(path.join("input.txt"), "one\ntwo\nthree\n").map_err(Error::Folder)?;
+    let env = Arc::new(Env {
+        subject: match args.command.as_slice() {
+            [] => Subject::reference()?,
+            command => Subject::command(command.to_vec()),
+        },
+        profile: profile(args)?,
+        schema: Arc::new(Schema::v1()?),
+        folder: path,
+        timeout: Duration::from_secs_f64(args.timeout),
+        turn_timeout: Duration::from_secs_f64(args.turn_timeout),
+        quiet: Duration::from_millis(100),
+    });
+    let options = Options {
+        only: args.only.clone(),
+        jobs: args.jobs,
+    };
+    let mut progress = Progress::checks();
+    let report = suite::run(&env, &options, |done, all| progress.reach(done, all))?;
+    drop(progress);
+    let document = report::Document::of(&report, args.strict);
+    match args.json.as_deref() {
+        Some(path) if path == Path::new("-") => super::write_json(out, &document)?,
+        Some(path) => {
+            let mut file = File::create(path).map_err(Error::Output)?;
+            super::write_json(&mut file, &document)?;
+            write_text(out, &report, args.strict)?;
+        }
+        None => write_text(out, &report, args.strict)?,
+    }
+    Ok(Verdict::of(report.is_conformant(args.strict)))
+}
+
+fn write_text(out: &mut dyn Write, report: &suite::Report, strict: bool) -> Result<()> {
+    let text = report::text(report, strict);
+    out.write_all(text.as_bytes()).map_err(Error::Output)
+}
+
+fn profile(args: &Args) -> Result<Profile> {
+    let mut profile = match (&args.profile, args.command.is_empty()) {
+        (Some(path), _) => Profile::read(path)?,
+        (None, true) => Profile::reference()?,
+        (None, false) => Profile::unknown_agent(),
+    };
+    let given = [
+        ("hello", &args.prompt),
+        ("tool", &args.tool_prompt),
+        ("slow", &args.cancel_prompt),
+    ];
+    for (word, text) in given {
+        if let Some(text) = text {
+            profile.prompts.insert(word.to_owned(), text.clone());
+        }
+    }
+    if let Some(method) = &args.auth_method {
+        profile.auth_method = Some(method.clone());
+    }
+    Ok(profile)
+}

@@ -1,0 +1,466 @@
+//! One connection: what is sent, what comes, and the limits on waiting for it.
+//!
+//! Messages are looked at only while a check waits for something; then requests of
+//! the agent are answered by the script, in order. Every message of both sides goes
+//! through the wire tracker and into the recording.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::script::{Said, Script};
+use super::{Entry, Failure, Outcome, Profile, Recording, Stop};
+use crate::subject::{Event, Link, Subject};
+use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Schema, Tracker};
+
+/// What all connections of a run share.
+#[derive(Debug)]
+pub struct Env {
+    /// The agent.
+    pub subject: Subject,
+    /// What is said to it.
+    pub profile: Profile,
+    /// The protocol.
+    pub schema: Arc<Schema>,
+    /// The sessions' working directory.
+    pub folder: PathBuf,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// How long a prompt turn may take.
+    pub turn_timeout: Duration,
+    /// How long to listen for what must not come, where nothing marks the end.
+    pub quiet: Duration,
+}
+
+/// What the client says it can do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Caps {
+    /// Everything.
+    Full,
+    /// Nothing: no capabilities at all.
+    None,
+    /// These.
+    These(Value),
+}
+
+impl Caps {
+    fn value(&self) -> Option<Value> {
+        match self {
+            Self::Full => Some(json!({
+                "fs": {"readTextFile": true, "writeTextFile": true},
+                "terminal": true,
+                "elicitation": {"form": {}, "url": {}},
+                "session": {"configOptions": {"boolean": {}}},
+                "auth": {"terminal": true},
+            })),
+            Self::None => None,
+            Self::These(value) => Some(value.clone()),
+        }
+    }
+
+    /// The params of `initialize` that declare this.
+    #[must_use]
+    pub fn initialize(&self) -> Value {
+        let mut params = json!({
+            "protocolVersion": 1,
+            "clientInfo": {"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")},
+        });
+        if let Some(value) = self.value() {
+            params["clientCapabilities"] = value;
+        }
+        params
+    }
+}
+
+/// What waiting came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// A message, at this place of the recording.
+    Entry(usize),
+    /// Nothing in time.
+    Timeout,
+    /// The agent's output has ended.
+    Ended,
+}
+
+/// A connection to a running agent.
+#[derive(Debug)]
+pub struct Conn {
+    /// What all connections share.
+    pub env: Arc<Env>,
+    /// How the agent's requests are answered.
+    pub script: Script,
+    /// What was said so far.
+    pub recording: Recording,
+    /// The agent's answer to `initialize`, once it came.
+    pub agent: Option<Value>,
+    pub(super) barrier_ignored: bool,
+    link: Link,
+    tracker: Tracker,
+    started: Instant,
+    next_id: u64,
+    /// Requests of the agent that the script leaves open.
+    held: Vec<usize>,
+}
+
+impl Conn {
+    /// Starts the agent; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(env: Arc<Env>) -> Outcome<Self> {
+        let link = env.subject.start(&env.folder);
+        let link = link.map_err(|error| Stop::failed(error.to_string()))?;
+        let mut script = Script::default();
+        script.files.folder.clone_from(&env.folder);
+        Ok(Self {
+            tracker: Tracker::new(env.schema.clone()),
+            env,
+            script,
+            recording: Recording::default(),
+            agent: None,
+            barrier_ignored: false,
+            link,
+            started: Instant::now(),
+            next_id: 0,
+            held: Vec::new(),
+        })
+    }
+
+    /// The place of the next message; what follows is what comes after now.
+    #[must_use]
+    pub fn mark(&self) -> usize {
+        self.recording.entries.len()
+    }
+
+    /// The messages since a mark, with their places.
+    pub fn since(&self, mark: usize) -> impl Iterator<Item = (usize, &Entry)> {
+        self.recording.entries.iter().enumerate().skip(mark)
+    }
+
+    /// Sends a message. Yields its place.
+    pub fn send(&mut self, value: &Value) -> usize {
+        self.link.send(format!("{value}\n").into_bytes());
+        self.record(Party::Client, value.clone())
+    }
+
+    /// Sends bytes as they are. Yields the place of their record.
+    pub fn send_raw(&mut self, bytes: impl Into<Vec<u8>>) -> usize {
+        let bytes = bytes.into();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        self.link.send(bytes);
+        let value = serde_json::from_str::<Value>(&text).unwrap_or(Value::Null);
+        self.tracker.observe_probe(Party::Client, &value);
+        let kind = match (value.get("method"), value.get("id")) {
+            (Some(_), Some(_)) => Kind::Request,
+            (Some(_), None) => Kind::Notification,
+            _ => Kind::Malformed,
+        };
+        let method = value.get("method").and_then(Value::as_str);
+        let method = method.map(str::to_owned);
+        self.push(Party::Client, value, Some(text), kind, Judged::Open, method)
+    }
+
+    /// Sends bytes that come to this message, piece by piece. Yields its place.
+    pub fn send_in_pieces(
+        &mut self,
+        message: &Value,
+        pieces: &mut dyn Iterator<Item = Vec<u8>>,
+    ) -> usize {
+        for piece in pieces {
+            self.link.send(piece);
+        }
+        self.record(Party::Client, message.clone())
+    }
+
+    /// Sends a request with the next id. Yields its place.
+    pub fn request(&mut self, method: &str, params: Value) -> usize {
+        let id = self.next_id();
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    }
+
+    /// An id that no request had before.
+    pub fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// Sends a notification. Yields its place.
+    pub fn notify(&mut self, method: &str, params: Value) -> usize {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    }
+
+    /// Closes the agent's input.
+    pub fn close(&mut self) {
+        self.link.close();
+    }
+
+    /// Waits for the next message, and answers it if it is a request.
+    pub fn pump(&mut self, deadline: Instant) -> Waiting {
+        loop {
+            let index = match self.link.next(deadline) {
+                None => return Waiting::Timeout,
+                Some(Event::End) => return Waiting::Ended,
+                Some(Event::TooLong(length)) => {
+                    let text = format!("a line of {length} bytes");
+                    self.not_a_message(text, Rule::TooLong, "longer than any message may be")
+                }
+                // An empty line is no message and no harm.
+                Some(Event::Line(line)) if line.trim_ascii().is_empty() => continue,
+                Some(Event::Line(line)) => match serde_json::from_slice::<Value>(&line) {
+                    Ok(value) => self.record(Party::Agent, value),
+                    Err(error) => {
+                        let text = String::from_utf8_lossy(&line).into_owned();
+                        self.not_a_message(text, Rule::NotJson, &error.to_string())
+                    }
+                },
+            };
+            self.respond(index);
+            return Waiting::Entry(index);
+        }
+    }
+
+    /// Waits until `find` yields something for a message at or after `from`.
+    ///
+    /// # Errors
+    /// A failure that names `what` when time is up or the agent has ended.
+    pub fn wait<T>(
+        &mut self,
+        from: usize,
+        what: &str,
+        limit: Duration,
+        mut find: impl FnMut(&Recording, usize) -> Option<T>,
+    ) -> Outcome<T> {
+        let deadline = Instant::now() + limit;
+        let mut next = from;
+        loop {
+            while next < self.mark() {
+                if let Some(found) = find(&self.recording, next) {
+                    return Ok(found);
+                }
+                next += 1;
+            }
+            match self.pump(deadline) {
+                Waiting::Entry(_) => {}
+                Waiting::Timeout => {
+                    let came = self.heard_since(from);
+                    let came = format!("nothing of the kind within {limit:?}{came}");
+                    return Err(self.missing(format!("no {what}"), came));
+                }
+                Waiting::Ended => return Err(self.died(what)),
+            }
+        }
+    }
+
+    /// Listens for a while, whatever comes.
+    pub fn listen(&mut self, time: Duration) {
+        let deadline = Instant::now() + time;
+        while matches!(self.pump(deadline), Waiting::Entry(_)) {}
+    }
+
+    /// Waits for the agent's output to end.
+    pub fn ends_within(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.pump(deadline) {
+                Waiting::Entry(_) => {}
+                Waiting::Timeout => return false,
+                Waiting::Ended => {
+                    return !self.link.is_process() || self.link.exit(deadline).is_some();
+                }
+            }
+        }
+    }
+
+    /// Answers the requests that the script left open, as a client does that
+    /// cancels a turn.
+    pub fn answer_held(&mut self) {
+        for index in std::mem::take(&mut self.held) {
+            if let Some(entry) = self.recording.entries.get(index) {
+                let method = entry.method.clone().unwrap_or_default();
+                self.say(index, Script::cancelled(&method));
+            }
+        }
+    }
+
+    /// Whether another check may go on with this connection: the agent runs, and
+    /// nobody waits for anything.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let open = |(index, entry): (usize, &Entry)| {
+            let barrier = entry.method.as_deref() == Some(super::expect::BARRIER);
+            entry.kind == Kind::Request && !barrier && self.recording.answer(index).is_none()
+        };
+        !self.link.has_ended() && !self.recording.entries.iter().enumerate().any(open)
+    }
+
+    /// The last lines of the agent's standard error.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        self.link.stderr()
+    }
+
+    fn missing(&self, reason: String, came: String) -> Stop {
+        let ours = self.recording.entries.iter().rev();
+        let sent = ours
+            .filter(|entry| entry.from == Party::Client)
+            .find(|entry| entry.method.as_deref() != Some(super::expect::BARRIER));
+        Stop::Fail(Box::new(Failure {
+            reason,
+            sent: sent.map(Entry::excerpt),
+            came: Some(came),
+        }))
+    }
+
+    fn died(&mut self, what: &str) -> Stop {
+        let deadline = Instant::now() + self.env.quiet;
+        let how = self.link.exit(deadline);
+        let how = how.unwrap_or_else(|| "it closed its output".to_owned());
+        let stderr = self.link.stderr();
+        let mut came = format!("the agent ended ({how})");
+        if !stderr.is_empty() {
+            came = format!("{came}; the end of its standard error:\n{stderr}");
+        }
+        self.missing(format!("no {what}: the agent ended"), came)
+    }
+
+    fn heard_since(&self, from: usize) -> String {
+        let agents = self
+            .since(from)
+            .filter(|(_, entry)| entry.from == Party::Agent);
+        match agents.last() {
+            Some((_, entry)) => format!("; last: {}", entry.excerpt()),
+            None => String::new(),
+        }
+    }
+
+    fn not_a_message(&mut self, text: String, rule: Rule, reason: &str) -> usize {
+        let (kind, judged) = (Kind::Malformed, Judged::Invalid);
+        let index = self.push(Party::Agent, Value::Null, Some(text), kind, judged, None);
+        if let Some(entry) = self.recording.entries.get_mut(index) {
+            entry.findings.push(Finding {
+                place: index as u64,
+                level: Level::Error,
+                rule,
+                by: Some(Party::Agent),
+                method: None,
+                pointer: String::new(),
+                message: format!("not a message: {reason}"),
+            });
+        }
+        index
+    }
+
+    fn record(&mut self, from: Party, value: Value) -> usize {
+        let observed = self.tracker.observe(from, self.mark() as u64, &value);
+        let index = self.push(
+            from,
+            value,
+            None,
+            observed.kind,
+            observed.judged,
+            observed.method,
+        );
+        if let Some(entry) = self.recording.entries.get_mut(index) {
+            entry.findings = observed.findings;
+        }
+        index
+    }
+
+    fn push(
+        &mut self,
+        from: Party,
+        value: Value,
+        raw: Option<String>,
+        kind: Kind,
+        judged: Judged,
+        method: Option<String>,
+    ) -> usize {
+        let index = self.mark();
+        let answers = matches!(kind, Kind::Result | Kind::Error);
+        let request = value
+            .get("id")
+            .filter(|_| answers)
+            .and_then(|id| self.open_request(from.peer(), id));
+        self.recording.entries.push(Entry {
+            from,
+            at: self.started.elapsed(),
+            value,
+            raw,
+            kind,
+            judged,
+            method,
+            request,
+            findings: Vec::new(),
+        });
+        index
+    }
+
+    /// The youngest request of a side with this id that has no answer yet.
+    fn open_request(&self, of: Party, id: &Value) -> Option<usize> {
+        let entries = self.recording.entries.iter().enumerate();
+        let with_id = |(_, entry): &(usize, &Entry)| {
+            entry.from == of && entry.kind == Kind::Request && entry.value.get("id") == Some(id)
+        };
+        let (index, _) = entries.rev().find(with_id)?;
+        self.recording.answer(index).is_none().then_some(index)
+    }
+
+    fn respond(&mut self, index: usize) {
+        let Some(entry) = self.recording.entries.get(index) else {
+            return;
+        };
+        let method = entry.method.clone().unwrap_or_default();
+        if entry.calls(Party::Agent, "$/cancel_request") {
+            let id = entry.params().get("requestId").cloned();
+            let open = id.and_then(|id| self.open_request(Party::Agent, &id));
+            if let Some(position) = self.held.iter().position(|held| Some(*held) == open) {
+                let held = self.held.swap_remove(position);
+                self.say(held, Script::cancelled(""));
+            }
+        } else if entry.from == Party::Agent && entry.kind == Kind::Request {
+            let params = entry.params().clone();
+            let said = self.script.answer(&method, &params);
+            self.say(index, said);
+            if method == "terminal/kill" {
+                self.end_commands(&params);
+            }
+        }
+    }
+
+    /// A killed command has ended: whoever waits for it learns so.
+    fn end_commands(&mut self, killed: &Value) {
+        let waits = |entry: &Entry| {
+            entry.method.as_deref() == Some("terminal/wait_for_exit")
+                && entry.params().get("terminalId") == killed.get("terminalId")
+        };
+        let entries = &self.recording.entries;
+        let (ended, held) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|index| entries.get(*index).is_some_and(waits));
+        self.held = held;
+        let ended: Vec<usize> = ended;
+        for index in ended {
+            self.say(index, Script::cancelled("terminal/wait_for_exit"));
+        }
+    }
+
+    fn say(&mut self, request: usize, said: Said) {
+        let entry = self.recording.entries.get(request);
+        let Some(id) = entry.and_then(|entry| entry.value.get("id")).cloned() else {
+            return;
+        };
+        match said {
+            Said::Result(result) => {
+                self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+            }
+            Said::Error(code, message) => {
+                let error = json!({"code": code, "message": message});
+                self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
+            Said::Later => self.held.push(request),
+        }
+    }
+}

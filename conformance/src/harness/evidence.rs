@@ -1,0 +1,173 @@
+//! Everything that was said on one connection, in order, as checks ask for it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::wire::{Finding, Judged, Kind, Party, shorten};
+
+/// One message.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Who wrote it.
+    pub from: Party,
+    /// When, since the connection began.
+    pub at: Duration,
+    /// The message; `null` when the line is not JSON.
+    pub value: Value,
+    /// The line as text, when it is not JSON.
+    pub raw: Option<String>,
+    /// What kind of message it is.
+    pub kind: Kind,
+    /// What the schema says.
+    pub judged: Judged,
+    /// Its method, or that of the request it answers.
+    pub method: Option<String>,
+    /// The request it answers, by its place in the recording.
+    pub request: Option<usize>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// A connection's messages.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// In the order in which they were seen.
+    pub entries: Vec<Entry>,
+}
+
+/// An update of a session, where it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<'a> {
+    /// Its place in the recording.
+    pub index: usize,
+    /// The session.
+    pub session: &'a str,
+    /// The kind of update.
+    pub kind: &'a str,
+    /// The update itself.
+    pub body: &'a Value,
+}
+
+impl Entry {
+    /// The text of the message, shortened for a report.
+    #[must_use]
+    pub fn excerpt(&self) -> String {
+        let text = match &self.raw {
+            Some(raw) => raw.clone(),
+            None => self.value.to_string(),
+        };
+        shorten(&text, 600)
+    }
+
+    /// Whether it is a request or notification by `from` with this method.
+    #[must_use]
+    pub fn calls(&self, from: Party, method: &str) -> bool {
+        self.from == from && self.is_call() && self.method.as_deref() == Some(method)
+    }
+
+    /// Whether it is a request or a notification.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, Kind::Request | Kind::Notification)
+    }
+
+    /// The params, or `null`.
+    #[must_use]
+    pub fn params(&self) -> &Value {
+        self.value.get("params").unwrap_or(&Value::Null)
+    }
+
+    /// The session that the params name.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.params().get("sessionId")?.as_str()
+    }
+}
+
+impl Recording {
+    /// The requests and notifications of one side with a method.
+    pub fn calls<'a>(
+        &'a self,
+        from: Party,
+        method: &'a str,
+    ) -> impl Iterator<Item = (usize, &'a Entry)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter(move |(_, entry)| entry.calls(from, method))
+    }
+
+    /// The answer to the request at this place.
+    #[must_use]
+    pub fn answer(&self, request: usize) -> Option<(usize, &Entry)> {
+        let later = self.entries.iter().enumerate().skip(request);
+        later
+            .into_iter()
+            .find(|(_, entry)| entry.request == Some(request))
+    }
+
+    /// The result of the request at this place.
+    #[must_use]
+    pub fn result(&self, request: usize) -> Option<&Value> {
+        self.answer(request)?.1.value.get("result")
+    }
+
+    /// Every session update.
+    pub fn updates(&self) -> impl Iterator<Item = Update<'_>> {
+        self.calls(Party::Agent, "session/update")
+            .filter_map(|(index, entry)| {
+                let body = entry.params().get("update")?;
+                Some(Update {
+                    index,
+                    session: entry.session()?,
+                    kind: body.get("sessionUpdate")?.as_str()?,
+                    body,
+                })
+            })
+    }
+
+    /// Every session update of one kind.
+    pub fn updates_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = Update<'a>> {
+        self.updates().filter(move |update| update.kind == kind)
+    }
+
+    /// What the client declared at this place of its capabilities, if it did.
+    #[must_use]
+    pub fn declared(&self, pointer: &str) -> Option<&Value> {
+        let (_, first) = self.calls(Party::Client, "initialize").next()?;
+        let capabilities = first.params().get("clientCapabilities")?;
+        let value = capabilities.pointer(pointer)?;
+        (!value.is_null() && value != &Value::Bool(false)).then_some(value)
+    }
+
+    /// Every value with which the agent told the state of a session: the results of
+    /// the requests that set one up, with the session they are about.
+    pub fn setups(&self) -> impl Iterator<Item = (usize, &str, &Value)> {
+        let methods = ["session/new", "session/load", "session/resume"];
+        self.entries
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, entry)| {
+                let asked = self.entries.get(entry.request?)?;
+                let method = asked.method.as_deref()?;
+                if asked.from != Party::Client || !methods.contains(&method) {
+                    return None;
+                }
+                let result = entry.value.get("result")?;
+                let created = result.get("sessionId").and_then(Value::as_str);
+                Some((index, asked.session().or(created)?, result))
+            })
+    }
+
+    /// Whether the message at this place falls into the replay of a session.
+    #[must_use]
+    pub fn is_replay(&self, index: usize, session: &str) -> bool {
+        ["session/load", "session/resume"].iter().any(|method| {
+            let mut loads = self.calls(Party::Client, method);
+            loads.any(|(load, entry)| {
+                load < index
+                    && entry.session() == Some(session)
+                    && self.answer(load).is_none_or(|(end, _)| index < end)
+            })
+        })
+    }
+}

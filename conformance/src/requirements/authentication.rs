@@ -1,0 +1,145 @@
+//! Authentication and logout.
+
+use serde_json::{Value, json};
+
+use super::watch::{items, repeated, text, watch};
+use super::{Check, Requirement, capability, must, should};
+use crate::harness::{Caps, Outcome, Recording, Stop, inconclusive};
+use crate::suite::Cx;
+use crate::wire::Party;
+
+use Check::{Excluded, Run};
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "authentication.no-undeclared-terminal",
+        "authentication#authentication-method-types",
+        "An Agent may advertise a `terminal` method only when this capability is `true`.",
+        Run(no_undeclared_terminal),
+    ),
+    must(
+        "authentication.unique-id",
+        "authentication#advertising-authentication",
+        "Every method has an `id`",
+        watch(unique_id, "the agent names no way to authenticate"),
+    ),
+    must(
+        "authentication.authenticate",
+        "authentication#protocol-driven-authentication",
+        "On success, the Agent returns an empty result",
+        Run(authenticate),
+    ),
+    must(
+        "authentication.opens-sessions",
+        "authentication#protocol-driven-authentication",
+        "After successful authentication, the Client can create new sessions without",
+        Run(opens_sessions),
+    ),
+    should(
+        "authentication.unknown-method",
+        "authentication#protocol-driven-authentication",
+        "The ID of an advertised authentication method",
+        Run(unknown_method),
+    ),
+    capability(
+        "authentication.logout",
+        "authentication#logging-out",
+        "On success, the Agent returns an empty result",
+        Run(logout),
+    ),
+    should(
+        "authentication.terminal-arguments",
+        "authentication#terminal-authentication",
+        "Agents SHOULD provide arguments that enter a login-only flow and exit when it completes.",
+        Excluded("a person has to log in to see it"),
+    ),
+];
+
+fn methods(result: &Value) -> impl Iterator<Item = &Value> {
+    items(result, "/authMethods")
+}
+
+fn no_undeclared_terminal(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let result = conn.initialize(&Caps::None)?;
+    if methods(&result).any(|method| text(method, "/type") == Some("terminal")) {
+        return Err(conn.at(
+            conn.mark() - 1,
+            "a terminal method for a client without terminals",
+        ));
+    }
+    Ok(())
+}
+
+fn unique_id(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (request, _) in recording.calls(Party::Client, "initialize") {
+        let (Some((index, _)), Some(result)) =
+            (recording.answer(request), recording.result(request))
+        else {
+            continue;
+        };
+        let ids: Vec<_> = methods(result)
+            .filter_map(|method| text(method, "/id"))
+            .collect();
+        seen += ids.len();
+        if let Some(id) = repeated(ids) {
+            return Err(Stop::at(
+                recording,
+                index,
+                format!("two methods have the id {id}"),
+            ));
+        }
+    }
+    Ok(seen)
+}
+
+const UNKNOWN: &str = "no method to try: --auth-method names one that needs nobody's help";
+
+fn authenticate(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let Some(method) = conn.env.profile.auth_method.clone() else {
+        return inconclusive(UNKNOWN);
+    };
+    let result = conn.initialize(&Caps::Full)?;
+    if !methods(&result).any(|known| text(known, "/id") == Some(method.as_str())) {
+        return Err(conn.at(conn.mark() - 1, format!("the agent has no method {method}")));
+    }
+    let result = conn.result("authenticate", json!({"methodId": method}))?;
+    match result.as_object() {
+        Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
+        _ => Err(conn.at(conn.mark() - 1, "the result is not an empty object")),
+    }
+}
+
+fn opens_sessions(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    if conn.env.profile.auth_method.is_none() {
+        return inconclusive(UNKNOWN);
+    }
+    conn.open(&Caps::Full)?;
+    conn.session().map(drop)
+}
+
+fn unknown_method(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    conn.initialize(&Caps::Full)?;
+    let params = json!({"methodId": "acp-conformance-no-such-method"});
+    conn.refusal("authenticate", params).map(drop)
+}
+
+fn logout(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    conn.open(&Caps::Full)?;
+    conn.needs("/auth/logout")?;
+    if !conn.env.profile.logout {
+        return inconclusive(
+            "not tried, for it could end your login; `logout = true` in a profile allows it",
+        );
+    }
+    let result = conn.result("logout", json!({}))?;
+    match result.as_object() {
+        Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
+        _ => Err(conn.at(conn.mark() - 1, "the result is not an empty object")),
+    }
+}

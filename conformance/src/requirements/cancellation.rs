@@ -1,0 +1,299 @@
+//! Cancellation of turns and of requests, with its races.
+
+use serde_json::{Value, json};
+
+use super::watch::watch;
+use super::{Check, Requirement, info, must, should};
+use crate::harness::{Conn, Consent, Outcome, Recording, inconclusive};
+use crate::suite::Cx;
+use crate::wire::{Level, Rule};
+
+use Check::Run;
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "cancellation.stop-reason",
+        "prompt-turn#cancellation",
+        "the Agent MUST respond to the original `session/prompt` request with the `cancelled`",
+        Run(stop_reason),
+    ),
+    must(
+        "cancellation.is-no-error",
+        "prompt-turn#cancellation",
+        "Agents MUST catch these errors and return the semantically meaningful `cancelled` stop reason",
+        Run(is_no_error),
+    ),
+    must(
+        "cancellation.updates-first",
+        "prompt-turn#cancellation",
+        "it MUST ensure that it does so before responding to the `session/prompt` request",
+        watch(updates_first, "no message of the agent"),
+    ),
+    must(
+        "cancellation.while-asking",
+        "prompt-turn#cancellation",
+        "The Client MUST respond to all pending `session/request_permission` requests",
+        Run(while_asking),
+    ),
+    should(
+        "cancellation.promptly",
+        "prompt-turn#cancellation",
+        "it SHOULD stop all language model requests and all tool call invocations as soon as possible",
+        Run(promptly),
+    ),
+    must(
+        "cancellation.session-lives-on",
+        "prompt-turn#cancellation",
+        "Once a prompt turn completes, the Client may send another `session/prompt`",
+        Run(session_lives_on),
+    ),
+    must(
+        "cancellation.idle",
+        "prompt-turn#cancellation",
+        "Clients MAY cancel an ongoing prompt turn at any time",
+        Run(idle),
+    ),
+    must(
+        "cancellation.at-once",
+        "prompt-turn#cancellation",
+        "Clients MAY cancel an ongoing prompt turn at any time",
+        Run(at_once),
+    ),
+    must(
+        "cancellation.twice",
+        "prompt-turn#cancellation",
+        "Clients MAY cancel an ongoing prompt turn at any time",
+        Run(twice),
+    ),
+    must(
+        "cancellation.unknown-session",
+        "overview#error-handling",
+        "Notifications never receive responses (success or error)",
+        Run(unknown_session),
+    ),
+    should(
+        "cancellation.one-session-only",
+        "session-setup#session-setup",
+        "Each session maintains its own context, conversation history, and state",
+        Run(one_session_only),
+    ),
+    must(
+        "cancellation.request",
+        "cancellation#cancelrequest-notification",
+        "MUST send one of these responses for the original request",
+        Run(request),
+    ),
+    must(
+        "cancellation.unknown-request",
+        "overview#error-handling",
+        "Notifications never receive responses (success or error)",
+        Run(unknown_request),
+    ),
+    info(
+        "cancellation.request-ends-turn",
+        "cancellation#cancelrequest-notification",
+        "MAY cancel the corresponding request activity and all nested activities",
+        Run(request_ends_turn),
+    ),
+];
+
+/// A turn that was cancelled while it ran: its answer, whatever it is.
+fn cancelled(conn: &mut Conn) -> Outcome<crate::harness::Reply> {
+    let session = conn.session()?;
+    let running = conn.begin_slow(&session)?;
+    conn.cancel(&session);
+    conn.turn_reply(running)
+}
+
+fn stop_of(answer: &Result<Value, Value>) -> Option<&str> {
+    answer.as_ref().ok()?.get("stopReason")?.as_str()
+}
+
+/// The turn must have ended as cancelled.
+fn must_be_cancelled(conn: &Conn, reply: &crate::harness::Reply) -> Outcome {
+    match stop_of(&reply.answer) {
+        Some("cancelled") => Ok(()),
+        Some(stop) => Err(conn.at(reply.index, format!("the turn ended with {stop}"))),
+        None => Err(conn.at(reply.index, "the turn ended in an error")),
+    }
+}
+
+fn stop_reason(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let reply = cancelled(conn)?;
+    must_be_cancelled(conn, &reply)
+}
+
+fn is_no_error(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let reply = cancelled(conn)?;
+    match reply.answer {
+        Ok(_) => Ok(()),
+        Err(_) => Err(conn.at(reply.index, "the cancelled turn ended in an error")),
+    }
+}
+
+fn updates_first(recording: &Recording) -> Outcome<usize> {
+    super::watch::free_of(recording, &[Rule::LateUpdate], Level::Warning)
+}
+
+fn while_asking(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    conn.script.consent = Consent::Hold;
+    let word = conn.word(&["permission", "tool"])?;
+    let running = conn.begin(&session, word)?;
+    conn.asked(running, "session/request_permission")?;
+    conn.cancel(&session);
+    let reply = conn.turn_reply(running)?;
+    must_be_cancelled(conn, &reply)
+}
+
+fn promptly(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let running = conn.begin_slow(&session)?;
+    conn.cancel(&session);
+    conn.reply(running).map(drop)
+}
+
+fn session_lives_on(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let running = conn.begin_slow(&session)?;
+    conn.cancel(&session);
+    conn.turn_reply(running)?;
+    let turn = conn.prompt(&session, "hello")?;
+    if turn.stop == "cancelled" {
+        return Err(conn.at(turn.end, "the cancellation hit the next turn"));
+    }
+    Ok(())
+}
+
+fn idle(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    conn.cancel(&session);
+    let turn = conn.prompt(&session, "hello")?;
+    if turn.stop == "cancelled" {
+        return Err(conn.at(turn.end, "a cancellation from before the turn hit it"));
+    }
+    Ok(())
+}
+
+fn at_once(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let running = conn.begin(&session, "slow")?;
+    conn.cancel(&session);
+    let reply = conn.turn_reply(running)?;
+    match stop_of(&reply.answer) {
+        Some("cancelled") => Ok(()),
+        Some("end_turn") => inconclusive("the turn may have ended before the cancellation"),
+        _ => must_be_cancelled(conn, &reply),
+    }
+}
+
+fn twice(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let running = conn.begin_slow(&session)?;
+    let mark = conn.cancel(&session);
+    conn.cancel(&session);
+    let reply = conn.turn_reply(running)?;
+    must_be_cancelled(conn, &reply)?;
+    conn.settle()?;
+    conn.nothing_answered_since(mark)
+}
+
+fn unknown_session(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let mark = conn.cancel("acp-conformance-no-such-session");
+    conn.settle()?;
+    conn.nothing_answered_since(mark)?;
+    conn.still_serves()
+}
+
+fn one_session_only(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (kept, other) = (conn.session()?, conn.session()?);
+    let running = conn.begin_slow(&kept)?;
+    let to_cancel = conn.begin(&other, "slow")?;
+    conn.cancel(&other);
+    conn.turn_reply(to_cancel)?;
+    conn.settle()?;
+    let hit = conn.recording.answer(running).map(|(index, _)| index);
+    conn.cancel(&kept);
+    conn.turn_reply(running)?;
+    match hit {
+        Some(index) => {
+            let stopped = conn.recording.result(running);
+            let cancelled = stopped.and_then(|result| result.get("stopReason"));
+            if cancelled == Some(&json!("cancelled")) {
+                Err(conn.at(index, "the turn of another session was cancelled"))
+            } else {
+                inconclusive("the turn ended by itself too soon")
+            }
+        }
+        None => Ok(()),
+    }
+}
+
+/// Cancels the request of a running turn. Yields the request, and its answer when
+/// one came before the turn was cancelled as a turn.
+fn cancel_request(conn: &mut Conn) -> Outcome<(usize, Option<usize>)> {
+    let session = conn.session()?;
+    let running = conn.begin_slow(&session)?;
+    let id = conn.id_of(running);
+    conn.notify("$/cancel_request", json!({"requestId": id}));
+    conn.settle()?;
+    conn.listen(conn.env.quiet);
+    let honoured = conn.recording.answer(running).map(|(index, _)| index);
+    if honoured.is_none() {
+        conn.cancel(&session);
+    }
+    conn.turn_reply(running)?;
+    Ok((running, honoured))
+}
+
+fn request(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (running, honoured) = cancel_request(conn)?;
+    let Some(index) = honoured else {
+        return inconclusive("the agent does not cancel requests, which is optional");
+    };
+    let error = conn
+        .recording
+        .answer(running)
+        .and_then(|(_, entry)| entry.value.get("error"));
+    match error
+        .and_then(|error| error.get("code"))
+        .and_then(Value::as_i64)
+    {
+        None | Some(-32800) => Ok(()),
+        Some(code) => Err(conn.at(index, format!("the error has the code {code}, not -32800"))),
+    }
+}
+
+fn request_ends_turn(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (_, honoured) = cancel_request(conn)?;
+    match honoured {
+        Some(_) => Ok(()),
+        None => Err(conn.at(
+            conn.mark() - 1,
+            "$/cancel_request has no effect on a prompt",
+        )),
+    }
+}
+
+fn unknown_request(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let mark = conn.notify(
+        "$/cancel_request",
+        json!({"requestId": "acp-conformance-none"}),
+    );
+    conn.settle()?;
+    conn.nothing_answered_since(mark)?;
+    conn.still_serves()
+}

@@ -1,0 +1,106 @@
+//! Slash commands.
+
+use serde_json::json;
+
+use super::watch::{items, repeated, text, watch};
+use super::{Check, Requirement, info, must};
+use crate::harness::{Outcome, Recording, Stop, inconclusive};
+use crate::suite::Cx;
+
+use Check::Run;
+
+const NONE: &str = "no available_commands_update; the prompt `commands` may cause one";
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "commands.names",
+        "slash-commands#availablecommand",
+        "The command name (e.g., \"web\", \"test\", \"plan\")",
+        watch(names, NONE),
+    ),
+    must(
+        "commands.descriptions",
+        "slash-commands#availablecommand",
+        "Human-readable description of what the command does",
+        watch(descriptions, NONE),
+    ),
+    info(
+        "commands.unique",
+        "slash-commands#advertising-commands",
+        "The list of commands available in this session",
+        watch(unique, NONE),
+    ),
+    must(
+        "commands.run",
+        "slash-commands#running-commands",
+        "Commands are included as regular user messages in prompt requests",
+        Run(run),
+    ),
+];
+
+fn names(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for update in recording.updates_of("available_commands_update") {
+        for command in items(update.body, "/availableCommands") {
+            seen += 1;
+            let name = text(command, "/name").unwrap_or_default();
+            if name.trim().is_empty() || name.starts_with('/') {
+                let reason = format!("{name:?} is no name: the client puts the slash before it");
+                return Err(Stop::at(recording, update.index, reason));
+            }
+        }
+    }
+    Ok(seen)
+}
+
+fn descriptions(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for update in recording.updates_of("available_commands_update") {
+        for command in items(update.body, "/availableCommands") {
+            seen += 1;
+            if text(command, "/description").is_none() {
+                let reason = "a command without a description";
+                return Err(Stop::at(recording, update.index, reason));
+            }
+        }
+    }
+    Ok(seen)
+}
+
+fn unique(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for update in recording.updates_of("available_commands_update") {
+        seen += 1;
+        let commands = items(update.body, "/availableCommands");
+        if let Some(name) = repeated(commands.filter_map(|command| text(command, "/name"))) {
+            let reason = format!("two commands are called {name}");
+            return Err(Stop::at(recording, update.index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+fn run(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    if conn.env.profile.prompts.contains_key("commands") {
+        conn.prompt(&session, "commands")?;
+    } else {
+        conn.settle()?;
+    }
+    let update = conn
+        .recording
+        .updates_of("available_commands_update")
+        .last();
+    if update.is_none() {
+        return inconclusive(NONE);
+    }
+    // The name of no command: an agent that takes any slash for one of its own
+    // commands must still end the turn.
+    let request = conn.begin_with(
+        &session,
+        json!([{"type": "text", "text": "/acp-conformance"}]),
+    );
+    conn.turn_reply(request)?;
+    conn.prompt(&session, "hello").map(drop)
+}

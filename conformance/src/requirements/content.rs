@@ -1,0 +1,237 @@
+//! Content blocks: what a prompt may hold, and what an agent sends.
+
+use serde_json::{Value, json};
+
+use super::watch::{items, text, watch};
+use super::{Check, Requirement, capability, must, should};
+use crate::harness::{Conn, Outcome, Recording, Stop};
+use crate::suite::Cx;
+use crate::wire::Party;
+
+use Check::Run;
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "content.text",
+        "content#text-content",
+        "All Agents MUST support text content blocks when included in prompts.",
+        Run(plain_text),
+    ),
+    must(
+        "content.resource-link",
+        "initialization#prompt-capabilities",
+        "all Agents MUST support `ContentBlock::Text` and `ContentBlock::ResourceLink`",
+        Run(resource_link),
+    ),
+    capability(
+        "content.image",
+        "initialization#prompt-capabilities",
+        "The prompt may include `ContentBlock::Image`",
+        Run(image),
+    ),
+    capability(
+        "content.audio",
+        "initialization#prompt-capabilities",
+        "The prompt may include `ContentBlock::Audio`",
+        Run(audio),
+    ),
+    capability(
+        "content.embedded-resource",
+        "initialization#prompt-capabilities",
+        "The prompt may include `ContentBlock::Resource`",
+        Run(embedded_resource),
+    ),
+    must(
+        "content.several-blocks",
+        "prompt-turn#1-user-message",
+        "The contents of the user message, e.g. text, images, files, etc.",
+        Run(several_blocks),
+    ),
+    must(
+        "content.base64",
+        "content#image-content",
+        "Base64-encoded image data",
+        watch(base64, "no image, audio or blob came from the agent"),
+    ),
+    must(
+        "content.mime-type",
+        "content#image-content",
+        "The MIME type of the image (e.g., \"image/png\", \"image/jpeg\")",
+        watch(mime_type, "no image or audio came from the agent"),
+    ),
+    should(
+        "content.uri",
+        "content#resource-link",
+        "The URI of the resource",
+        watch(uri, "no resource came from the agent"),
+    ),
+];
+
+/// One white pixel.
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEANl9ngAAAAABJRU5ErkJggg==";
+/// A wave file without samples.
+const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
+
+/// A prompt of what is said in `hello` and one more block.
+fn takes(conn: &mut Conn, block: Value) -> Outcome {
+    let session = conn.session()?;
+    let hello = conn.env.profile.prompt("hello", &conn.env.folder);
+    let hello = json!({"type": "text", "text": hello.unwrap_or_default()});
+    let request = conn.begin_with(&session, json!([hello, block]));
+    conn.finish(request).map(drop)
+}
+
+fn plain_text(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    conn.prompt(&session, "hello").map(drop)
+}
+
+fn resource_link(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let path = conn.env.folder.join("input.txt");
+    let uri = format!("file://{}", path.display());
+    takes(
+        conn,
+        json!({"type": "resource_link", "uri": uri, "name": "input.txt", "mimeType": "text/plain"}),
+    )
+}
+
+fn image(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs("/promptCapabilities/image")?;
+    takes(
+        conn,
+        json!({"type": "image", "mimeType": "image/png", "data": PNG}),
+    )
+}
+
+fn audio(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs("/promptCapabilities/audio")?;
+    takes(
+        conn,
+        json!({"type": "audio", "mimeType": "audio/wav", "data": WAV}),
+    )
+}
+
+fn embedded_resource(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs("/promptCapabilities/embeddedContext")?;
+    let resource = json!({"uri": "file:///example/a.txt", "mimeType": "text/plain", "text": "a"});
+    takes(conn, json!({"type": "resource", "resource": resource}))?;
+    let resource = json!({"uri": "file:///example/a.bin", "blob": "AAEC"});
+    takes(conn, json!({"type": "resource", "resource": resource}))
+}
+
+fn several_blocks(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    takes(
+        conn,
+        json!({"type": "text", "text": "This belongs to it.", "annotations": {"priority": 0.5}}),
+    )
+}
+
+/// Every content block that the agent sent, with the place of its message.
+fn blocks(recording: &Recording) -> Vec<(usize, &Value)> {
+    let mut found = Vec::new();
+    for update in recording.updates() {
+        match update.body.get("content") {
+            Some(block @ Value::Object(_)) => found.push((update.index, block)),
+            _ => found.extend(
+                items(update.body, "/content")
+                    .filter_map(|item| Some((update.index, item.get("content")?))),
+            ),
+        }
+    }
+    for (index, entry) in recording.calls(Party::Agent, "session/request_permission") {
+        let contents = items(entry.params(), "/toolCall/content");
+        found.extend(contents.filter_map(|item| Some((index, item.get("content")?))));
+    }
+    found
+}
+
+/// Every content block that the agent sent.
+pub(crate) fn agent_blocks(recording: &Recording) -> Vec<&Value> {
+    blocks(recording)
+        .into_iter()
+        .map(|(_, block)| block)
+        .collect()
+}
+
+/// Every content block that the client sent.
+pub(crate) fn client_blocks(recording: &Recording) -> Vec<&Value> {
+    let prompts = recording.calls(Party::Client, "session/prompt");
+    prompts
+        .flat_map(|(_, entry)| items(entry.params(), "/prompt"))
+        .collect()
+}
+
+fn base64(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (index, block) in blocks(recording) {
+        let data = text(block, "/data").or_else(|| text(block, "/resource/blob"));
+        let Some(data) = data else { continue };
+        seen += 1;
+        if !is_base64(data) {
+            return Err(Stop::at(recording, index, "the data is not base64"));
+        }
+    }
+    Ok(seen)
+}
+
+fn is_base64(data: &str) -> bool {
+    let body = data.trim_end_matches('=');
+    let padding = data.len() - body.len();
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    padding <= 2 && data.len().is_multiple_of(4) && body.bytes().all(known)
+}
+
+fn mime_type(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (index, block) in blocks(recording) {
+        let kind = text(block, "/type").unwrap_or_default();
+        if kind != "image" && kind != "audio" {
+            continue;
+        }
+        seen += 1;
+        let mime = text(block, "/mimeType").unwrap_or_default();
+        if !mime.starts_with(&format!("{kind}/")) {
+            let reason = format!("{mime:?} is no MIME type of {kind}");
+            return Err(Stop::at(recording, index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+fn uri(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (index, block) in blocks(recording) {
+        let kind = text(block, "/type").unwrap_or_default();
+        if !kind.starts_with("resource") {
+            continue;
+        }
+        seen += 1;
+        let uri = text(block, "/uri").or_else(|| text(block, "/resource/uri"));
+        let scheme = uri
+            .and_then(|uri| uri.split_once(':'))
+            .map(|(scheme, _)| scheme);
+        if scheme.is_none_or(|scheme| scheme.is_empty() || scheme.contains('/')) {
+            let reason = format!("{:?} is no URI", uri.unwrap_or_default());
+            return Err(Stop::at(recording, index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_told_by_its_alphabet_and_length() {
+        assert!(is_base64("AAEC") && is_base64("AA==") && is_base64(PNG) && is_base64(WAV));
+        assert!(!is_base64("AAE") && !is_base64("AA-_") && !is_base64("A==="));
+    }
+}

@@ -1,0 +1,170 @@
+//! Extensions: `_meta`, custom methods, what must be ignored.
+
+use serde_json::{Value, json};
+
+use super::watch::{free_of, watch};
+use super::{Check, Requirement, must, should};
+use crate::harness::{Caps, Outcome, Recording, Stop};
+use crate::suite::Cx;
+use crate::wire::{Level, Party, Rule};
+
+use Check::Run;
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "extensibility.request-answered",
+        "extensibility#custom-requests",
+        "Upon receiving a custom request, implementations MUST respond accordingly",
+        Run(request_answered),
+    ),
+    should(
+        "extensibility.request-not-found",
+        "extensibility#custom-requests",
+        "it should respond with the standard \"Method not found\" error",
+        Run(request_not_found),
+    ),
+    should(
+        "extensibility.notification-ignored",
+        "extensibility#custom-notifications",
+        "implementations SHOULD ignore unrecognized notifications",
+        Run(notification_ignored),
+    ),
+    must(
+        "extensibility.meta",
+        "extensibility#the-meta-field",
+        "All types in the protocol include a `_meta` field",
+        Run(meta),
+    ),
+    must(
+        "extensibility.method-names",
+        "extensibility#extension-methods",
+        "The protocol reserves any method name starting with an underscore (`_`) for custom extensions.",
+        watch(method_names, "no message of the agent"),
+    ),
+    should(
+        "extensibility.unknown-fields",
+        "extensibility#the-meta-field",
+        "All possible names are reserved for future protocol versions.",
+        Run(unknown_fields),
+    ),
+    should(
+        "extensibility.trace-context",
+        "extensibility#the-meta-field",
+        "The following root-level keys in `_meta` SHOULD be reserved for W3C trace context",
+        watch(trace_context, "no `_meta` of the agent"),
+    ),
+];
+
+const UNKNOWN: &str = "_acp-conformance/unknown";
+
+fn request_answered(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.call(UNKNOWN, json!({"probe": true})).map(drop)
+}
+
+fn request_not_found(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let reply = conn.refusal(UNKNOWN, json!({"probe": true}))?;
+    conn.has_code(&reply, -32601)
+}
+
+fn notification_ignored(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let mark = conn.notify(UNKNOWN, json!({"probe": true}));
+    conn.settle()?;
+    conn.nothing_answered_since(mark)?;
+    conn.still_serves()
+}
+
+fn meta(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let meta = json!({
+        "traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01",
+        "example.org/probe": {"deep": [1, null, "x"]},
+    });
+    let mut params = Caps::Full.initialize();
+    params["_meta"] = meta.clone();
+    params["clientCapabilities"]["_meta"] = meta.clone();
+    let result = conn.result("initialize", params)?;
+    conn.agent = Some(result);
+    if let Some(method) = conn.env.profile.auth_method.clone() {
+        conn.result("authenticate", json!({"methodId": method, "_meta": meta}))?;
+    }
+    let mut params = conn.setup(None);
+    params["_meta"] = meta.clone();
+    let state = conn.result("session/new", params)?;
+    let session = state
+        .get("sessionId")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let text = conn.env.profile.prompt("hello", &conn.env.folder);
+    let block = json!({"type": "text", "text": text.unwrap_or_default(), "_meta": meta});
+    let params = json!({"sessionId": session, "prompt": [block], "_meta": meta});
+    let request = conn.request("session/prompt", params);
+    conn.finish(request).map(drop)
+}
+
+fn method_names(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::UnknownMethod], Level::Warning)
+}
+
+fn unknown_fields(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let mut params = conn.setup(None);
+    params["fromTheFuture"] = json!({"x": 1});
+    let state = conn.result("session/new", params)?;
+    let session = state
+        .get("sessionId")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let text = conn.env.profile.prompt("hello", &conn.env.folder);
+    let block = json!({"type": "text", "text": text.unwrap_or_default(), "fromTheFuture": 1});
+    let params = json!({"sessionId": session, "prompt": [block], "fromTheFuture": []});
+    let request = conn.request("session/prompt", params);
+    conn.finish(request).map(drop)
+}
+
+fn trace_context(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (index, entry) in recording.entries.iter().enumerate() {
+        if entry.from != Party::Agent {
+            continue;
+        }
+        let member = |name: &str| entry.value.get(name).and_then(|value| value.get("_meta"));
+        let Some(meta) = member("params").or_else(|| member("result")) else {
+            continue;
+        };
+        seen += 1;
+        let parent = meta.get("traceparent");
+        if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
+            let reason = "`traceparent` is not one of W3C trace context";
+            return Err(Stop::at(recording, index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+/// `version-trace-parent-flags` in hexadecimal digits.
+fn is_traceparent(text: &str) -> bool {
+    let lengths = [2, 32, 16, 2];
+    let parts: Vec<_> = text.split('-').collect();
+    let hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    parts.len() >= lengths.len()
+        && parts
+            .iter()
+            .zip(lengths)
+            .all(|(part, length)| part.len() == length && hex(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traceparent_has_four_parts() {
+        assert!(is_traceparent(
+            "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"
+        ));
+        assert!(!is_traceparent("00-80e1-7a08-01") && !is_traceparent("x"));
+    }
+}

@@ -1,0 +1,211 @@
+//! The handshake: versions, capabilities, who the agent is.
+
+use serde_json::{Value, json};
+
+use super::{Check, Requirement, info, must, should};
+use crate::harness::{Caps, Conn, Outcome, fail};
+use crate::suite::Cx;
+
+use Check::Run;
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "initialization.answer",
+        "initialization#initialization",
+        "The Agent MUST respond with the chosen protocol version and the capabilities it supports.",
+        Run(answer),
+    ),
+    must(
+        "initialization.same-version",
+        "initialization#version-negotiation",
+        "If the Agent supports the requested version, it MUST respond with the same version.",
+        Run(same_version),
+    ),
+    must(
+        "initialization.newer-version",
+        "initialization#version-negotiation",
+        "Otherwise, the Agent MUST respond with the latest version it supports.",
+        Run(newer_version),
+    ),
+    must(
+        "initialization.older-version",
+        "initialization#version-negotiation",
+        "Otherwise, the Agent MUST respond with the latest version it supports.",
+        Run(older_version),
+    ),
+    must(
+        "initialization.no-capabilities",
+        "initialization#capabilities",
+        "All capabilities included in the `initialize` request are OPTIONAL.",
+        Run(no_capabilities),
+    ),
+    should(
+        "initialization.all-combinations",
+        "initialization#capabilities",
+        "Clients and Agents SHOULD support all possible combinations of their peer's capabilities.",
+        Run(all_combinations),
+    ),
+    should(
+        "initialization.unknown-capabilities",
+        "initialization#capabilities",
+        "The introduction of new capabilities is not considered a breaking change.",
+        Run(unknown_capabilities),
+    ),
+    should(
+        "initialization.agent-info",
+        "initialization#implementation-information",
+        "Both Clients and Agents SHOULD provide information about their implementation",
+        Run(agent_info),
+    ),
+    must(
+        "initialization.baseline-methods",
+        "initialization#session-capabilities",
+        "all Agents MUST support `session/new`, `session/prompt`, `session/cancel`, and `session/update`",
+        Run(baseline_methods),
+    ),
+    info(
+        "initialization.version-is-a-number",
+        "initialization#protocol-version",
+        "a single integer that identifies a MAJOR protocol version",
+        Run(version_is_a_number),
+    ),
+    info(
+        "initialization.comes-first",
+        "initialization#initialization",
+        "Before a Session can be created, Clients MUST initialize the connection",
+        Run(comes_first),
+    ),
+];
+
+fn version_for(conn: &mut Conn, requested: Value) -> Outcome<(usize, Option<i64>)> {
+    let mut params = Caps::Full.initialize();
+    params["protocolVersion"] = requested;
+    let reply = conn.call("initialize", params)?;
+    match &reply.answer {
+        Ok(result) => Ok((
+            reply.index,
+            result.get("protocolVersion").and_then(Value::as_i64),
+        )),
+        Err(_) => Err(conn.at(reply.index, "the handshake was refused")),
+    }
+}
+
+fn answer(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    match version_for(conn, json!(1))? {
+        (_, Some(_)) => Ok(()),
+        (index, None) => Err(conn.at(index, "the answer names no protocol version")),
+    }
+}
+
+fn same_version(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    match version_for(conn, json!(1))? {
+        (_, Some(1)) => Ok(()),
+        (index, _) => Err(conn.at(index, "version 1 was asked for and another chosen")),
+    }
+}
+
+fn newer_version(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    match version_for(conn, json!(65_535))? {
+        (_, Some(1..65_535)) => Ok(()),
+        (index, _) => Err(conn.at(
+            index,
+            "version 65535 does not exist, so no agent can support it",
+        )),
+    }
+}
+
+fn older_version(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    match version_for(conn, json!(0))? {
+        (_, Some(1..)) => Ok(()),
+        (index, _) => Err(conn.at(
+            index,
+            "version 0 is from before the protocol was published; the latest version is due",
+        )),
+    }
+}
+
+fn no_capabilities(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    conn.result("initialize", json!({"protocolVersion": 1}))?;
+    Ok(())
+}
+
+fn all_combinations(cx: &mut Cx) -> Outcome {
+    for caps in [
+        json!({}),
+        json!({"fs": {}}),
+        json!({"fs": {"readTextFile": true, "writeTextFile": false}}),
+        json!({"terminal": true}),
+        json!({"elicitation": null, "session": null}),
+    ] {
+        let conn = cx.fresh()?;
+        conn.initialize(&Caps::These(caps))?;
+    }
+    Ok(())
+}
+
+fn unknown_capabilities(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let caps = json!({
+        "fs": {"readTextFile": true, "teleport": {"depth": 3}},
+        "holodeck": true,
+        "_meta": {"acp-conformance": {"probe": 1}},
+    });
+    conn.open(&Caps::These(caps))?;
+    conn.still_serves()
+}
+
+fn agent_info(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let result = conn.initialize(&Caps::Full)?;
+    let has = |name: &str| {
+        let text = result.get("agentInfo").and_then(|info| info.get(name));
+        text.and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    };
+    if has("name") && has("version") {
+        Ok(())
+    } else {
+        Err(conn.at(conn.mark() - 1, "no `agentInfo` with a name and a version"))
+    }
+}
+
+fn baseline_methods(cx: &mut Cx) -> Outcome {
+    let conn = cx.with(&Caps::None)?;
+    let session = conn.session()?;
+    let turn = conn.prompt(&session, "hello")?;
+    if !conn
+        .recording
+        .updates()
+        .any(|update| update.index < turn.end)
+    {
+        return Err(conn.at(turn.end, "the turn ended without any session/update"));
+    }
+    let mark = conn.mark();
+    conn.cancel(&session);
+    conn.settle()?;
+    conn.nothing_answered_since(mark)
+}
+
+fn version_is_a_number(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let reply = conn.call("initialize", json!({"protocolVersion": "1"}))?;
+    match reply.answer {
+        Ok(_) => Err(conn.at(reply.index, "a version that is a string was accepted")),
+        Err(_) => conn.has_code(&reply, -32602),
+    }
+}
+
+fn comes_first(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let params = conn.setup(None);
+    let reply = conn.call("session/new", params)?;
+    match reply.answer {
+        Ok(_) => fail("a session was opened before the handshake"),
+        Err(_) => Ok(()),
+    }
+}

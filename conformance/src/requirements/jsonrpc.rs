@@ -1,0 +1,317 @@
+//! JSON-RPC 2.0, as the protocol uses it: ids, answers, errors.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::watch::{free_of, watch};
+use super::{Check, Requirement, info, must, should};
+use crate::harness::{Conn, Outcome, Recording, Stop};
+use crate::suite::Cx;
+use crate::wire::{Kind, Level, Party, Rule};
+
+use Check::Run;
+
+const SILENT: &str = "no message of the agent";
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "jsonrpc.envelope",
+        "jsonrpc#conventions",
+        "A String specifying the version of the JSON-RPC protocol. MUST be exactly \"2.0\".",
+        watch(envelope, SILENT),
+    ),
+    must(
+        "jsonrpc.schema",
+        "overview#communication-model",
+        "The protocol follows the JSON-RPC 2.0 specification with two types of messages",
+        watch(schema, SILENT),
+    ),
+    must(
+        "jsonrpc.string-id",
+        "jsonrpc#response_object",
+        "It MUST be the same as the value of the id member in the Request Object.",
+        Run(string_id),
+    ),
+    must(
+        "jsonrpc.large-id",
+        "jsonrpc#response_object",
+        "It MUST be the same as the value of the id member in the Request Object.",
+        Run(large_id),
+    ),
+    must(
+        "jsonrpc.negative-id",
+        "jsonrpc#response_object",
+        "It MUST be the same as the value of the id member in the Request Object.",
+        Run(negative_id),
+    ),
+    must(
+        "jsonrpc.answers-once",
+        "overview#communication-model",
+        "Methods: Request-response pairs that expect a result or error",
+        watch(answers_once, SILENT),
+    ),
+    must(
+        "jsonrpc.no-answer-to-notifications",
+        "overview#error-handling",
+        "Notifications never receive responses (success or error)",
+        watch(no_answer_to_notifications, SILENT),
+    ),
+    must(
+        "jsonrpc.bad-notification",
+        "overview#error-handling",
+        "Notifications never receive responses (success or error)",
+        Run(bad_notification),
+    ),
+    must(
+        "jsonrpc.own-ids",
+        "jsonrpc#request_object",
+        "An identifier established by the Client",
+        watch(own_ids, "the agent sent no request"),
+    ),
+    should(
+        "jsonrpc.error-without-id",
+        "jsonrpc#response_object",
+        "If there was an error in detecting the id in the Request object, it MUST be Null.",
+        watch(error_without_id, SILENT),
+    ),
+    should(
+        "jsonrpc.unknown-method",
+        "jsonrpc#error_object",
+        "The method does not exist / is not available.",
+        Run(unknown_method),
+    ),
+    should(
+        "jsonrpc.missing-params",
+        "jsonrpc#error_object",
+        "Invalid method parameter(s).",
+        Run(missing_params),
+    ),
+    should(
+        "jsonrpc.wrong-params",
+        "jsonrpc#error_object",
+        "Invalid method parameter(s).",
+        Run(wrong_params),
+    ),
+    should(
+        "jsonrpc.params-as-array",
+        "jsonrpc#error_object",
+        "Invalid method parameter(s).",
+        Run(params_as_array),
+    ),
+    should(
+        "jsonrpc.parse-error",
+        "jsonrpc#error_object",
+        "Invalid JSON was received by the server.",
+        Run(parse_error),
+    ),
+    should(
+        "jsonrpc.survives-garbage",
+        "jsonrpc#error_object",
+        "Invalid JSON was received by the server.",
+        Run(survives_garbage),
+    ),
+    should(
+        "jsonrpc.survives-batch",
+        "transports#stdio",
+        "Messages are individual JSON-RPC requests, notifications, or responses.",
+        Run(survives_batch),
+    ),
+    should(
+        "jsonrpc.survives-odd-answers",
+        "jsonrpc#response_object",
+        "This member is REQUIRED.",
+        Run(survives_odd_answers),
+    ),
+    info(
+        "jsonrpc.invalid-request",
+        "jsonrpc#error_object",
+        "The JSON sent is not a valid Request object.",
+        Run(invalid_request),
+    ),
+    info(
+        "jsonrpc.null-id",
+        "schema#requestid",
+        "MUST contain a String, Number, or NULL value if included",
+        Run(null_id),
+    ),
+    should(
+        "jsonrpc.concurrent",
+        "overview#communication-model",
+        "Methods: Request-response pairs that expect a result or error",
+        Run(concurrent),
+    ),
+];
+
+fn envelope(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::Envelope], Level::Error)
+}
+
+fn schema(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::Schema], Level::Error)
+}
+
+fn answers_once(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::UnmatchedAnswer], Level::Warning)
+}
+
+fn no_answer_to_notifications(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::NotificationAnswered], Level::Warning)
+}
+
+fn error_without_id(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::MissingId], Level::Warning)
+}
+
+fn own_ids(recording: &Recording) -> Outcome<usize> {
+    let (mut open, mut seen) = (HashSet::new(), 0);
+    for (index, entry) in recording.entries.iter().enumerate() {
+        let id = entry
+            .value
+            .get("id")
+            .map(Value::to_string)
+            .unwrap_or_default();
+        if entry.from == Party::Agent && entry.kind == Kind::Request {
+            seen += 1;
+            if !open.insert(id.clone()) {
+                let reason = format!("the id {id} belongs to an open request");
+                return Err(Stop::at(recording, index, reason));
+            }
+        } else if entry.from == Party::Client && entry.request.is_some() {
+            open.remove(&id);
+        }
+    }
+    Ok(seen)
+}
+
+/// A request with this id gets its answer.
+fn answers_to(conn: &mut Conn, id: Value) -> Outcome {
+    let params = conn.setup(None);
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": "session/new", "params": params});
+    let request = conn.send(&message);
+    conn.reply_within(request, conn.env.turn_timeout).map(drop)
+}
+
+fn string_id(cx: &mut Cx) -> Outcome {
+    answers_to(cx.ready()?, json!("a-b c/ä"))
+}
+
+fn large_id(cx: &mut Cx) -> Outcome {
+    answers_to(cx.ready()?, json!(9_007_199_254_740_991_i64))
+}
+
+fn negative_id(cx: &mut Cx) -> Outcome {
+    answers_to(cx.ready()?, json!(-7))
+}
+
+fn null_id(cx: &mut Cx) -> Outcome {
+    answers_to(cx.connected()?, Value::Null)
+}
+
+fn bad_notification(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let mark = conn.notify("session/cancel", json!({"sessionId": 7}));
+    conn.notify("no/such/notification", json!({}));
+    conn.settle()?;
+    conn.nothing_answered_since(mark)
+}
+
+fn unknown_method(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let reply = conn.refusal("no/such/method", json!({}))?;
+    conn.has_code(&reply, -32601)
+}
+
+fn missing_params(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let reply = conn.refusal("session/prompt", json!({}))?;
+    conn.has_code(&reply, -32602)
+}
+
+fn wrong_params(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let reply = conn.refusal("session/new", json!({"cwd": 7, "mcpServers": "none"}))?;
+    conn.has_code(&reply, -32602)
+}
+
+fn params_as_array(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let reply = conn.refusal("session/prompt", json!(["session", []]))?;
+    conn.has_code(&reply, -32602)
+}
+
+/// Sends a line that is no message; the agent must go on. Yields the mark.
+fn garbage(conn: &mut Conn, line: &str) -> Outcome<usize> {
+    let mark = conn.send_raw(format!("{line}\n"));
+    conn.settle()?;
+    conn.still_serves()?;
+    Ok(mark)
+}
+
+fn parse_error(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let mark = conn.send_raw("{\"jsonrpc\": \"2.0\", \"id\": 1, oops\n");
+    let what = "error -32700";
+    conn.wait(mark, what, conn.env.timeout, |recording, index| {
+        let error = recording.entries.get(index)?.value.get("error")?;
+        (error.get("code") == Some(&json!(-32700))).then_some(())
+    })
+}
+
+fn survives_garbage(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    for line in ["{oops", "\u{7f}\u{0}", "null", "\"text\"", "{}", "42"] {
+        garbage(conn, line)?;
+    }
+    Ok(())
+}
+
+fn survives_batch(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let batch = json!([{"jsonrpc": "2.0", "id": "b", "method": UNKNOWN, "params": {}}]);
+    garbage(conn, &batch.to_string()).map(drop)
+}
+
+const UNKNOWN: &str = "_acp-conformance/unknown";
+
+fn survives_odd_answers(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    for answer in [
+        json!({"jsonrpc": "2.0", "id": 987_654, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": "nobody", "error": {"code": 1, "message": "x"}}),
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "x"}}),
+    ] {
+        garbage(conn, &answer.to_string())?;
+    }
+    Ok(())
+}
+
+fn invalid_request(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let message = json!({"jsonrpc": "2.0", "id": "odd", "method": 7});
+    let mark = conn.send_raw(format!("{message}\n"));
+    let what = "error -32600";
+    conn.wait(mark, what, conn.env.timeout, |recording, index| {
+        let error = recording.entries.get(index)?.value.get("error")?;
+        (error.get("code") == Some(&json!(-32600))).then_some(())
+    })
+}
+
+fn concurrent(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let running = conn.begin_slow(&session)?;
+    let during = conn.session();
+    let answered = conn.recording.answer(running).is_none();
+    conn.cancel(&session);
+    conn.turn_reply(running)?;
+    during?;
+    if answered {
+        Ok(())
+    } else {
+        Err(conn.at(
+            conn.mark() - 1,
+            "a request was answered only after the turn",
+        ))
+    }
+}

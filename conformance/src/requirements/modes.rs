@@ -1,0 +1,179 @@
+//! Session modes.
+
+use serde_json::{Value, json};
+
+use super::watch::{items, repeated, text, watch};
+use super::{Check, Requirement, capability, info, should};
+use crate::harness::{Conn, Outcome, Recording, Stop, skip};
+use crate::suite::Cx;
+
+use Check::Run;
+
+const NONE: &str = "no session has modes";
+
+pub(super) const ROWS: &[Requirement] = &[
+    capability(
+        "modes.current-is-available",
+        "session-modes#sessionmodestate",
+        "The ID of the mode that is currently active",
+        watch(current_is_available, NONE),
+    ),
+    capability(
+        "modes.unique-id",
+        "session-modes#sessionmode",
+        "Unique identifier for this mode",
+        watch(unique_id, NONE),
+    ),
+    capability(
+        "modes.set",
+        "session-modes#from-the-client",
+        "allow them to change the current one, which they can do by calling the `session/set_mode`",
+        Run(set),
+    ),
+    should(
+        "modes.set-unknown",
+        "session-modes#from-the-client",
+        "Must be one of the modes listed in `availableModes`",
+        Run(set_unknown),
+    ),
+    capability(
+        "modes.set-during-a-turn",
+        "session-modes#setting-the-current-mode",
+        "can be changed at any point during a session, whether the Agent is idle or generating",
+        Run(set_during_a_turn),
+    ),
+    capability(
+        "modes.update-is-available",
+        "session-modes#from-the-agent",
+        "The Agent can also change its own mode and let the Client know",
+        watch(update_is_available, "no current_mode_update"),
+    ),
+    info(
+        "modes.kept",
+        "session-modes#initial-state",
+        "a list of modes it can operate in and the currently active mode",
+        Run(kept),
+    ),
+];
+
+fn current_is_available(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (index, _, state) in recording.setups() {
+        let Some(current) = text(state, "/modes/currentModeId") else {
+            continue;
+        };
+        seen += 1;
+        if !ids(state).any(|id| id == current) {
+            let reason = format!("{current} is not among the available modes");
+            return Err(Stop::at(recording, index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+fn ids(state: &Value) -> impl Iterator<Item = &str> {
+    items(state, "/modes/availableModes").filter_map(|mode| text(mode, "/id"))
+}
+
+fn unique_id(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (index, _, state) in recording.setups() {
+        seen += ids(state).count();
+        if let Some(id) = repeated(ids(state)) {
+            return Err(Stop::at(
+                recording,
+                index,
+                format!("two modes have the id {id}"),
+            ));
+        }
+    }
+    Ok(seen)
+}
+
+fn update_is_available(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for update in recording.updates_of("current_mode_update") {
+        let mode = text(update.body, "/currentModeId").unwrap_or_default();
+        let mut states = recording
+            .setups()
+            .filter(|(_, session, _)| *session == update.session)
+            .peekable();
+        if states.peek().is_none() {
+            continue;
+        }
+        seen += 1;
+        if !states.any(|(_, _, state)| ids(state).any(|id| id == mode)) {
+            let reason = format!("{mode} is not among the available modes");
+            return Err(Stop::at(recording, update.index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+/// A new session with its modes, the current one last.
+fn with_modes(conn: &mut Conn) -> Outcome<(String, Vec<String>)> {
+    let (session, state) = conn.new_session()?;
+    let current = text(&state, "/modes/currentModeId");
+    let mut modes: Vec<_> = ids(&state).map(str::to_owned).collect();
+    if modes.is_empty() {
+        return skip("the agent has no modes");
+    }
+    modes.sort_by_key(|mode| Some(mode.as_str()) == current);
+    Ok((session, modes))
+}
+
+fn set(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (session, modes) = with_modes(conn)?;
+    for mode in modes {
+        conn.result(
+            "session/set_mode",
+            json!({"sessionId": session, "modeId": mode}),
+        )?;
+    }
+    Ok(())
+}
+
+fn set_unknown(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (session, _) = with_modes(conn)?;
+    let params = json!({"sessionId": session, "modeId": "acp-conformance-no-such-mode"});
+    conn.refusal("session/set_mode", params).map(drop)
+}
+
+fn set_during_a_turn(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (session, modes) = with_modes(conn)?;
+    let running = conn.begin_slow(&session)?;
+    let mode = modes.first().cloned().unwrap_or_default();
+    let set = conn.call(
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": mode}),
+    );
+    conn.cancel(&session);
+    conn.turn_reply(running)?;
+    let set = set?;
+    match set.answer {
+        Ok(_) => Ok(()),
+        Err(_) => Err(conn.at(set.index, "refused while the agent is generating")),
+    }
+}
+
+fn kept(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs("/sessionCapabilities/resume")?;
+    let (session, modes) = with_modes(conn)?;
+    let Some(mode) = modes.first() else {
+        return skip("the agent has no modes");
+    };
+    conn.result(
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": mode}),
+    )?;
+    let params = conn.setup(Some(&session));
+    let state = conn.result("session/resume", params)?;
+    match text(&state, "/modes/currentModeId") {
+        Some(current) if current == mode => Ok(()),
+        _ => Err(conn.at(conn.mark() - 1, "the resumed session is in another mode")),
+    }
+}

@@ -1,0 +1,190 @@
+//! Sessions: opening them, keeping them apart, their directories.
+
+use serde_json::json;
+
+use super::watch::{agent_calls, repeated, watch};
+use super::{Check, Requirement, capability, info, must, should};
+use crate::harness::{Outcome, Recording, Stop};
+use crate::suite::Cx;
+use crate::wire::Party;
+
+use Check::{Excluded, Run};
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "session-setup.session-id",
+        "session-setup#creating-a-session",
+        "The Agent MUST respond with a unique Session ID that identifies this conversation",
+        Run(session_id),
+    ),
+    must(
+        "session-setup.unique-id",
+        "session-setup#session-id",
+        "The session ID returned by `session/new` is a unique identifier for the conversation context.",
+        Run(unique_id),
+    ),
+    must(
+        "session-setup.known-session",
+        "session-setup#session-id",
+        "a unique identifier for the conversation context",
+        watch(known_session, "no message of the agent about a session"),
+    ),
+    should(
+        "session-setup.independent",
+        "session-setup#session-setup",
+        "allowing multiple independent interactions with the same Agent",
+        Run(independent),
+    ),
+    should(
+        "session-setup.relative-cwd",
+        "session-setup#working-directory",
+        "MUST be an absolute path",
+        Run(relative_cwd),
+    ),
+    must(
+        "session-setup.mcp-stdio",
+        "session-setup#stdio-transport",
+        "All Agents MUST support connecting to MCP servers via stdio (standard input/output).",
+        Run(mcp_stdio),
+    ),
+    should(
+        "session-setup.mcp-connects",
+        "session-setup#checking-transport-support",
+        "Agents SHOULD connect to all MCP servers specified by the Client.",
+        Excluded(
+            "needs a server that the agent may launch; whether it uses one shows only in its tools",
+        ),
+    ),
+    should(
+        "session-setup.mcp-http",
+        "session-setup#mcp-servers",
+        "new Agents SHOULD support the HTTP transport",
+        Run(mcp_http),
+    ),
+    capability(
+        "session-setup.additional-directories",
+        "session-setup#additional-workspace-roots",
+        "each `additionalDirectories` entry MUST be an absolute path",
+        Run(additional_directories),
+    ),
+    info(
+        "session-setup.announced-first",
+        "session-setup#creating-a-session",
+        "The Agent MUST respond with a unique Session ID that identifies this conversation",
+        watch(announced_first, "no update of a session"),
+    ),
+];
+
+fn session_id(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.session().map(drop)
+}
+
+fn unique_id(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let ids = [conn.session()?, conn.session()?, conn.session()?];
+    match repeated(ids.iter().map(String::as_str)) {
+        Some(id) => Err(conn.at(conn.mark() - 1, format!("{id} names two sessions"))),
+        None => Ok(()),
+    }
+}
+
+/// Sessions that the client may be told about: those it named itself in a request
+/// that sets one up, and those that the agent created or listed.
+fn knows(recording: &Recording, before: usize, session: &str) -> bool {
+    recording.entries.iter().take(before).any(|entry| {
+        let named = entry.from == Party::Client && entry.session() == Some(session);
+        let result = entry
+            .value
+            .get("result")
+            .filter(|_| entry.from == Party::Agent);
+        named || result.is_some_and(|result| result.get("sessionId") == Some(&json!(session)))
+    })
+}
+
+fn known_session(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for (index, entry) in agent_calls(recording, "") {
+        let Some(session) = entry.session() else {
+            continue;
+        };
+        seen += 1;
+        if !knows(recording, recording.entries.len(), session) {
+            let reason = format!("the client has no session {session}");
+            return Err(Stop::at(recording, index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+fn announced_first(recording: &Recording) -> Outcome<usize> {
+    let mut seen = 0;
+    for update in recording.updates() {
+        seen += 1;
+        if !knows(recording, update.index, update.session) {
+            let reason = "an update came before the client could know its session";
+            return Err(Stop::at(recording, update.index, reason));
+        }
+    }
+    Ok(seen)
+}
+
+fn independent(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (slow, quick) = (conn.session()?, conn.session()?);
+    let running = conn.begin_slow(&slow)?;
+    let turn = conn.prompt(&quick, "hello");
+    conn.cancel(&slow);
+    conn.finish(running)?;
+    let turn = turn?;
+    let strays = conn.recording.updates().find(|update| {
+        let within = turn.request < update.index && update.index < turn.end;
+        within && update.session != slow && update.session != quick
+    });
+    match strays {
+        Some(update) => Err(conn.at(update.index, "an update names neither session")),
+        None => Ok(()),
+    }
+}
+
+fn relative_cwd(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let params = json!({"cwd": "some/where", "mcpServers": []});
+    conn.refusal("session/new", params).map(drop)
+}
+
+fn mcp_stdio(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let mut params = conn.setup(None);
+    // A command that ends at once: an agent that cannot reach a server goes on.
+    params["mcpServers"] = json!([{"name": "gone", "command": "/bin/true", "args": [], "env": [
+        {"name": "ACP_CONFORMANCE", "value": "1"},
+    ]}]);
+    let request = conn.request("session/new", params);
+    let reply = conn.reply_within(request, conn.env.turn_timeout)?;
+    if reply.code() == Some(-32602) {
+        return Err(conn.at(reply.index, "a stdio server is no valid parameter to it"));
+    }
+    Ok(())
+}
+
+fn mcp_http(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    if conn.capability("/mcpCapabilities/http").is_some() {
+        return Ok(());
+    }
+    let answer = conn.recording.calls(Party::Client, "initialize").next();
+    let index = answer.map_or(0, |(index, _)| index + 1);
+    Err(conn.at(index, "`mcpCapabilities.http` is not declared"))
+}
+
+fn additional_directories(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs("/sessionCapabilities/additionalDirectories")?;
+    let mut params = conn.setup(None);
+    params["additionalDirectories"] = json!([std::env::temp_dir()]);
+    conn.result("session/new", params)?;
+    let mut params = conn.setup(None);
+    params["additionalDirectories"] = json!(["not/absolute"]);
+    conn.refusal("session/new", params).map(drop)
+}

@@ -1,0 +1,59 @@
+//! What the table must satisfy as a table.
+
+use std::collections::HashSet;
+
+use super::*;
+
+#[test]
+fn ids_are_unique_and_belong_to_their_area() {
+    let mut seen = HashSet::new();
+    for (area, row) in all() {
+        assert!(seen.insert(row.id), "{} stands twice", row.id);
+        let name = row.id.strip_prefix(area.name);
+        let name = name.and_then(|name| name.strip_prefix('.'));
+        let plain = |name: &str| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        };
+        assert!(name.is_some_and(plain), "{} in {}", row.id, area.name);
+    }
+}
+
+#[test]
+fn citations_name_a_page_and_a_heading_that_exist() {
+    for (_, row) in all() {
+        assert!(
+            pages::address(row.cite).is_some(),
+            "{} cites {}",
+            row.id,
+            row.cite
+        );
+    }
+}
+
+#[test]
+fn quotes_are_one_line_and_say_something() {
+    for (_, row) in all() {
+        let length = row.quote.chars().count();
+        assert!((8..=120).contains(&length), "{}: {length}", row.id);
+        assert!(!row.quote.contains('\n'), "{}", row.id);
+    }
+}
+
+#[test]
+fn what_is_not_checked_has_a_reason() {
+    for (_, row) in all() {
+        match row.check {
+            Check::Excluded(reason) => assert!(reason.len() > 20, "{}", row.id),
+            Check::Watch { missing, .. } => assert!(!missing.is_empty(), "{}", row.id),
+            Check::Run(_) => {}
+        }
+    }
+}
+
+#[test]
+fn there_are_as_many_rows_as_promised() {
+    assert!(all().count() >= 30, "{}", all().count());
+}

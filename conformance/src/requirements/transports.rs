@@ -1,0 +1,169 @@
+//! The stdio transport: lines, encodings, ends.
+
+use serde_json::json;
+
+use super::watch::{free_of, watch};
+use super::{Check, Requirement, info, must};
+use crate::harness::{Caps, Outcome, Recording, fail};
+use crate::suite::Cx;
+use crate::wire::{Level, Rule};
+
+use Check::{Excluded, Run};
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "transports.only-messages",
+        "transports#stdio",
+        "MUST NOT write anything to its `stdout` that is not a valid ACP message",
+        watch(only_messages, "the agent wrote nothing"),
+    ),
+    must(
+        "transports.utf8",
+        "transports#transports",
+        "JSON-RPC messages MUST be UTF-8 encoded.",
+        Run(utf8),
+    ),
+    must(
+        "transports.split-writes",
+        "transports#stdio",
+        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
+        Run(split_writes),
+    ),
+    must(
+        "transports.joined-writes",
+        "transports#stdio",
+        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
+        Run(joined_writes),
+    ),
+    must(
+        "transports.escapes",
+        "transports#stdio",
+        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
+        Run(escapes),
+    ),
+    must(
+        "transports.large-message",
+        "transports#stdio",
+        "The agent reads JSON-RPC messages from its standard input (`stdin`)",
+        Run(large_message),
+    ),
+    info(
+        "transports.blank-lines",
+        "transports#stdio",
+        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
+        Run(blank_lines),
+    ),
+    info(
+        "transports.crlf",
+        "transports#stdio",
+        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
+        Run(crlf),
+    ),
+    info(
+        "transports.ends-with-its-input",
+        "transports#stdio",
+        "Client->>Agent Process: Close stdin, terminate subprocess",
+        Run(ends_with_its_input),
+    ),
+    must(
+        "transports.custom",
+        "transports#custom-transports",
+        "MUST ensure they preserve the JSON-RPC message format and lifecycle requirements",
+        Excluded("the suite speaks to agents over stdio alone"),
+    ),
+];
+
+fn only_messages(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::NotJson, Rule::TooLong], Level::Error)
+}
+
+fn utf8(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let text = "Grüße, 世界, \u{1f600}, \u{2028}\u{2029}\u{feff}.";
+    let request = conn.begin_with(&session, json!([{"type": "text", "text": text}]));
+    conn.finish(request)?;
+    let broken = conn.recording.entries.iter().position(|entry| {
+        let raw = entry.raw.as_deref().unwrap_or_default();
+        raw.contains(char::REPLACEMENT_CHARACTER)
+    });
+    match broken {
+        Some(index) => Err(conn.at(index, "the line is not UTF-8")),
+        None => Ok(()),
+    }
+}
+
+fn split_writes(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let params = json!({"cwd": conn.env.folder, "mcpServers": [], "_meta": {"x": "ä\u{1f600}"}});
+    let message =
+        json!({"jsonrpc": "2.0", "id": "split", "method": "session/new", "params": params});
+    let bytes = format!("{message}\n").into_bytes();
+    // Cuts within a character too: the pieces are as small as pipes ever make them.
+    let mut pieces = bytes.chunks(7).map(<[u8]>::to_vec);
+    let request = conn.send_in_pieces(&message, &mut pieces);
+    conn.reply_within(request, conn.env.turn_timeout).map(drop)
+}
+
+fn joined_writes(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let request = |id: &str| {
+        let params = json!({"cwd": conn.env.folder, "mcpServers": []});
+        json!({"jsonrpc": "2.0", "id": id, "method": "session/new", "params": params})
+    };
+    let (first, second) = (request("first"), request("second"));
+    let bytes = format!("{first}\n{second}\n").into_bytes();
+    let one = conn.send_in_pieces(&first, &mut [bytes].into_iter());
+    let other = conn.send_in_pieces(&second, &mut std::iter::empty());
+    let limit = conn.env.turn_timeout;
+    conn.reply_within(one, limit)?;
+    conn.reply_within(other, limit).map(drop)
+}
+
+fn escapes(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let params = json!({"cwd": conn.env.folder, "mcpServers": []});
+    let message =
+        json!({"jsonrpc": "2.0", "id": "escaped", "method": "session/new", "params": params});
+    let text = message
+        .to_string()
+        .replace("session/new", r"session\/\u006eew");
+    let bytes = format!("{text}\n").into_bytes();
+    let request = conn.send_in_pieces(&message, &mut [bytes].into_iter());
+    conn.reply_within(request, conn.env.turn_timeout).map(drop)
+}
+
+fn large_message(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let mut params = conn.setup(None);
+    params["_meta"] = json!({"padding": "x".repeat(1 << 20)});
+    conn.result("session/new", params).map(drop)
+}
+
+fn blank_lines(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let mark = conn.send_raw("\n\n  \n");
+    conn.still_serves()?;
+    conn.nothing_answered_since(mark)
+}
+
+fn crlf(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let params = json!({"cwd": conn.env.folder, "mcpServers": []});
+    let message =
+        json!({"jsonrpc": "2.0", "id": "crlf", "method": "session/new", "params": params});
+    let bytes = format!("{message}\r\n").into_bytes();
+    let request = conn.send_in_pieces(&message, &mut [bytes].into_iter());
+    conn.reply_within(request, conn.env.turn_timeout).map(drop)
+}
+
+fn ends_with_its_input(cx: &mut Cx) -> Outcome {
+    let conn = cx.with(&Caps::Full)?;
+    conn.session()?;
+    conn.close();
+    if conn.ends_within(conn.env.timeout) {
+        Ok(())
+    } else {
+        fail("the agent goes on after its input was closed")
+    }
+}

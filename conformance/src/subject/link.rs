@@ -1,0 +1,172 @@
+//! One running agent: bytes in, lines out.
+//!
+//! A thread reads the agent's output and a thread writes its input, so that a
+//! check neither blocks on a full pipe nor waits without a limit. The reader hands
+//! over at most [`QUEUE`] lines before it stops reading; the writer is bounded by
+//! what a check sends, which is finite. Both end with the agent.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::Instant;
+
+use super::filter::{Filter, Running};
+use super::process::Process;
+use crate::transcript::{LINE_LIMIT, Line, Splitter};
+
+/// How many lines wait to be looked at.
+const QUEUE: usize = 4096;
+
+/// What comes from an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A line without its newline; the last one may have had none.
+    Line(Vec<u8>),
+    /// A line of so many bytes, over the limit.
+    TooLong(u64),
+    /// The output has ended.
+    End,
+}
+
+/// A running agent.
+#[derive(Debug)]
+pub struct Link {
+    events: Receiver<Event>,
+    /// `None` once the input is closed.
+    input: Option<Sender<Vec<u8>>>,
+    filter: Option<Running>,
+    ended: bool,
+    process: Option<Process>,
+}
+
+impl Link {
+    /// A link over an agent's output and input.
+    pub(super) fn new(
+        output: impl Read + Send + 'static,
+        input: impl Write + Send + 'static,
+        process: Option<Process>,
+        filter: Option<Filter>,
+    ) -> Self {
+        let (events, received) = sync_channel(QUEUE);
+        let (bytes, to_write) = channel();
+        let filter = filter.map(|filter| Running::new(filter, events.clone(), bytes.clone()));
+        let tap = filter.clone();
+        thread::spawn(move || read(output, &events, tap.as_ref()));
+        thread::spawn(move || write(input, &to_write));
+        Self {
+            events: received,
+            input: Some(bytes),
+            filter,
+            ended: false,
+            process,
+        }
+    }
+
+    /// Writes bytes to the agent's input. What it does not read is lost in silence:
+    /// the missing answer tells.
+    pub fn send(&mut self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            match &self.filter {
+                Some(filter) => filter.to_agent(bytes),
+                // The writer has ended because the agent has.
+                None => drop(input.send(bytes)),
+            }
+        }
+    }
+
+    /// Closes the agent's input.
+    pub fn close(&mut self) {
+        self.input = None;
+        if let Some(filter) = &self.filter {
+            filter.close();
+        }
+    }
+
+    /// The next event before `deadline`, or `None`.
+    pub fn next(&mut self, deadline: Instant) -> Option<Event> {
+        if self.ended {
+            return Some(Event::End);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let event = match self.events.recv_timeout(left) {
+            Ok(event) => event,
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => Event::End,
+        };
+        self.ended = event == Event::End;
+        Some(event)
+    }
+
+    /// Whether the output has ended, as far as it was read.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// How the agent ended, waiting until `deadline`; `None` while it runs, and for
+    /// one that is no process.
+    pub fn exit(&mut self, deadline: Instant) -> Option<String> {
+        self.process.as_mut()?.exit(deadline)
+    }
+
+    /// Whether the agent is a process of its own.
+    #[must_use]
+    pub fn is_process(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// The last lines of the agent's standard error.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        self.process
+            .as_ref()
+            .map_or_else(String::new, Process::stderr)
+    }
+}
+
+fn read(mut output: impl Read, events: &SyncSender<Event>, tap: Option<&Running>) {
+    let mut splitter = Splitter::new(LINE_LIMIT);
+    let mut buffer = vec![0; 64 << 10];
+    let mut alive = true;
+    let mut forward = |line: Line<'_>| {
+        let event = match line {
+            Line::Whole(bytes) | Line::Cut(bytes) => match tap {
+                Some(tap) => return tap.to_client(bytes),
+                None => Event::Line(bytes.to_vec()),
+            },
+            Line::TooLong(length) => Event::TooLong(length),
+        };
+        alive &= events.send(event).is_ok();
+    };
+    loop {
+        match output.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => splitter.push(buffer.get(..length).unwrap_or_default(), &mut forward),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    splitter.finish(&mut forward);
+    if alive {
+        // Nobody listens when the link is gone.
+        let _ = events.send(Event::End);
+    }
+}
+
+fn write(mut input: impl Write, bytes: &Receiver<Vec<u8>>) {
+    for bytes in bytes {
+        if input
+            .write_all(&bytes)
+            .and_then(|()| input.flush())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,124 @@
+//! What is under test: an agent, started and spoken to in raw bytes.
+//!
+//! A [`Subject`] says how an agent is started, a [`Link`] is one that runs. A link
+//! yields the lines that the agent writes and takes bytes for it; neither ever
+//! waits without a limit, and dropping it ends the agent and all its children.
+
+mod filter;
+mod link;
+#[cfg(unix)]
+mod local;
+mod process;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+pub use self::filter::{Filter, Passing, Tap};
+pub use self::link::{Event, Link};
+use crate::{Error, Result};
+
+/// An agent, and how it is started.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    start: Start,
+    filter: Option<Filter>,
+}
+
+#[derive(Clone, Debug)]
+enum Start {
+    Command(Vec<OsString>),
+    #[cfg(unix)]
+    Local,
+}
+
+impl Subject {
+    /// An agent that is a command with its arguments.
+    #[must_use]
+    pub fn command(command: Vec<OsString>) -> Self {
+        Self {
+            start: Start::Command(command),
+            filter: None,
+        }
+    }
+
+    /// The reference agent as a child of this program.
+    ///
+    /// # Errors
+    /// When the program cannot tell where it is.
+    pub fn reference() -> Result<Self> {
+        let program = std::env::current_exe().map_err(|source| Error::Start {
+            command: "acp-conformance reference-agent".into(),
+            source,
+        })?;
+        Ok(Self::command(vec![
+            program.into(),
+            OsString::from("reference-agent"),
+        ]))
+    }
+
+    /// The reference agent within this process, without a child.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn local() -> Self {
+        Self {
+            start: Start::Local,
+            filter: None,
+        }
+    }
+
+    /// The same agent behind a filter that breaks it.
+    #[must_use]
+    pub fn behind(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// The command as a shell would take it; empty for the reference agent within
+    /// this process.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        match &self.start {
+            Start::Command(words) => {
+                let words: Vec<_> = words.iter().map(quoted).collect();
+                words.join(" ")
+            }
+            #[cfg(unix)]
+            Start::Local => String::new(),
+        }
+    }
+
+    /// Starts it in a working directory.
+    ///
+    /// # Errors
+    /// When the command cannot be started.
+    pub fn start(&self, folder: &Path) -> Result<Link> {
+        match &self.start {
+            Start::Command(words) => process::start(words, folder, self.filter),
+            #[cfg(unix)]
+            Start::Local => local::start(self.filter),
+        }
+    }
+}
+
+/// A word as a shell would take it.
+fn quoted(word: &OsString) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:@,+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_can_be_pasted() {
+        let words = ["npx", "an agent", "--it's", ""].map(OsString::from);
+        let line = Subject::command(words.to_vec()).command_line();
+        assert_eq!(line, r"npx 'an agent' '--it'\''s' ''");
+    }
+}

@@ -1,0 +1,123 @@
+//! An agent that is a process of its own, in a process group of its own.
+//!
+//! Its standard error is always read, so that it never blocks on it, and the end
+//! of it is kept for reports. Dropping the process ends the whole group: agents
+//! started through `npx` or `uvx` are trees.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Filter, Link, quoted};
+use crate::{Error, Result};
+
+/// How much of the standard error is kept, in bytes.
+const TAIL: usize = 4096;
+
+/// How often an ending process is looked at.
+const POLL: Duration = Duration::from_millis(2);
+
+/// A child process.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    stderr: Arc<Mutex<VecDeque<u8>>>,
+    status: Option<ExitStatus>,
+}
+
+/// Starts a command in a folder.
+pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Filter>) -> Result<Link> {
+    let line = || words.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let failed = |source| Error::Start {
+        command: line(),
+        source,
+    };
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(failed(std::io::ErrorKind::InvalidInput.into()));
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn().map_err(failed)?;
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(input), Some(output), Some(errors)) = pipes else {
+        return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+    };
+    let stderr = Arc::new(Mutex::new(VecDeque::new()));
+    let tail = stderr.clone();
+    thread::spawn(move || keep_tail(errors, &tail));
+    let process = Process {
+        child,
+        stderr,
+        status: None,
+    };
+    Ok(Link::new(output, input, Some(process), filter))
+}
+
+impl Process {
+    /// How it ended, waiting until `deadline`; `None` while it runs.
+    pub(super) fn exit(&mut self, deadline: Instant) -> Option<String> {
+        while self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+            if self.status.is_none() {
+                if Instant::now() >= deadline {
+                    return None;
+                }
+                thread::sleep(POLL);
+            }
+        }
+        self.status.map(|status| status.to_string())
+    }
+
+    /// The last lines that it wrote to its standard error.
+    pub(super) fn stderr(&self) -> String {
+        let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = tail.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        end_group(&mut self.child);
+        // Killed, so this returns at once.
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(unix)]
+fn end_group(child: &mut Child) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        // Fails when the whole group is gone, which is what is wanted.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+#[cfg(not(unix))]
+fn end_group(child: &mut Child) {
+    // Fails when it is gone, which is what is wanted.
+    let _ = child.kill();
+}
+
+fn keep_tail(mut errors: ChildStderr, tail: &Mutex<VecDeque<u8>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(length @ 1..) = errors.read(&mut buffer) {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(buffer.get(..length).unwrap_or_default());
+        let surplus = tail.len().saturating_sub(TAIL);
+        tail.drain(..surplus);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a run came to.
+
+use std::time::Duration;
+
+use super::Coverage;
+use crate::harness::{Failure, Stop};
+use crate::requirements::{Area, Requirement, Tier};
+
+/// What one requirement came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Obeyed, as far as the check can tell.
+    Pass,
+    /// Broken.
+    Fail(Box<Failure>),
+    /// About a capability that the agent does not declare.
+    Skip(String),
+    /// Nothing was seen that decides.
+    Inconclusive(String),
+    /// Not checked at all.
+    Excluded(&'static str),
+}
+
+/// One requirement of a run.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its area.
+    pub area: &'static Area,
+    /// The requirement.
+    pub requirement: &'static Requirement,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// How long the check took.
+    pub took: Duration,
+}
+
+/// A whole run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The agent's command; empty for one within this process.
+    pub command: String,
+    /// The agent's name and version, as it told them.
+    pub agent: String,
+    /// In the order of the table.
+    pub rows: Vec<Row>,
+    /// `None` when only some requirements were run.
+    pub coverage: Option<Coverage>,
+    /// Messages of the agent.
+    pub from_agent: usize,
+    /// Those of them that the schema or the envelope forbids.
+    pub invalid: usize,
+    /// Messages of the client.
+    pub from_client: usize,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Verdict {
+    /// The name in reports.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail(_) => "fail",
+            Self::Skip(_) => "skip",
+            Self::Inconclusive(_) => "inconclusive",
+            Self::Excluded(_) => "excluded",
+        }
+    }
+}
+
+impl From<Result<(), Stop>> for Verdict {
+    fn from(outcome: Result<(), Stop>) -> Self {
+        match outcome {
+            Ok(()) => Self::Pass,
+            Err(Stop::Fail(failure)) => Self::Fail(failure),
+            Err(Stop::Skip(reason)) => Self::Skip(reason),
+            Err(Stop::Inconclusive(reason)) => Self::Inconclusive(reason),
+        }
+    }
+}
+
+impl Report {
+    /// Rows whose verdict goes by this name.
+    pub fn with<'a>(&'a self, verdict: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows
+            .iter()
+            .filter(move |row| row.verdict.as_str() == verdict)
+    }
+
+    /// How many rows of a tier have this verdict.
+    #[must_use]
+    pub fn count(&self, tier: Tier, verdict: &str) -> usize {
+        self.with(verdict)
+            .filter(|row| row.requirement.tier == tier)
+            .count()
+    }
+
+    /// Whether no requirement that decides is broken.
+    #[must_use]
+    pub fn is_conformant(&self, strict: bool) -> bool {
+        !self
+            .with("fail")
+            .any(|row| row.requirement.tier.decides(strict))
+    }
+}

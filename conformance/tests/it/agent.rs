@@ -1,0 +1,126 @@
+//! `acp-conformance agent` and `list`: verdicts, exit codes, what a failure says.
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command::acp_conformance;
+
+#[test]
+fn the_reference_agent_is_conformant_and_everything_is_exercised() {
+    let ran = acp_conformance(["agent"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    let says = |text: &str| assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    says("Exercised 25 of 25 methods");
+    says("Exercised 14 of 14 kinds of SessionUpdate");
+    says("Exercised 5 of 5 kinds of ContentBlock");
+    says(" of the agent, 0 of them invalid");
+    says("\nconformant: ");
+    says(" 0 broken that decide, ");
+}
+
+#[test]
+fn one_requirement_can_be_run_alone() {
+    let ran = acp_conformance(["agent", "--json", "-", "--only", "initialization.answer"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = report["requirements"].as_array().unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["id"], "initialization.answer");
+    assert_eq!(rows[0]["verdict"], "pass");
+    assert_eq!(report["conformant"], true);
+    assert!(report.get("coverage").is_none());
+}
+
+#[test]
+fn a_report_can_go_to_a_file_beside_the_text() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("report.json");
+    let ran = acp_conformance(["agent", "--only", "plan", "--json", path.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("plan "), "{}", ran.stdout);
+    let report: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(report["requirements"][0]["area"], "plan");
+}
+
+#[test]
+fn an_unknown_requirement_is_a_mistake_in_the_command() {
+    let ran = acp_conformance(["agent", "--only", "no.such"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("no requirement is called no.such"));
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_named() {
+    let ran = acp_conformance(["agent", "--", "/no/such/agent", "--acp"]);
+    assert_eq!(ran.code, Some(2));
+    let says = "cannot start /no/such/agent --acp: ";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_agent_that_exits_at_once_shows_its_last_words() {
+    let ran = acp_conformance(["agent", "--", "sh", "-c", "echo no key given >&2; exit 3"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("exit status: 3"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no key given"), "{}", ran.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_agent_that_never_answers_is_given_up() {
+    let command = ["--", "sh", "-c", "cat > /dev/null"];
+    let ran = acp_conformance(["agent", "--turn-timeout", "0.2"].iter().chain(&command));
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("nothing of the kind"), "{}", ran.stderr);
+}
+
+/// An agent in shell that answers every request with the same error.
+#[cfg(unix)]
+const REFUSES: &str = r#"while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    echo "{\"jsonrpc\":\"2.0\",\"id\":${id:-null},\"error\":{\"code\":-32601,\"message\":\"no\"}}"
+done"#;
+
+#[cfg(unix)]
+#[test]
+fn a_failure_shows_the_evidence_the_sentence_and_the_command() {
+    let only = ["agent", "--only", "initialization.same-version"];
+    let ran = acp_conformance(only.iter().chain(&["--", "sh", "-c", REFUSES]));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let says = |text: &str| assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    says("FAIL initialization.same-version (must): the handshake was refused");
+    says("spec  If the Agent supports the requested version");
+    says("https://agentclientprotocol.com/protocol/v1/initialization#version-negotiation");
+    says("sent  {\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\"");
+    says("came  {\"jsonrpc\":\"2.0\",\"id\":0,\"error\":");
+    says("again acp-conformance agent --only initialization.same-version -- sh -c 'while read");
+    says("\nnot conformant: 0 passed, 1 broken that decide");
+}
+
+#[test]
+fn a_profile_that_cannot_be_read_is_a_mistake_in_the_command() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("profile.toml");
+    std::fs::write(&path, "promt = 'x'").unwrap();
+    let ran = acp_conformance(["agent", "--profile", path.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("cannot use the profile"));
+    assert!(ran.stderr.contains("promt"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_list_has_every_requirement_with_its_citation() {
+    let ran = acp_conformance(["list"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stdout.contains("cancellation.stop-reason"));
+    let table = acp_conformance(["list", "--json"]);
+    let table: Value = serde_json::from_str(&table.stdout).unwrap();
+    let rows = table.as_array().unwrap();
+    let last = ran.stdout.lines().last().unwrap();
+    assert!(last.starts_with(&format!("{} requirements, ", rows.len())));
+    for row in rows {
+        assert!(row["cite"].as_str().unwrap().starts_with("https://"));
+    }
+}
