@@ -52,7 +52,11 @@ impl Caps {
                 "fs": {"readTextFile": true, "writeTextFile": true},
                 "terminal": true,
                 "elicitation": {"form": {}, "url": {}},
-                "session": {"configOptions": {"boolean": {}}},
+                "session": {
+                    "configOptions": {"boolean": {}},
+                    "notices": {},
+                    "compaction": {},
+                },
                 "auth": {"terminal": true},
             })),
             Self::None => None,
