@@ -176,6 +176,7 @@ async fn tool(turn: &Turn) -> Result<()> {
 
 async fn all_content(turn: &Turn) -> Result<()> {
     let mut call = turn.tool_call("Show everything", ToolKind::Other).await?;
+    call.start().await?;
     for block in content::samples() {
         turn.content(block.clone()).await?;
         call.content(block).await?;

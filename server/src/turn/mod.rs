@@ -166,7 +166,8 @@ impl Turn {
         ToolCall::announce(&self.core, title.into(), kind, locations).await
     }
 
-    /// Asks the user to allow a tool call, this once or not.
+    /// Asks the user to allow a tool call, this once or not. A call that is allowed is
+    /// [started](ToolCall::start).
     ///
     /// # Errors
     ///

@@ -70,17 +70,21 @@ pub(super) async fn ask(
         .collect();
     let request = RequestPermissionRequest::new(core.session.id(), call.summary(), options);
     let asking = core.client.request_permission(request);
-    match core.unless_cancelled(asking).await?.outcome {
+    let decision = match core.unless_cancelled(asking).await?.outcome {
         RequestPermissionOutcome::Selected(chosen) => kinds
             .into_iter()
             .find(|(option, _)| *option == chosen.option_id)
             .map(|(option, kind)| Decision { option, kind })
-            .ok_or_else(|| Error::NotOffered(chosen.option_id.to_string())),
+            .ok_or_else(|| Error::NotOffered(chosen.option_id.to_string()))?,
         RequestPermissionOutcome::Cancelled => {
             // It means that the turn is cancelled, whether or not `session/cancel` has come.
             core.cancel.cancel();
-            Err(Error::Cancelled)
+            return Err(Error::Cancelled);
         }
-        other => Err(Error::NotOffered(format!("{other:?}"))),
+        other => return Err(Error::NotOffered(format!("{other:?}"))),
+    };
+    if decision.is_allowed() {
+        call.start().await?;
     }
+    Ok(decision)
 }

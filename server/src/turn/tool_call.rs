@@ -1,6 +1,7 @@
 //! A tool call, from its announcement to its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_sdk::v1::{
     Content, ContentBlock, Diff, SessionUpdate, Terminal as TerminalContent, TextContent,
@@ -26,6 +27,7 @@ pub struct ToolCall {
     title: String,
     kind: ToolKind,
     content: Vec<ToolCallContent>,
+    started: AtomicBool,
 }
 
 impl ToolCall {
@@ -41,6 +43,7 @@ impl ToolCall {
             title,
             kind,
             content: Vec::new(),
+            started: AtomicBool::new(false),
         };
         let announcement = Announcement::new(&call.id, call.title.as_str())
             .with_kind(call.kind.clone())
@@ -68,12 +71,15 @@ impl ToolCall {
             .with_kind(self.kind.clone())
     }
 
-    /// The work begins.
+    /// The work begins. Further calls do nothing.
     ///
     /// # Errors
     ///
     /// As [`Turn::text`](super::Turn::text), like all methods here.
     pub async fn start(&self) -> Result<()> {
+        if self.started.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
         self.update(self.change().with_status(ToolCallStatus::InProgress))
             .await
     }

@@ -39,6 +39,7 @@ async fn every_word_does_what_help_says() {
             &[
                 "tool_call pending",
                 "session/request_permission",
+                "tool_call_update in_progress",
                 "tool_call_update completed",
                 "agent_message_chunk Permission: allow",
             ],
