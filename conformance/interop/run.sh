@@ -74,8 +74,8 @@ try() {
         passed=$((passed + 1))
         echo "passed: $name ($((SECONDS - begun)) s)"
     else
-        failed=$((failed + 1))
         echo "FAILED: $name (exit code $?; $((SECONDS - begun)) s)"
+        failed=$((failed + 1))
     fi
 }
 
