@@ -11,7 +11,8 @@ use clap::Parser;
 #[command(version, after_help = HELP)]
 struct Args {}
 
-#[tokio::main]
+// One thread: there is nothing to compute, and no message has to change threads.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     Args::parse();
     match acp_server::serve_stdio(Reference).await {

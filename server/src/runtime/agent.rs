@@ -214,16 +214,20 @@ impl<H: Handler> Agent for Runtime<H> {
         check::prompt(&req.prompt, &self.profile.prompt)?;
         // Nothing has been waited for so far when the session is active, so prompts stand in
         // line in the order of their arrival, and a cancel that follows one finds it there.
-        let place = session.queue().enter().map_err(|refusal| match refusal {
-            Refusal::Closed => closed(session.id()),
-            Refusal::Full => Error::new(
-                ErrorCode::INVALID_REQUEST,
-                format!(
-                    "session {} has too many prompts waiting; await an answer",
-                    session.id()
+        let bytes = req.prompt.iter().map(check::size).sum();
+        let place = session
+            .queue()
+            .enter(bytes)
+            .map_err(|refusal| match refusal {
+                Refusal::Closed => closed(session.id()),
+                Refusal::Full => Error::new(
+                    ErrorCode::INVALID_REQUEST,
+                    format!(
+                        "session {} has too many prompts waiting; await an answer",
+                        session.id()
+                    ),
                 ),
-            ),
-        })?;
+            })?;
         let about = turn::About {
             client: cx.client().clone(),
             offered,

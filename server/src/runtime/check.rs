@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acp_sdk::v1::{ContentBlock, PromptCapabilities};
+use acp_sdk::v1::{ContentBlock, EmbeddedResourceResource, PromptCapabilities};
 use acp_sdk::{Error, Result};
 
 /// Spec: <https://agentclientprotocol.com/protocol/v1/session-setup#working-directory>
@@ -50,6 +50,21 @@ pub(super) fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) ->
     Ok(())
 }
 
+/// About how many bytes a block holds: those of its payload, which may be large.
+pub(super) fn size(block: &ContentBlock) -> usize {
+    match block {
+        ContentBlock::Text(text) => text.text.len(),
+        ContentBlock::Image(image) => image.data.len(),
+        ContentBlock::Audio(audio) => audio.data.len(),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            EmbeddedResourceResource::TextResourceContents(text) => text.text.len(),
+            EmbeddedResourceResource::BlobResourceContents(blob) => blob.blob.len(),
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
 /// The cursor of the page after the session of this number.
 pub(super) fn cursor(number: u64) -> String {
     format!("before-{number}")
@@ -67,4 +82,23 @@ pub(super) fn read_cursor(text: &str) -> Result<u64> {
         .ok_or_else(|| {
             Error::invalid_params("/cursor", format!("{text:?} is not a cursor of this agent"))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_block_is_that_of_its_payload() {
+        for block in [
+            r#"{ "type": "text", "text": "1234" }"#,
+            r#"{ "type": "image", "data": "1234", "mimeType": "image/png" }"#,
+            r#"{ "type": "audio", "data": "1234", "mimeType": "audio/wav" }"#,
+            r#"{ "type": "resource", "resource": { "uri": "file:///a", "text": "1234" } }"#,
+            r#"{ "type": "resource", "resource": { "uri": "file:///a", "blob": "1234" } }"#,
+        ] {
+            let block: ContentBlock = serde_json::from_str(block).unwrap();
+            assert_eq!(size(&block), 4, "{block:?}");
+        }
+    }
 }

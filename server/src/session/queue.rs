@@ -11,7 +11,10 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Prompts that may wait while another one has the turn.
-pub(crate) const MAX_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
+
+/// Bytes of the prompts in line, above which no further one may wait.
+const MAX_BYTES: usize = 64 << 20;
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,7 @@ struct Line {
 struct Prompt {
     number: u64,
     cancel: CancellationToken,
+    bytes: usize,
     /// Told that it has the turn.
     begin: Option<oneshot::Sender<()>>,
 }
@@ -56,13 +60,21 @@ pub(crate) enum Refusal {
 }
 
 impl Queue {
-    /// Stands in line; the place is given up when it is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<Place, Refusal> {
+    /// Stands in line with a prompt of about this size; the place is given up when it is
+    /// dropped.
+    pub(crate) fn enter(self: &Arc<Self>, bytes: usize) -> Result<Place, Refusal> {
         let mut line = self.line();
         if line.closed {
             return Err(Refusal::Closed);
         }
-        if line.prompts.len() > MAX_WAITING {
+        let total = line
+            .prompts
+            .iter()
+            .map(|prompt| prompt.bytes)
+            .sum::<usize>()
+            + bytes;
+        let waits = !line.prompts.is_empty();
+        if waits && (line.prompts.len() > MAX_WAITING || total > MAX_BYTES) {
             return Err(Refusal::Full);
         }
         line.entered += 1;
@@ -71,6 +83,7 @@ impl Queue {
         let mut prompt = Prompt {
             number: line.entered,
             cancel: cancel.clone(),
+            bytes,
             begin: Some(begin),
         };
         if line.prompts.is_empty() {
@@ -195,15 +208,15 @@ mod tests {
     #[tokio::test]
     async fn the_first_in_line_has_the_turn() {
         let queue = Arc::new(Queue::default());
-        let mut first = queue.enter().unwrap();
-        let (mut second, mut third) = (queue.enter().unwrap(), queue.enter().unwrap());
+        let mut first = queue.enter(1).unwrap();
+        let (mut second, mut third) = (queue.enter(1).unwrap(), queue.enter(1).unwrap());
         assert!(has_turn(&mut first).await);
         assert!(!has_turn(&mut second).await);
         drop(first);
         assert!(has_turn(&mut second).await);
         assert!(!has_turn(&mut third).await);
         // One that gives up while it waits is skipped.
-        let mut fourth = queue.enter().unwrap();
+        let mut fourth = queue.enter(1).unwrap();
         drop(third);
         drop(second);
         assert!(has_turn(&mut fourth).await);
@@ -214,11 +227,11 @@ mod tests {
         let queue = Arc::new(Queue::default());
         queue.cancel();
         assert_eq!(queue.phase(), Phase::Idle);
-        let (first, second) = (queue.enter().unwrap(), queue.enter().unwrap());
+        let (first, second) = (queue.enter(1).unwrap(), queue.enter(1).unwrap());
         assert_eq!(queue.phase(), Phase::Running);
         queue.cancel();
         assert_eq!(queue.phase(), Phase::Cancelling);
-        let third = queue.enter().unwrap();
+        let third = queue.enter(1).unwrap();
         assert!(first.cancel.is_cancelled() && second.cancel.is_cancelled());
         assert!(!third.cancel.is_cancelled());
         drop((first, second));
@@ -228,23 +241,27 @@ mod tests {
     #[tokio::test]
     async fn the_line_is_bounded() {
         let queue = Arc::new(Queue::default());
-        let mut places: Vec<_> = (0..=MAX_WAITING).map(|_| queue.enter().unwrap()).collect();
-        assert_eq!(queue.enter().unwrap_err(), Refusal::Full);
+        let mut places: Vec<_> = (0..=MAX_WAITING).map(|_| queue.enter(1).unwrap()).collect();
+        assert_eq!(queue.enter(1).unwrap_err(), Refusal::Full);
         places.pop();
-        queue.enter().unwrap();
+        assert_eq!(queue.enter(MAX_BYTES).unwrap_err(), Refusal::Full);
+        queue.enter(1).unwrap();
+        // Whoever has nothing before it may be as large as a message can be.
+        drop(places);
+        queue.enter(MAX_BYTES + 1).unwrap();
     }
 
     #[tokio::test]
     async fn closing_waits_for_the_last_prompt() {
         let queue = Arc::new(Queue::default());
-        let place = queue.enter().unwrap();
+        let place = queue.enter(1).unwrap();
         let closing = tokio::spawn({
             let queue = queue.clone();
             async move { queue.close().await }
         });
         place.cancel.cancelled().await;
         assert!(!closing.is_finished());
-        assert_eq!(queue.enter().unwrap_err(), Refusal::Closed);
+        assert_eq!(queue.enter(1).unwrap_err(), Refusal::Closed);
         drop(place);
         closing.await.unwrap();
     }

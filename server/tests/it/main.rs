@@ -17,4 +17,5 @@ mod process;
 mod sessions;
 mod settings;
 mod stores;
+mod stress;
 mod words;
