@@ -44,7 +44,7 @@ impl Output {
             stdout: tokio::io::stdout(),
             stderr: tokio::io::stderr(),
             on_terminal,
-            shared: on_terminal && io::stderr().is_terminal(),
+            shared: same_place(),
             session: None,
             message: Joint::default(),
             tail: String::new(),
@@ -136,6 +136,9 @@ impl Output {
     pub(super) async fn error(&mut self, code: Code, error: &Error) -> io::Result<()> {
         self.interrupt().await;
         self.complain(&error.to_string()).await;
+        if let Some(details) = text::details(error) {
+            self.complain(&details).await;
+        }
         if let Some(hint) = hint(error) {
             self.complain(hint).await;
         }
@@ -295,13 +298,38 @@ impl Output {
         let mut line = text::printable(line);
         if self.shared && !self.tail.is_empty() && !self.tail.ends_with('\n') {
             line.insert(0, '\n');
+        }
+        if self.shared && !self.tail.is_empty() {
             // The cursor is at the beginning of a line now.
-            self.tail.push('\n');
+            "\n".clone_into(&mut self.tail);
         }
         line.push('\n');
         let _ = self.stderr.write_all(line.as_bytes()).await;
         let _ = self.stderr.flush().await;
     }
+}
+
+/// Whether standard output and standard error lead to one terminal, pipe or file.
+#[cfg(unix)]
+fn same_place() -> bool {
+    use std::fs::File;
+    use std::os::fd::{AsFd as _, BorrowedFd};
+    use std::os::unix::fs::MetadataExt as _;
+
+    let place = |stream: BorrowedFd<'_>| {
+        let metadata = File::from(stream.try_clone_to_owned()?).metadata()?;
+        io::Result::Ok((metadata.dev(), metadata.ino()))
+    };
+    match (place(io::stdout().as_fd()), place(io::stderr().as_fd())) {
+        (Ok(output), Ok(error)) => output == error,
+        _ => false,
+    }
+}
+
+/// Whether standard output and standard error lead to one terminal.
+#[cfg(not(unix))]
+fn same_place() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
 fn is_text(update: &SessionUpdate) -> bool {

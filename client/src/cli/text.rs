@@ -8,6 +8,7 @@ use acp_sdk::v1::{
     SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind, UsageUpdate,
 };
 
+use crate::error::Error;
 use crate::session::Answered;
 use crate::text::one_line;
 
@@ -181,11 +182,25 @@ pub(super) fn permission(answered: &Answered) -> String {
 /// A line about tokens and cost.
 pub(super) fn usage(usage: &UsageUpdate) -> String {
     let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
-    if let Some(cost) = &usage.cost {
+    if let Some(cost) = usage.cost.as_ref().filter(|cost| cost.amount != 0.0) {
         let currency = one_line(&cost.currency, 10);
         let _ = write!(line, ", {} {currency}", cost.amount);
     }
     line
+}
+
+/// What an agent says about its error beyond the message, which is often the reason.
+pub(super) fn details(error: &Error) -> Option<String> {
+    let Error::Sdk(error) = error else {
+        return None;
+    };
+    let data = error.as_response()?.data.as_ref()?;
+    let value = data.to_value()?;
+    let told = ["message", "details", "error"];
+    let told = told.iter().find_map(|name| value.get(name)?.as_str());
+    let text = told.or(value.as_str()).unwrap_or(data.get());
+    let known = error.to_string().contains(text);
+    (!known && !data.is_null()).then(|| format!("details: {}", one_line(text, 500)))
 }
 
 /// Text without what would control a terminal: colours, titles, moving the cursor.
@@ -287,8 +302,28 @@ mod tests {
     fn usage_and_cost_are_one_line() {
         let plain = UsageUpdate::new(10_u64, 100_u64);
         assert_eq!(usage(&plain), "usage: 10 of 100 tokens");
+        let free = plain.clone().with_cost(Cost::new(0.0, "EUR"));
+        assert_eq!(usage(&free), "usage: 10 of 100 tokens");
         let priced = plain.with_cost(Cost::new(0.25, "EUR"));
         assert_eq!(usage(&priced), "usage: 10 of 100 tokens, 0.25 EUR");
+    }
+
+    #[test]
+    fn details_are_what_the_message_leaves_out() {
+        use acp_sdk::v1::{Error as RpcError, ErrorCode};
+        let told = |data: serde_json::Value| {
+            let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "Internal error");
+            let error = error.with_data(acp_sdk::Json::from(data));
+            details(&Error::Sdk(acp_sdk::Error::from(error)))
+        };
+        let expected = Some("details: no\u{20}model".to_owned());
+        assert_eq!(told(serde_json::json!("no\nmodel")), expected);
+        assert_eq!(told(serde_json::json!({"message": "no model"})), expected);
+        assert_eq!(told(serde_json::json!({"details": "no model"})), expected);
+        let other = told(serde_json::json!({"status": 400}));
+        assert_eq!(other.as_deref(), Some("details: {\"status\":400}"));
+        assert_eq!(told(serde_json::json!("Internal error")), None);
+        assert_eq!(told(serde_json::Value::Null), None);
     }
 
     #[test]

@@ -132,6 +132,10 @@ async fn errors_of_the_agent_and_results_of_another_form() {
         ended.stderr,
         "acp: session/prompt: no model (code -32603)\n"
     );
+    let agent = "start; message; send '{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32603,\"message\":\"Internal error\",\"data\":{\"message\":\"no key\"}}}'; message";
+    let ended = run(&["--deny-all", "hi"], agent).await;
+    let expected = "acp: session/prompt: Internal error (code -32603)\nacp: details: no key\n";
+    assert_eq!(ended.stderr, expected);
     let agent = "answer '{\"protocolVersion\":1}'; answer '{\"session\":\"s\"}'; message";
     let ended = run(&["--deny-all", "--format", "json", "hi"], agent).await;
     assert_eq!(ended.code, Some(1));

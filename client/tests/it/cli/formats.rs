@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::acp::{Acp, Gate, run};
+use super::script::script;
+use crate::agent::within;
 
 #[tokio::test]
 async fn text_is_printed_as_it_arrives() {
@@ -45,6 +47,27 @@ async fn text_goes_to_stdout_and_all_else_to_stderr() {
                     permission: Do it (edit): allowed once\n\
                     usage: 10 of 100 tokens, 0.5 EUR\n";
     assert_eq!(ended.stderr, expected);
+}
+
+#[tokio::test]
+async fn where_both_streams_go_to_one_place_lines_stay_apart() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let both = |file: &std::fs::File| std::process::Stdio::from(file.try_clone().unwrap());
+    let agent = r#"start; prompt; say One; say .
+        update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read it"}'
+        update '{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}'
+        say Two; end refusal"#;
+    let status = tokio::process::Command::new(env!("CARGO_BIN_EXE_acp"))
+        .args(["run", "--deny-all", "hi", "--", "sh", "-c", &script(agent)])
+        .stdin(std::process::Stdio::null())
+        .stdout(both(file.as_file()))
+        .stderr(both(file.as_file()))
+        .status();
+    assert_eq!(within(status).await.unwrap().code(), Some(4));
+    let printed = std::fs::read_to_string(file.path()).unwrap();
+    let expected = "One.\ntool: Read it\ntool: Read it: failed\n\nTwo\n\
+                    acp: the turn ended with refusal\n";
+    assert_eq!(printed, expected);
 }
 
 #[tokio::test]
