@@ -55,8 +55,12 @@ impl Editor {
     pub fn said(&self) -> String {
         let texts = self.take().into_iter().filter_map(|entry| {
             let update = &entry["params"]["update"];
-            (update["sessionUpdate"] == "agent_message_chunk")
-                .then(|| update["content"]["text"].as_str().unwrap().to_owned())
+            (update["sessionUpdate"] == "agent_message_chunk").then(|| {
+                update["content"]["text"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
         });
         texts.collect()
     }

@@ -149,3 +149,30 @@ fn an_agent_that_nobody_reads_ends_all_the_same() {
     // What it cannot write any more ends it, with words on standard error.
     assert_eq!(agent.child.wait().unwrap().code(), Some(1));
 }
+
+#[test]
+fn help_says_how_to_begin() {
+    let help = Command::new(env!("CARGO_BIN_EXE_acp-server"))
+        .arg("--help")
+        .output()
+        .unwrap();
+    assert!(help.status.success());
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.contains(acp_server::HELP), "{help}");
+    // What it tells to write by hand is what the agent takes.
+    let talk: Vec<&str> = help
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with(r#"{"jsonrpc""#) && !line.contains("PROMPT"))
+        .collect();
+    let answers = answers(&format!("{}\n", talk.join("\n")));
+    assert_eq!(answers.len(), 2, "{talk:?}");
+    assert!(answers.iter().all(|answer| answer["result"].is_object()));
+
+    let wrong = Command::new(env!("CARGO_BIN_EXE_acp-server"))
+        .arg("--nonsense")
+        .output()
+        .unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(wrong.stdout.is_empty());
+}

@@ -116,6 +116,22 @@ async fn every_word_does_what_help_says() {
 }
 
 #[tokio::test]
+async fn every_word_of_the_help_is_obeyed_and_not_echoed() {
+    let words: Vec<&str> = acp_server::HELP
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+        .collect();
+    assert!(words.len() > 20, "{words:?}");
+    // `slow` takes 30 seconds, and the tests of cancellation have it.
+    for word in words.into_iter().filter(|word| *word != "slow") {
+        let desk = Desk::new().await;
+        // Some lack what should follow, and say so.
+        let _ = desk.prompt(word).await;
+        assert_ne!(desk.editor.said(), word);
+    }
+}
+
+#[tokio::test]
 async fn numbered_words_count_and_fail_fails() {
     let desk = Desk::new().await;
     desk.prompt("stream 100").await.unwrap();
