@@ -76,13 +76,17 @@ impl Conn {
         Ok(Reply { index, answer })
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its answer; longer for that to `initialize`,
+    /// because the agent is still starting.
     ///
     /// # Errors
     /// When none comes in time.
     pub fn call(&mut self, method: &str, params: Value) -> Outcome<Reply> {
         let request = self.request(method, params);
-        self.reply(request)
+        match method {
+            "initialize" => self.reply_within(request, self.env.turn_timeout),
+            _ => self.reply(request),
+        }
     }
 
     /// Sends a request that must succeed.

@@ -132,18 +132,25 @@ impl Tracker {
     }
 
     /// Takes a line that a client wrote off the protocol on purpose: its answer
-    /// is expected, itself is not judged.
+    /// is expected, itself is not judged. What cannot be read as a request may
+    /// still be refused by its id, if it has one and is no answer itself.
     pub fn observe_probe(&mut self, from: Party, value: &Value) {
         self.sequence += 1;
-        if let (Some(Message::Request { id, method, params }), _) = envelope::read(value) {
-            let open = Open {
-                method: method.to_owned(),
-                session: session_of(params).map(str::to_owned),
-                held: Vec::new(),
-                sequence: self.sequence,
-            };
-            self.table(from).insert(id, open);
-        }
+        let (id, method, params) = match envelope::read(value).0 {
+            Some(Message::Request { id, method, params }) => (id, method, params),
+            Some(_) => return,
+            None => match value.get("id") {
+                Some(id) => (id, "", None),
+                None => return,
+            },
+        };
+        let open = Open {
+            method: method.to_owned(),
+            session: session_of(params).map(str::to_owned),
+            held: Vec::new(),
+            sequence: self.sequence,
+        };
+        self.table(from).insert(id, open);
     }
 
     /// Messages were lost here. From now on, nothing is held against anybody that

@@ -134,6 +134,18 @@ fn answers_that_nobody_waits_for() {
 }
 
 #[test]
+fn a_probe_without_a_method_may_be_refused_by_its_id() {
+    let mut wire = Wire::new();
+    let probe = json!({"jsonrpc": "2.0", "id": "odd", "method": 7});
+    wire.tracker.observe_probe(Party::Client, &probe);
+    let error = json!({"code": -32600, "message": "invalid request"});
+    let refused = wire.agent(json!({"id": "odd", "error": error}));
+    assert_eq!(rules(&refused), []);
+    let twice = wire.agent(json!({"id": "odd", "error": error}));
+    assert_eq!(rules(&twice), [(Level::Warning, Rule::UnmatchedAnswer)]);
+}
+
+#[test]
 fn a_probe_gets_its_answer_without_being_judged() {
     let mut wire = Wire::new();
     let probe = json!({"jsonrpc": "1.0", "id": 901, "method": "session/list", "params": {}});

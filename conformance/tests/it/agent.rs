@@ -76,6 +76,23 @@ fn an_agent_that_never_answers_is_given_up() {
     assert!(ran.stderr.contains("nothing of the kind"), "{}", ran.stderr);
 }
 
+#[cfg(unix)]
+#[test]
+fn an_agent_may_start_slowly() {
+    let slow = r#"sleep 1; exec "$0" reference-agent"#;
+    let command = [
+        "--",
+        "sh",
+        "-c",
+        slow,
+        env!("CARGO_BIN_EXE_acp-conformance"),
+    ];
+    let options = ["agent", "--only", "modes.set", "--timeout", "0.5"];
+    let ran = acp_conformance(options.iter().chain(&command));
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(ran.stdout.contains("1 passed"), "{}", ran.stdout);
+}
+
 /// An agent in shell that answers every request with the same error.
 #[cfg(unix)]
 const REFUSES: &str = r#"while read -r line; do
