@@ -97,11 +97,17 @@ impl<H: Handler> Agent for Runtime<H> {
             mcp_servers: req.mcp_servers,
         };
         let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
-        // Whoever sends in this session meanwhile waits until all is told.
-        let mut wire = session.wire().await;
-        wire.replay(&session, &*self.store, cx.client(), &offered)
-            .await?;
-        drop(wire);
+        let replaying = async {
+            // Whoever sends in this session meanwhile waits until all is told.
+            let mut wire = session.wire().await;
+            wire.replay(&session, &*self.store, cx.client(), &offered)
+                .await
+        };
+        tokio::select! {
+            biased;
+            () = cx.cancelled() => return Err(Error::cancelled()),
+            replayed = replaying => replayed?,
+        }
         let mut response = LoadSessionResponse::new();
         (response.modes, response.config_options) = settings(&session, &offered);
         Ok(response)

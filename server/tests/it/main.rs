@@ -14,6 +14,7 @@ mod guards;
 mod handler;
 mod initialize;
 mod process;
+mod races;
 mod sessions;
 mod settings;
 mod stores;
