@@ -17,6 +17,7 @@ pub use self::validate::{Checked, Validator, Violation};
 /// The document of protocol version 1.
 pub const V1: &str = include_str!("../v1.json");
 
-/// The overlay with proposals that version 1 does not contain yet:
-/// `session/fork` and its capability.
+/// The overlay with the proposals that version 1 does not contain yet, all of them
+/// subject to change: providers of models, MCP over the connection, several plans,
+/// child sessions, proxies, and methods to fork, archive, name and query sessions.
 pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");

@@ -27,13 +27,13 @@ fn version_1_is_complete() {
 }
 
 #[test]
-fn the_overlay_adds_fork_alone() {
+fn the_overlay_has_every_proposal() {
     let document = Document::v1()
         .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
         .expect("the overlay applies");
-    assert_eq!(document.defs().count(), 181);
+    assert_eq!(document.defs().count(), 252);
     let protocol = Protocol::from_document(&document).expect("the overlay is valid");
-    assert_eq!(protocol.methods().count(), 26);
+    assert_eq!(protocol.methods().count(), 40);
 }
 
 #[test]

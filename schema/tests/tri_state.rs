@@ -56,6 +56,20 @@ const TYPES: &[(&str, Echo)] = official_types! {
     WaitForTerminalExitResponse KillTerminalResponse CreateElicitationResponse
     ElicitationAcceptAction CancelNotification CancelRequestNotification
     SessionForkCapabilities ForkSessionRequest ForkSessionResponse
+    Error MessageMcpRequest SessionSystemPromptCapabilities SessionSystemPromptModeCapabilities
+    SessionSystemPromptOverrideCapabilities SessionArchiveCapabilities
+    SessionStatusCapabilities SessionTitleCapabilities AuthStatusCapabilities
+    ProvidersCapabilities ListProvidersResponse ProviderInfo ProviderCurrentConfig
+    SetProviderResponse DisableProviderResponse AuthStatusResponse AuthAccount
+    ArchiveSessionResponse UnarchiveSessionResponse SessionStatusResponse
+    SetSessionTitleResponse Usage PlanItems PlanFile PlanMarkdown PlanUpdate PlanRemoved
+    SubagentSessionCapabilities SessionCancelCapabilities RunningStateUpdate ErrorStopReason
+    IdleStateUpdate RequiresActionStateUpdate UnknownStateUpdate SubagentUpdate SessionMessage
+    SessionMessageChunk AuthStatusUpdateNotification SubagentCapabilities PlanCapabilities
+    ListProvidersRequest SetProviderRequest DisableProviderRequest AuthStatusRequest
+    McpServerAcp SystemPrompt ArchiveSessionRequest UnarchiveSessionRequest
+    SessionStatusRequest SetSessionTitleRequest McpError MessageMcpNotification
+    ProxySuccessorRequest ProxySuccessorNotification
 };
 
 #[test]
@@ -108,7 +122,12 @@ fn accepts_null(schema: &Value) -> bool {
     let is_null = |kind: &Value| kind == "null";
     let types = schema.get("type").and_then(Value::as_array);
     let branches = schema.get("anyOf").and_then(Value::as_array);
-    types.is_some_and(|types| types.iter().any(is_null))
+    // Without any of these the schema accepts everything.
+    let is_any = ["type", "$ref", "allOf", "anyOf", "oneOf"]
+        .iter()
+        .all(|keyword| schema.get(keyword).is_none());
+    is_any
+        || types.is_some_and(|types| types.iter().any(is_null))
         || branches.is_some_and(|branches| {
             branches
                 .iter()

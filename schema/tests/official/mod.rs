@@ -25,6 +25,9 @@ pub fn definitions() -> Map<String, Value> {
     generator.subschema_for::<v1::ClientResponse>();
     generator.subschema_for::<v1::ClientNotification>();
     generator.subschema_for::<v1::CancelRequestNotification>();
+    generator.subschema_for::<v1::ProxyRequest>();
+    generator.subschema_for::<v1::ProxyResponse>();
+    generator.subschema_for::<v1::ProxyNotification>();
     generator.subschema_for::<v1::RequestId>();
     generator.subschema_for::<v1::Error>();
     generator.take_definitions(true)
