@@ -3,7 +3,11 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match acp_codegen::Builder::v1().write_to_out_dir("v1.rs") {
+    let mut builder = acp_codegen::Builder::v1();
+    if std::env::var_os("CARGO_FEATURE_UNSTABLE").is_some() {
+        builder = builder.unstable();
+    }
+    match builder.write_to_out_dir("v1.rs") {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("acp-codegen: {error}");

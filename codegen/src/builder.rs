@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use acp_schema::Document;
+use acp_schema::{Document, V1_UNSTABLE};
 
 use crate::{Error, Options, generate};
 
 /// Generates from the bundled document and overlays of your own, in `build.rs`.
 #[derive(Clone, Debug)]
 pub struct Builder {
+    unstable: bool,
     overlays: Vec<PathBuf>,
 }
 
@@ -18,8 +19,17 @@ impl Builder {
     #[must_use]
     pub fn v1() -> Self {
         Self {
+            unstable: false,
             overlays: Vec::new(),
         }
+    }
+
+    /// Adds the proposals that the version does not contain yet. They may change or
+    /// go with any release.
+    #[must_use]
+    pub fn unstable(mut self) -> Self {
+        self.unstable = true;
+        self
     }
 
     /// Adds an overlay: a schema document whose definitions, methods and patches
@@ -36,6 +46,9 @@ impl Builder {
     /// When an overlay cannot be read or applied, or generation fails.
     pub fn generate(&self) -> Result<String, Error> {
         let mut document = Document::v1()?;
+        if self.unstable {
+            document = document.overlay("v1.unstable.json", V1_UNSTABLE)?;
+        }
         for path in &self.overlays {
             let text = fs::read_to_string(path).map_err(|source| Error::Io {
                 path: path.clone(),

@@ -13,6 +13,26 @@ fn the_bundled_document_gives_the_kept_text() {
 }
 
 #[test]
+fn the_proposals_are_added_and_change_nothing_else() {
+    let stable = Builder::v1().generate().unwrap();
+    let text = Builder::v1().unstable().generate().unwrap();
+    for expected in [
+        "fn fork_session(",
+        "fn message_mcp(",
+        "fn message_mcp_notification(",
+        "pub struct ProxySuccessorNotification",
+        "pub title: Patch<String>,",
+    ] {
+        assert!(text.contains(expected), "{expected}");
+    }
+    let missing: Vec<&str> = stable
+        .lines()
+        .filter(|line| line.starts_with("pub ") && !text.contains(line))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
 fn generation_does_not_depend_on_the_order_of_runs() {
     let document = Document::v1().unwrap();
     let first = generate(&document, &Options::v1()).unwrap();

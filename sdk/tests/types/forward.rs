@@ -76,7 +76,7 @@ fn a_server_without_a_type_is_stdio_and_so_is_one_that_says_so() {
     );
     let named = r#"{"type":"stdio","name":"n","command":"c","args":[],"env":[]}"#;
     assert_eq!(valid::<McpServer>(named), stdio);
-    same::<McpServer>(r#"{"type":"acp","name":"n","id":"i"}"#);
+    same::<McpServer>(r#"{"type":"pigeon","name":"n","id":"i"}"#);
 }
 
 #[test]

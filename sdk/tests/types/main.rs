@@ -1,12 +1,16 @@
 //! What generated types promise: nothing lost, leniency reported, exact paths.
 
 mod forward;
+// The kept text is that of the protocol without proposals.
+#[cfg(not(feature = "unstable"))]
 mod golden;
 mod leniency;
 mod paths;
 mod presence;
 mod roundtrip;
 mod surface;
+#[cfg(feature = "unstable")]
+mod unstable;
 
 use acp_sdk::runtime::{self, DecodeError, FromJson};
 use serde::Serialize;
