@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal as _};
 
-use acp_sdk::v1::{ContentBlock, InitializeResponse, SessionId, SessionUpdate, UsageUpdate};
+use acp_sdk::v1::{
+    ContentBlock, InitializeResponse, SessionId, SessionUpdate, StopReason, UsageUpdate,
+};
 use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
 
 use super::args::Format;
@@ -124,10 +126,13 @@ impl Output {
         if let Some(usage) = self.usage.take() {
             self.tell(&text::usage(&usage)).await;
         }
-        if code != Code::EndTurn {
-            let reason = &outcome.stop_reason;
-            self.complain(&format!("the turn ended with {reason}"))
-                .await;
+        match &outcome.stop_reason {
+            StopReason::EndTurn => {}
+            StopReason::Cancelled => self.complain("the turn was cancelled").await,
+            reason => {
+                self.complain(&format!("the turn ended with {reason}"))
+                    .await
+            }
         }
         Ok(())
     }

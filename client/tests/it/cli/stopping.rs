@@ -55,7 +55,7 @@ async fn an_interrupt_cancels_the_turn() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert_eq!(ended.stdout, "working stopped\n");
     let expected = "acp: interrupted: cancelling the turn; Ctrl-C ends the agent\n\
-                    acp: the turn ended with cancelled\n";
+                    acp: the turn was cancelled\n";
     assert_eq!(ended.stderr, expected);
 }
 
