@@ -25,8 +25,9 @@ pub trait Handler: Send + Sync + 'static {
         Profile::default()
     }
 
-    /// A session becomes active: it is new, or has been loaded or resumed. Returns what can be
-    /// set in it, at the defaults; the runtime puts back what was changed in the session.
+    /// A session becomes active: it is new, or has been loaded or resumed after it was closed.
+    /// Returns what can be set in it, at the defaults; the runtime puts back what was changed
+    /// in the session. Calls of this and of [`close`](Self::close) for a session alternate.
     ///
     /// # Errors
     ///
@@ -37,6 +38,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// A session is no longer active: it has been closed or deleted. No turn is running in it.
+    /// When the connection ends, the handler is dropped instead.
     fn close(&self, session: &Session) -> impl Future<Output = ()> + Send {
         let _ = session;
         async {}

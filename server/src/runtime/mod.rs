@@ -97,7 +97,8 @@ impl<H: Handler> Runtime<H> {
             }
         };
         session.set(|current| *current = settings);
-        Ok(self.sessions.enter(session))
+        self.sessions.enter(session.clone());
+        Ok(session)
     }
 
     /// Makes a session active that is known, whether or not it is active already.
@@ -107,19 +108,16 @@ impl<H: Handler> Runtime<H> {
         cwd: &str,
         surroundings: Surroundings,
     ) -> Result<Session> {
+        let _settling = self.sessions.settle(id).await;
         let record = self.record(id).await?.ok_or_else(|| not_found(id))?;
         if record.cwd != cwd {
             let reason = format!("session {id} works in {:?}, not in {cwd:?}", record.cwd);
             return Err(Error::invalid_params("/cwd", reason));
         }
         if let Some(session) = self.sessions.find(id) {
-            if !session.queue().is_closed() {
-                session.surround(surroundings);
-                self.save(&session).await?;
-                return Ok(session);
-            }
-            // It is just being closed; what runs in it must not meet what runs next.
-            session.queue().idle().await;
+            session.surround(surroundings);
+            self.save(&session).await?;
+            return Ok(session);
         }
         let last = self.store.last(id).await;
         let last = last.map_err(|reason| store_failed(id, &reason))?;
@@ -127,8 +125,8 @@ impl<H: Handler> Runtime<H> {
         let mut settings = self.handler.open(&session).await?;
         settings.restore(&record.settings);
         session.set(|current| *current = settings);
-        let session = self.sessions.enter(session);
         self.save(&session).await?;
+        self.sessions.enter(session.clone());
         Ok(session)
     }
 
@@ -149,15 +147,14 @@ impl<H: Handler> Runtime<H> {
 
     /// Ends what runs in a session and frees it; `false` if it is not active.
     async fn deactivate(&self, id: &SessionId) -> bool {
+        let _settling = self.sessions.settle(id).await;
         let Some(session) = self.sessions.find(id) else {
             return false;
         };
-        let first = !session.queue().is_closed();
         session.queue().close().await;
-        if first {
-            self.handler.close(&session).await;
-        }
-        self.sessions.leave(&session);
+        // Before the handler frees what it holds: should it fail, the session is closed still.
+        self.sessions.leave(id);
+        self.handler.close(&session).await;
         true
     }
 

@@ -42,6 +42,7 @@ struct State {
     surroundings: Surroundings,
     settings: Settings,
     title: Option<String>,
+    updated_at: String,
 }
 
 /// What a client says anew each time it creates, loads or resumes a session.
@@ -59,6 +60,7 @@ impl Session {
             surroundings,
             settings: Settings::new(),
             title: record.title.clone(),
+            updated_at: record.updated_at.clone(),
         };
         Self(Arc::new(Inner {
             id: record.id.clone(),
@@ -135,6 +137,11 @@ impl Session {
         self.state().title = title;
     }
 
+    /// Something was said in the session just now.
+    pub(crate) fn touch(&self) {
+        self.state().updated_at = crate::clock::now();
+    }
+
     pub(crate) fn surround(&self, surroundings: Surroundings) {
         self.state().surroundings = surroundings;
     }
@@ -157,12 +164,9 @@ impl Session {
             .additional_directories
             .clone_from(&state.surroundings.additional_directories);
         record.title.clone_from(&state.title);
+        record.updated_at.clone_from(&state.updated_at);
         record.settings.clone_from(state.settings.changed());
         record
-    }
-
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// A std mutex: it is held for a few instructions and never across an await.

@@ -1,46 +1,72 @@
-//! The sessions that are active, by their id.
+//! The sessions that are active, by their id, and who is opening or closing one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::SessionId;
+use tokio::sync::Notify;
 
 use super::Session;
 
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    active: Mutex<HashMap<SessionId, Session>>,
+    table: Mutex<Table>,
+    /// Told when a session is no longer being opened or closed.
+    settled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    active: HashMap<SessionId, Session>,
+    /// Being opened or closed.
+    unsettled: HashSet<SessionId>,
 }
 
 impl Sessions {
     pub(crate) fn find(&self, id: &SessionId) -> Option<Session> {
-        self.active().get(id).cloned()
+        self.table().active.get(id).cloned()
     }
 
-    /// Takes a session in, unless another one of its id is active: that one is the session.
-    pub(crate) fn enter(&self, session: Session) -> Session {
-        let mut active = self.active();
-        match active.get(session.id()) {
-            Some(other) if !other.queue().is_closed() => other.clone(),
-            _ => {
-                active.insert(session.id().clone(), session.clone());
-                session
+    pub(crate) fn enter(&self, session: Session) {
+        self.table().active.insert(session.id().clone(), session);
+    }
+
+    pub(crate) fn leave(&self, id: &SessionId) {
+        self.table().active.remove(id);
+    }
+
+    /// Waits until nobody else opens or closes this session. It takes a while to do so, and
+    /// the handler must not see a session opened before it was closed, or opened twice.
+    pub(crate) async fn settle(&self, id: &SessionId) -> Settling<'_> {
+        loop {
+            let mut settled = std::pin::pin!(self.settled.notified());
+            // Registered before the look, or an end in between would be missed.
+            settled.as_mut().enable();
+            if self.table().unsettled.insert(id.clone()) {
+                return Settling {
+                    sessions: self,
+                    id: id.clone(),
+                };
             }
+            settled.await;
         }
     }
 
-    /// Forgets this very session, and not one that has been loaded in its place.
-    pub(crate) fn leave(&self, session: &Session) {
-        let mut active = self.active();
-        if active
-            .get(session.id())
-            .is_some_and(|other| other.is(session))
-        {
-            active.remove(session.id());
-        }
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn active(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+/// The right to open or close a session, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Settling<'a> {
+    sessions: &'a Sessions,
+    id: SessionId,
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        self.sessions.table().unsettled.remove(&self.id);
+        self.sessions.settled.notify_waiters();
     }
 }

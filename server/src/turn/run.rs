@@ -35,6 +35,7 @@ pub(crate) async fn run<H: Handler>(
         Err(error) => Err(error),
     };
     let wound_up = core.wind_up().await;
+    core.session.touch();
     let saved = core.store.save(&core.session.record()).await;
     if core.cancel.is_cancelled() {
         return Ok(StopReason::Cancelled);

@@ -6,6 +6,7 @@ use acp_sdk::Json;
 use acp_sdk::v1::*;
 use acp_server::{Error, Handler, Profile, Result, Runtime, Session, Settings, Turn};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::editor::{Desk, Editor, connect_to, everything, text};
 
@@ -182,4 +183,76 @@ async fn content_that_was_not_announced_is_refused() {
     let link = ContentBlock::ResourceLink(ResourceLink::new("a", "file:///a"));
     let request = PromptRequest::new(desk.session.clone(), vec![link]);
     desk.agent.prompt(request).await.unwrap();
+}
+
+/// Opens and closes one session for each permit.
+#[derive(Clone)]
+struct Sluggish {
+    diary: Diary,
+    permits: Arc<Semaphore>,
+}
+
+impl Sluggish {
+    async fn take_time(&self, what: &str) {
+        self.diary.note(format!("{what} begins"));
+        self.permits.acquire().await.unwrap().forget();
+        self.diary.note(format!("{what} ends"));
+    }
+}
+
+impl Handler for Sluggish {
+    async fn prompt(&self, _: Turn) -> Result<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn open(&self, _: &Session) -> Result<Settings> {
+        self.take_time("open").await;
+        Ok(Settings::new())
+    }
+
+    async fn close(&self, _: &Session) {
+        self.take_time("close").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_opened_and_closed_by_turns() {
+    let sluggish = Sluggish {
+        diary: Diary::default(),
+        permits: Arc::new(Semaphore::new(1)),
+    };
+    let runtime = Runtime::new(sluggish.clone());
+    let desk = Desk::at(runtime, Editor::default(), everything()).await;
+    let close = CloseSessionRequest::new(desk.session.clone());
+    let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
+    let both = async {
+        tokio::join!(
+            desk.agent.close_session(close),
+            desk.agent.resume_session(resume.clone()),
+            desk.agent.resume_session(resume),
+            desk.load(),
+        )
+    };
+    let mut both = std::pin::pin!(both);
+    // Paused time goes on when nothing else can.
+    let early = tokio::time::timeout(std::time::Duration::from_secs(1), &mut both).await;
+    assert!(early.is_err());
+    sluggish.permits.add_permits(2);
+    let (closed, resumed, again, loaded) = both.await;
+    closed.unwrap();
+    resumed.unwrap();
+    again.unwrap();
+    loaded.unwrap();
+    assert_eq!(
+        sluggish.diary.take(),
+        [
+            "open begins",
+            "open ends",
+            "close begins",
+            "close ends",
+            "open begins",
+            "open ends"
+        ]
+    );
+    desk.prompt("ping").await.unwrap();
 }

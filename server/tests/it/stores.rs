@@ -251,3 +251,20 @@ async fn a_session_outlives_the_process_with_a_store_that_does() {
     new.prompt("tool").await.unwrap();
     assert_ne!(call(new.editor.take()), first, "an id is not given twice");
 }
+
+#[tokio::test]
+async fn only_turns_count_as_activity() {
+    let long_ago = "2001-02-03T04:05:06Z";
+    let store = Arc::new(MemoryStore::new());
+    let mut record = SessionRecord::new("old", "/w");
+    record.updated_at = long_ago.to_owned();
+    store.create(&record).await.unwrap();
+    let runtime = Runtime::new(Reference).store(store.clone());
+    let mut desk = Desk::at(runtime, Editor::default(), everything()).await;
+    desk.session = "old".into();
+    let updated = async || store.find(&desk.session).await.unwrap().unwrap().updated_at;
+    desk.load().await.unwrap();
+    assert_eq!(updated().await, long_ago);
+    desk.prompt("ping").await.unwrap();
+    assert!(updated().await.as_str() > long_ago);
+}
