@@ -28,6 +28,7 @@ mod names;
 mod overrides;
 mod refine;
 mod types;
+pub mod vectors;
 
 use acp_schema::{Document, Protocol};
 

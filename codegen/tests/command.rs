@@ -75,6 +75,39 @@ fn a_file_is_replaced_whole_or_left_alone() {
 }
 
 #[test]
+fn vectors_as_files_and_as_a_list() {
+    let directory = tempfile::tempdir().unwrap();
+    let schema = directory.path().join("schema.json");
+    std::fs::write(
+        &schema,
+        r#"{"$defs": {"A": {"type": "boolean"}, "B": {"type": "string"}}}"#,
+    )
+    .unwrap();
+    let list = run(directory.path(), &["vectors", "schema.json"]);
+    let list: Vec<serde_json::Value> = serde_json::from_slice(&list.stdout).unwrap();
+    let output = run(
+        directory.path(),
+        &["vectors", "schema.json", "--out", "deep/vectors"],
+    );
+    assert!(output.status.success(), "{output:?}");
+    for (name, listed) in ["A", "B"].iter().zip(&list) {
+        let file = directory.path().join(format!("deep/vectors/{name}.json"));
+        let file: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        assert_eq!(&file, listed);
+        assert!(!file["valid"].as_array().unwrap().is_empty(), "{file}");
+    }
+
+    std::fs::write(&schema, r##"{"$defs": {"A": {"$ref": "#/$defs/B"}}}"##).unwrap();
+    let output = run(
+        directory.path(),
+        &["vectors", "schema.json", "--out", "other"],
+    );
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!directory.path().join("other").exists());
+}
+
+#[test]
 fn errors_name_the_file_and_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["generate", "absent.json"]);

@@ -4,6 +4,7 @@
 
 mod methods;
 mod output;
+mod vectors;
 
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,18 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Derives test values of every definition, with what a reader must make of each.
+    ///
+    /// Valid values, invalid ones with the JSON Pointers to blame, and lenient ones:
+    /// against the schema, but accepted because of its leniency keywords. JSON, for
+    /// implementations in any language.
+    Vectors {
+        #[command(flatten)]
+        source: Source,
+        /// A directory for one file a definition; standard output if not given.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
 /// Which document.
@@ -70,6 +83,7 @@ impl Command {
                 };
                 write(None, &text?)
             }
+            Self::Vectors { source, out } => vectors::write(&source.document()?, out.as_deref()),
         }
     }
 }

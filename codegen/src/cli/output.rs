@@ -35,3 +35,13 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     }
     written
 }
+
+/// Writes several files into a directory, which is made if it is not there.
+pub(crate) fn write_all(directory: &Path, files: &[(String, String)]) -> Result<(), Error> {
+    std::fs::create_dir_all(directory).map_err(|source| Error::Io {
+        path: directory.into(),
+        source,
+    })?;
+    let write = |(name, text): &(String, String)| write(Some(&directory.join(name)), text);
+    files.iter().try_for_each(write)
+}

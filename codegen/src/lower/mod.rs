@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use acp_schema::Document;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::union::tag;
+pub(crate) use self::value::{integer_format, target};
 use crate::Error;
 use crate::ir::{Constant, Shape, Type};
 use crate::overrides::{Hint, Overrides};
@@ -161,7 +163,7 @@ impl Lowerer<'_> {
 }
 
 /// The branches of a `oneOf` or `anyOf`, with the keyword.
-fn branches(schema: &Value) -> Option<(&'static str, &Vec<Value>)> {
+pub(crate) fn branches(schema: &Value) -> Option<(&'static str, &Vec<Value>)> {
     ["oneOf", "anyOf"]
         .into_iter()
         .find_map(|key| Some((key, schema.get(key)?.as_array()?)))
@@ -189,7 +191,7 @@ fn unknown(schema: &Value) -> Option<String> {
 }
 
 /// Whether a schema accepts any value.
-fn is_any(schema: &Value) -> bool {
+pub(crate) fn is_any(schema: &Value) -> bool {
     match schema {
         Value::Bool(accepts) => *accepts,
         Value::Object(keywords) => keywords
@@ -292,6 +294,6 @@ fn same_facts(a: &Value, b: &Value) -> bool {
 }
 
 /// A name as a reference token of a JSON Pointer.
-fn escape(name: &str) -> String {
+pub(crate) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -177,7 +177,7 @@ impl Lowerer<'_> {
 }
 
 /// The member that tells the branches of a union apart.
-pub(super) fn tag(schema: &Value) -> Option<String> {
+pub(crate) fn tag(schema: &Value) -> Option<String> {
     if let Some(name) = schema.pointer("/discriminator/propertyName") {
         return Some(name.as_str()?.to_owned());
     }

@@ -89,7 +89,7 @@ pub(super) fn reference(name: &str) -> Value {
 }
 
 /// The target of a `$ref`, bare or as the only member of an `allOf`.
-pub(super) fn target(schema: &Value) -> Option<&str> {
+pub(crate) fn target(schema: &Value) -> Option<&str> {
     schema
         .get("$ref")
         .or_else(|| wrapped(schema)?.get("$ref"))?
@@ -141,7 +141,7 @@ pub(super) fn nullable(schema: &Value) -> Option<Value> {
 }
 
 /// The format that says how wide an integer is.
-pub(super) fn integer_format(schema: &Value) -> &str {
+pub(crate) fn integer_format(schema: &Value) -> &str {
     let unsigned = schema
         .get("minimum")
         .and_then(Value::as_i64)

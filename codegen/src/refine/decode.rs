@@ -20,9 +20,10 @@ pub(super) fn items(
         let read = read(model, part);
         quote!(#ident: #read)
     });
-    // A struct that shares its object with a union cannot be read by serde alone.
-    let deserialize =
-        flattened.then(|| quote!(runtime::deserialize_with!(#name, runtime::object);));
+    // A struct that shares its object with a union cannot be read by serde alone, and
+    // of one without members serde would take an empty list for it.
+    let deserialize = (flattened || parts.is_empty())
+        .then(|| quote!(runtime::deserialize_with!(#name, runtime::object);));
     let object = if parts.is_empty() {
         quote!(_)
     } else {
@@ -55,11 +56,11 @@ fn read(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     if part.default.is_some() {
         let default = default_name(part.ident);
         let method = if on_error {
-            quote!(lenient)
+            quote!(lenient_or)
         } else {
-            quote!(optional)
+            quote!(optional_or)
         };
-        return quote!(object.#method::<Option<_>>(#wire)?.unwrap_or_else(Self::#default));
+        return quote!(object.#method(#wire, Self::#default)?);
     }
     let method = match (required, on_error, skip_items, on_null) {
         (false, true, true, _) => quote!(lenient_items),

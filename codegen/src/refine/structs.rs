@@ -40,7 +40,7 @@ pub(super) fn items(
         derived.push("Default");
     }
     derived.push("Serialize");
-    if !flattened {
+    if !flattened && !parts.is_empty() {
         derived.push("Deserialize");
     }
     let head = described(ty.docs.as_deref(), &format!("The object `{name}`."));

@@ -2114,9 +2114,7 @@ impl Default for ElicitationSchema {
 impl FromObject for ElicitationSchema {
     fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
-            type_: object
-                .lenient::<Option<_>>("type")?
-                .unwrap_or_else(Self::default_type),
+            type_: object.lenient_or("type", Self::default_type)?,
             title: object.lenient("title")?,
             properties: object.optional("properties")?,
             required: object.optional("required")?,
@@ -6781,7 +6779,7 @@ impl FromObject for ClientSessionCapabilities {
 /// needed.
 ///
 /// Specification: [Compaction capabilities](https://agentclientprotocol.com/protocol/v1/schema#compactioncapabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompactionCapabilities {}
@@ -6799,6 +6797,8 @@ impl FromObject for CompactionCapabilities {
         Ok(Self {})
     }
 }
+
+runtime::deserialize_with!(CompactionCapabilities, runtime::object);
 
 /// Kinds of settings that a client can show beyond `select`, which every client knows.
 ///
@@ -6887,7 +6887,7 @@ impl FromObject for BooleanConfigOptionCapabilities {
 /// Says that the client shows notices. No members are needed.
 ///
 /// Specification: [Notice capabilities](https://agentclientprotocol.com/protocol/v1/schema#noticecapabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NoticeCapabilities {}
@@ -6905,6 +6905,8 @@ impl FromObject for NoticeCapabilities {
         Ok(Self {})
     }
 }
+
+runtime::deserialize_with!(NoticeCapabilities, runtime::object);
 
 /// Kinds of login that a client can carry out beyond `authenticate`.
 ///

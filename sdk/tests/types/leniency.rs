@@ -181,3 +181,10 @@ fn nothing_is_reported_of_a_message_that_is_refused() {
     decode::<ToolCallUpdate>(text, &mut |_| reports += 1).unwrap_err();
     assert_eq!(reports, 0);
 }
+
+#[test]
+fn a_null_in_place_of_a_default_is_reported() {
+    let (schema, dropped) = read::<ElicitationSchema>(r#"{"type":null}"#);
+    assert_eq!(dropped, ["/type"]);
+    assert_eq!(schema, ElicitationSchema::new());
+}

@@ -96,3 +96,17 @@ fn of_text_that_is_no_json() {
     assert_eq!(error.path, "");
     assert!(error.message.contains("EOF"), "{error}");
 }
+
+#[test]
+fn of_a_list_in_place_of_an_object_without_members() {
+    assert_eq!(error::<CompactionCapabilities>("[]").path, "");
+}
+
+#[test]
+fn a_variant_without_a_tag_may_have_a_member_of_that_name() {
+    let text = r#"{"id":"a","name":"n","type":null}"#;
+    let method: AuthMethod = crate::valid(text);
+    assert_eq!(method, AuthMethod::Agent(AuthMethodAgent::new("a", "n")));
+    // When it does not fit either, the tag is to blame.
+    assert_eq!(error::<AuthMethod>(r#"{"type":5}"#).path, "/type");
+}

@@ -107,13 +107,9 @@ impl FromObject for Options {
     fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             off: object.optional("off")?,
-            on: object.lenient::<Option<_>>("on")?.unwrap_or_else(Self::default_on),
-            limit: object
-                .optional::<Option<_>>("limit")?
-                .unwrap_or_else(Self::default_limit),
-            mode: object
-                .optional::<Option<_>>("mode")?
-                .unwrap_or_else(Self::default_mode),
+            on: object.lenient_or("on", Self::default_on)?,
+            limit: object.optional_or("limit", Self::default_limit)?,
+            mode: object.optional_or("mode", Self::default_mode)?,
             list: object.optional("list")?,
             inner: object.optional("inner")?,
         })

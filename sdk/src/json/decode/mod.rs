@@ -138,7 +138,7 @@ pub fn decode_result<T: DeserializeOwned + FromJson>(
 /// The state of a decoder: where it stands, and what it may tolerate.
 #[derive(Debug)]
 pub struct Decode {
-    strict: bool,
+    pub(crate) strict: bool,
     depth: usize,
     path: Vec<Step>,
     reports: Vec<Leniency>,

@@ -14,7 +14,7 @@ use crate::json::UnknownVariant;
 #[derive(Debug)]
 pub struct Object<'a> {
     members: Vec<Member<'a>>,
-    pub(super) cx: &'a mut Decode,
+    pub(crate) cx: &'a mut Decode,
 }
 
 impl<'a> Object<'a> {
@@ -62,6 +62,36 @@ impl<'a> Object<'a> {
         match self.find(name)? {
             Some(index) => self.read_or_default(index, name, T::from_json),
             None => Ok(T::default()),
+        }
+    }
+
+    /// A member whose absence means what `default` makes.
+    ///
+    /// # Errors
+    /// When it is invalid.
+    pub fn optional_or<T: FromJson>(
+        &mut self,
+        name: &'static str,
+        default: impl FnOnce() -> T,
+    ) -> Result<T, DecodeError> {
+        match self.find(name)? {
+            Some(index) => self.read(index, name, T::from_json),
+            None => Ok(default()),
+        }
+    }
+
+    /// As [`Self::optional_or`], and an invalid value means the same, with a report.
+    ///
+    /// # Errors
+    /// When it is invalid and leniency is off.
+    pub fn lenient_or<T: FromJson>(
+        &mut self,
+        name: &'static str,
+        default: impl FnOnce() -> T,
+    ) -> Result<T, DecodeError> {
+        match self.find(name)? {
+            Some(index) => self.read_or(index, name, T::from_json, default),
+            None => Ok(default()),
         }
     }
 
@@ -221,7 +251,7 @@ impl<'a> Object<'a> {
     }
 
     /// Runs `read` as an attempt: when it fails, no member is taken by it.
-    pub(super) fn attempt<T>(
+    pub(crate) fn attempt<T>(
         &mut self,
         strict: bool,
         read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
@@ -281,10 +311,20 @@ impl<'a> Object<'a> {
         name: &'static str,
         read: impl FnOnce(&RawValue, &mut Decode) -> Result<T, DecodeError>,
     ) -> Result<T, DecodeError> {
+        self.read_or(index, name, read, T::default)
+    }
+
+    fn read_or<T>(
+        &mut self,
+        index: usize,
+        name: &'static str,
+        read: impl FnOnce(&RawValue, &mut Decode) -> Result<T, DecodeError>,
+        default: impl FnOnce() -> T,
+    ) -> Result<T, DecodeError> {
         self.read(index, name, |raw, cx| {
             let strict = cx.strict;
             cx.attempt(strict, |cx| read(raw, cx))
-                .or_else(|error| cx.drop_value(T::default(), error))
+                .or_else(|error| cx.drop_value((), error).map(|()| default()))
         })
     }
 }

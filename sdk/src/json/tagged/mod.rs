@@ -128,9 +128,14 @@ pub trait Branch: Sized {
 /// # Errors
 /// When they are not those of a `T`.
 pub fn tagged_object<T: Tagged>(object: &mut Object<'_>) -> Result<T, DecodeError> {
-    match object.tag(T::TAG)? {
-        Some(tag) => T::read(&tag, object),
-        None => T::untagged(object),
+    match object.tag(T::TAG) {
+        Ok(Some(tag)) => T::read(&tag, object),
+        Ok(None) => T::untagged(object),
+        // A variant without a tag may have a member of that name, of any form.
+        Err(error) => {
+            let strict = object.cx.strict;
+            object.attempt(strict, T::untagged).map_err(|_| error)
+        }
     }
 }
 

@@ -1,0 +1,360 @@
+//! What a reader must make of a value, by the schema alone.
+//!
+//! A small interpreter of schemas with their leniency: it says whether a value is
+//! valid, which parts of an invalid one are dropped, which places are to blame when
+//! it cannot be read, and what it means with absent members filled in.
+
+use std::collections::BTreeSet;
+
+use acp_schema::Document;
+use serde_json::{Map, Value};
+
+use super::view::{Alternative, Field, Form, Integer, View};
+use crate::lower::escape;
+
+/// What becomes of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// The schema accepts it.
+    Valid { means: Value },
+    /// The schema refuses it, but readers take it without what is in `dropped`.
+    Lenient { means: Value, dropped: Vec<String> },
+    /// It cannot be read; one of these places is to blame.
+    Invalid { paths: Vec<String> },
+}
+
+/// Judges a value as one of the definition `name`.
+pub(super) fn judge(document: &Document, name: &str, value: &Value) -> Verdict {
+    let mut judge = Judge {
+        document,
+        dropped: Vec::new(),
+        odd: false,
+    };
+    match judge.read(&View::definition(document, name), value, "") {
+        Err(paths) => Verdict::Invalid { paths },
+        Ok(means) if judge.odd || !judge.dropped.is_empty() => Verdict::Lenient {
+            means,
+            dropped: judge.dropped,
+        },
+        Ok(means) => Verdict::Valid { means },
+    }
+}
+
+/// What a value means, or the places that are to blame.
+type Read = Result<Value, Vec<String>>;
+
+struct Judge<'a> {
+    document: &'a Document,
+    dropped: Vec<String>,
+    /// Something is not as the schema says, though nothing was dropped.
+    odd: bool,
+}
+
+impl<'a> Judge<'a> {
+    fn read(&mut self, view: &View<'a>, value: &Value, at: &str) -> Read {
+        let wrong = || Err(vec![at.to_owned()]);
+        let same = || Ok(value.clone());
+        if value.is_null() && view.null {
+            return same();
+        }
+        match (&view.form, value) {
+            (Form::Any, _)
+            | (Form::Null, Value::Null)
+            | (Form::Boolean, Value::Bool(_))
+            | (Form::Free, Value::Object(_)) => same(),
+            (Form::Integer(range), Value::Number(_)) => match whole(value) {
+                Some(number) if self.fits(range, number) => same(),
+                _ => wrong(),
+            },
+            (Form::Number { least, most }, Value::Number(number)) => {
+                let number = number.as_f64().unwrap_or_default();
+                self.odd |= least.is_some_and(|least| number < least);
+                self.odd |= most.is_some_and(|most| number > most);
+                same()
+            }
+            (Form::Text(text), Value::String(word)) => {
+                self.odd |= !text.open && !text.words.contains(&word.as_str());
+                self.odd |= word.chars().count() < text.least;
+                same()
+            }
+            (Form::Array { items, least }, Value::Array(values)) => {
+                self.odd |= values.len() < *least;
+                let item = View::of(self.document, items);
+                let read = |(index, value)| self.read(&item, value, &format!("{at}/{index}"));
+                values.iter().enumerate().map(read).collect()
+            }
+            (Form::Map(values), Value::Object(members)) => {
+                let member = View::of(self.document, values);
+                let read = |(name, value): (&String, &Value)| {
+                    let at = format!("{at}/{}", escape(name));
+                    Ok((name.clone(), self.read(&member, value, &at)?))
+                };
+                members.iter().map(read).collect()
+            }
+            (Form::Object(forms), Value::Object(members)) => self.object(forms, members, at),
+            (Form::Choice(branches), _) => {
+                let views = branches
+                    .iter()
+                    .map(|branch| View::of(self.document, branch));
+                let views: Vec<View<'a>> = views.collect();
+                self.first(&views, |judge, view| judge.read(view, value, at))
+            }
+            _ => wrong(),
+        }
+    }
+
+    /// Notes numbers that fit the type but not the schema.
+    fn fits(&mut self, range: &Integer, number: i128) -> bool {
+        let within = |(least, most): (i128, i128)| (least..=most).contains(&number);
+        self.odd |= !within(range.allowed);
+        within(range.width)
+    }
+
+    fn object(&mut self, forms: &[Alternative<'a>], value: &Map<String, Value>, at: &str) -> Read {
+        let tags: BTreeSet<&str> = forms
+            .iter()
+            .flat_map(tags_in)
+            .map(|(name, _)| name)
+            .collect();
+        let word = |tag: &str| value.get(tag).and_then(Value::as_str);
+        let known = |tag: &str, word| {
+            forms
+                .iter()
+                .flat_map(tags_in)
+                .any(|pair| pair == (tag, word))
+        };
+        if tags
+            .iter()
+            .any(|tag| word(tag).is_some_and(|word| !known(tag, word)))
+        {
+            return self.unknown(forms, value, at);
+        }
+        let matches = |form: &&Alternative<'a>| {
+            !form.open && tags_in(form).all(|(tag, expected)| word(tag) == Some(expected))
+        };
+        let matching: Vec<&Alternative<'a>> = forms.iter().filter(matches).collect();
+        let most = matching.iter().map(|form| tags_in(form).count()).max();
+        let fullest = matching
+            .into_iter()
+            .filter(|form| Some(tags_in(form).count()) == most);
+        let fullest: Vec<&Alternative<'a>> = fullest.collect();
+        let read = self.first(&fullest, |judge, form| {
+            judge.fields(&form.fields, value, at)
+        });
+        read.map_err(|mut paths| {
+            // A tag that is missing or no text may be to blame as well, and so may
+            // what stands beside the union.
+            let odd = tags.iter().filter(|tag| word(tag).is_none());
+            paths.extend(odd.map(|tag| format!("{at}/{}", escape(tag))));
+            if fullest.is_empty() {
+                let own = own_fields(forms);
+                paths.extend(self.fields(&own, value, at).err().unwrap_or_default());
+            }
+            paths
+        })
+    }
+
+    /// A tag that nobody knows: the members beside the union are read, the rest kept.
+    fn unknown(&mut self, forms: &[Alternative<'a>], value: &Map<String, Value>, at: &str) -> Read {
+        let open = forms.iter().filter(|form| form.open);
+        let open: Vec<&Alternative<'a>> = open.collect();
+        let own = own_fields(forms);
+        let is_own = |name: &str| own.iter().any(|field| field.name == name);
+        // Whether the schema has a place for it is all that the open end decides.
+        let mut strict = Judge {
+            document: self.document,
+            dropped: Vec::new(),
+            odd: false,
+        };
+        let valid = open.iter().any(|form| {
+            let rest: Vec<Field<'a>> = form
+                .fields
+                .iter()
+                .filter(|field| !field.own)
+                .copied()
+                .collect();
+            strict.fields(&rest, value, at).is_ok() && !strict.odd && strict.dropped.is_empty()
+        });
+        self.odd |= !valid;
+        let mut means = match self.fields(&own, value, at)? {
+            Value::Object(means) => means,
+            _ => Map::new(),
+        };
+        let kept = value.iter().filter(|(name, _)| !is_own(name));
+        means.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
+        Ok(Value::Object(means))
+    }
+
+    fn fields(&mut self, fields: &[Field<'a>], value: &Map<String, Value>, at: &str) -> Read {
+        let mut means = Map::new();
+        let mut wrong = Vec::new();
+        for field in fields {
+            let at = format!("{at}/{}", escape(field.name));
+            match self.member(field, value.get(field.name), &at) {
+                Ok(Some(value)) => {
+                    means.insert(field.name.into(), value);
+                }
+                Ok(None) => {}
+                Err(paths) => wrong.extend(paths),
+            }
+        }
+        if wrong.is_empty() {
+            Ok(Value::Object(means))
+        } else {
+            Err(wrong)
+        }
+    }
+
+    /// What a member means; `None` when that is the same as its absence.
+    fn member(
+        &mut self,
+        field: &Field<'a>,
+        value: Option<&Value>,
+        at: &str,
+    ) -> Result<Option<Value>, Vec<String>> {
+        let view = View::of(self.document, field.schema);
+        let Some(value) = value else {
+            if field.required {
+                return Err(vec![at.to_owned()]);
+            }
+            return Ok(self.default(field, &view));
+        };
+        if value.is_null() {
+            if view.null {
+                let kept = field.required || field.marked("x-tri-state");
+                return Ok(kept.then_some(Value::Null));
+            }
+            let list = matches!(view.form, Form::Array { .. } | Form::Map(_));
+            // Null says no more than absence, so nothing is lost.
+            let absent = !field.required && !list && field.schema.get("default").is_none();
+            if absent || field.marked("x-deserialize-default-on-null") {
+                self.odd = true;
+                return Ok(self.stand_in(field, &view));
+            }
+        }
+        let list = matches!(view.form, Form::Array { .. } | Form::Map(_));
+        let (dropped, odd) = (self.dropped.len(), self.odd);
+        let read = match (&view.form, value) {
+            (Form::Array { items, least }, Value::Array(values))
+                if field.marked("x-deserialize-skip-invalid-items") =>
+            {
+                self.odd |= values.len() < *least;
+                Ok(self.valid_items(&View::of(self.document, items), values, at))
+            }
+            _ => self.read(&view, value, at),
+        };
+        match read {
+            Ok(means) => {
+                let empty = match &means {
+                    Value::Array(items) => items.is_empty(),
+                    Value::Object(members) => members.is_empty(),
+                    _ => false,
+                };
+                // Absence of a list and an empty one are the same.
+                let omitted = list
+                    && empty
+                    && !view.null
+                    && !field.required
+                    && field.schema.get("default").is_none();
+                Ok((!omitted).then_some(means))
+            }
+            Err(_)
+                if field.marked("x-deserialize-default-on-error")
+                    && (!field.required || list || view.null) =>
+            {
+                self.dropped.truncate(dropped);
+                self.odd = odd;
+                self.dropped.push(at.to_owned());
+                Ok(self.stand_in(field, &view))
+            }
+            Err(paths) => Err(paths),
+        }
+    }
+
+    fn valid_items(&mut self, view: &View<'a>, values: &[Value], at: &str) -> Value {
+        let mut items = Vec::new();
+        for (index, value) in values.iter().enumerate() {
+            let at = format!("{at}/{index}");
+            let (dropped, odd) = (self.dropped.len(), self.odd);
+            match self.read(view, value, &at) {
+                Ok(item) => items.push(item),
+                Err(_) => {
+                    self.dropped.truncate(dropped);
+                    self.odd = odd;
+                    self.dropped.push(at);
+                }
+            }
+        }
+        Value::Array(items)
+    }
+
+    /// What stands for a value that was dropped.
+    fn stand_in(&mut self, field: &Field<'a>, view: &View<'a>) -> Option<Value> {
+        if !field.required {
+            return self.default(field, view);
+        }
+        Some(match view.form {
+            _ if view.null => Value::Null,
+            Form::Array { .. } => Value::Array(Vec::new()),
+            _ => Value::Object(Map::new()),
+        })
+    }
+
+    /// What the absence of a member means.
+    fn default(&mut self, field: &Field<'a>, view: &View<'a>) -> Option<Value> {
+        let default = field
+            .schema
+            .get("default")
+            .filter(|value| !value.is_null())?;
+        if view.null {
+            return None;
+        }
+        // A default may leave out the defaults of its own members.
+        Some(
+            self.read(view, default, "")
+                .unwrap_or_else(|_| default.clone()),
+        )
+    }
+
+    /// The first of several readings: all are tried strictly before any is tried
+    /// with leniency.
+    fn first<T>(&mut self, all: &[T], read: impl Fn(&mut Self, &T) -> Read) -> Read {
+        let mut lenient = None;
+        let mut wrong = Vec::new();
+        for one in all {
+            let mut judge = Judge {
+                document: self.document,
+                dropped: Vec::new(),
+                odd: false,
+            };
+            match read(&mut judge, one) {
+                Ok(means) if judge.dropped.is_empty() && !judge.odd => return Ok(means),
+                Ok(means) => {
+                    lenient.get_or_insert((means, judge.dropped));
+                }
+                Err(paths) => wrong.extend(paths),
+            }
+        }
+        let (means, dropped) = lenient.ok_or(wrong)?;
+        self.odd = true;
+        self.dropped.extend(dropped);
+        Ok(means)
+    }
+}
+
+/// The members that stand beside the unions of an object.
+fn own_fields<'a>(forms: &[Alternative<'a>]) -> Vec<Field<'a>> {
+    let fields = forms.first().into_iter().flat_map(|form| &form.fields);
+    fields.filter(|field| field.own).copied().collect()
+}
+
+fn tags_in<'a, 'b>(form: &'b Alternative<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + 'b {
+    form.fields
+        .iter()
+        .filter_map(|field| Some((field.name, field.tag?)))
+}
+
+fn whole(value: &Value) -> Option<i128> {
+    let signed = value.as_i64().map(i128::from);
+    signed.or_else(|| value.as_u64().map(i128::from))
+}

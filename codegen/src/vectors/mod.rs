@@ -1,0 +1,193 @@
+//! Test values of every definition of a document, with what a reader must make of
+//! each.
+//!
+//! Valid values are the least and the fullest of each form, every member of a union
+//! and of an enum, numbers at their boundaries. Then each member is taken out, made
+//! of each wrong kind, put out of range, or taken from a later protocol, and the
+//! schema with its leniency keywords says what is to become of that: it is refused
+//! with a path, or accepted with what is dropped.
+//!
+//! The vectors are derived from the document alone, so an implementation in any
+//! language can be held against them.
+
+mod fault;
+mod judge;
+mod sample;
+mod view;
+
+use std::collections::BTreeSet;
+
+use acp_schema::Document;
+use serde_json::{Value, json};
+
+use self::judge::{Verdict, judge};
+use self::sample::{Amount, choices, object, variations};
+use self::view::{Form, View};
+use crate::Error;
+use crate::lower::{is_any, lower};
+use crate::overrides::{self, Overrides};
+
+/// The vectors of one definition.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Vectors {
+    /// The definition.
+    pub definition: String,
+    /// Its vectors: at least one that is valid.
+    pub vectors: Vec<Vector>,
+}
+
+/// A value, and what a reader of the definition must make of it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Vector {
+    /// What is particular about the value.
+    pub name: String,
+    /// The value.
+    pub value: Value,
+    /// What becomes of it.
+    pub expect: Expect,
+}
+
+/// What becomes of a value.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Expect {
+    /// The schema accepts it, and so must readers.
+    Valid {
+        /// The value as it is written again: defaults filled in; without members that
+        /// are not defined, optional ones that are null, and optional lists that are
+        /// empty.
+        means: Value,
+    },
+    /// The schema refuses it, but readers must accept it: because of a leniency
+    /// keyword, or because it is a word of a later version, which is kept.
+    Lenient {
+        /// As of a valid value, without what was dropped.
+        means: Value,
+        /// JSON Pointers of what is dropped and reported.
+        dropped: Vec<String>,
+    },
+    /// Readers must refuse it.
+    Invalid {
+        /// JSON Pointers of what is to blame. A reader names one of them.
+        paths: Vec<String>,
+    },
+}
+
+/// Derives the vectors of all definitions but envelopes and those that accept
+/// anything, in the order of the document.
+///
+/// # Errors
+/// When a definition has a form without a Rust type.
+pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
+    // What the generator refuses has no vectors either.
+    lower(document, &Overrides::new(overrides::V1))?;
+    let is_type = |schema: &Value| {
+        let envelope = schema.get("x-docs-ignore").is_some_and(|flag| flag == true);
+        !envelope && !is_any(schema)
+    };
+    let definitions = document.defs().filter(|(_, schema)| is_type(schema));
+    Ok(definitions
+        .map(|(name, _)| Vectors {
+            definition: name.to_owned(),
+            vectors: of(document, name),
+        })
+        .collect())
+}
+
+fn of(document: &Document, name: &str) -> Vec<Vector> {
+    let mut seen = BTreeSet::new();
+    let candidates = valid(document, name)
+        .into_iter()
+        .chain(fault::faults(document, name));
+    candidates
+        .filter(|(_, value)| seen.insert(value.to_string()))
+        .map(|(what, value)| {
+            let expect = match judge(document, name, &value) {
+                Verdict::Valid { means } => Expect::Valid { means },
+                Verdict::Lenient { means, dropped } => Expect::Lenient { means, dropped },
+                Verdict::Invalid { paths } => Expect::Invalid { paths },
+            };
+            Vector {
+                name: what,
+                value,
+                expect,
+            }
+        })
+        .collect()
+}
+
+/// Valid values with their names.
+fn valid(document: &Document, name: &str) -> Vec<fault::Named> {
+    let top = View::definition(document, name);
+    let Form::Object(forms) = &top.form else {
+        let choices = choices(document, &top).into_iter().enumerate();
+        return choices
+            .map(|(index, value)| (format!("choice {}", index + 1), value))
+            .collect();
+    };
+    let mut found = Vec::new();
+    for form in forms {
+        let label = match form.label.as_str() {
+            "" => String::new(),
+            label => format!("{label}: "),
+        };
+        let least = object(document, form, Amount::Least);
+        found.push((format!("{label}minimal"), least.clone()));
+        let full = object(document, form, Amount::MOST);
+        found.push((format!("{label}maximal"), full));
+        for field in form.fields.iter().filter(|field| field.tag.is_none()) {
+            let values = variations(document, field.schema).into_iter();
+            for (index, value) in values.enumerate() {
+                let mut whole = least.clone();
+                if let Some(members) = whole.as_object_mut() {
+                    members.insert(field.name.into(), value);
+                }
+                let what = format!("{label}{}, choice {}", field.name, index + 1);
+                found.push((what, whole));
+            }
+        }
+    }
+    found
+}
+
+impl Vectors {
+    /// The JSON form: lists `valid`, `lenient` and `invalid`. The member `means`
+    /// is left out where it equals `value`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let (mut valid, mut lenient, mut invalid) = (Vec::new(), Vec::new(), Vec::new());
+        for Vector {
+            name,
+            value,
+            expect,
+        } in &self.vectors
+        {
+            let mut vector = json!({ "name": name, "value": value });
+            match expect {
+                Expect::Valid { means } | Expect::Lenient { means, .. } if means != value => {
+                    vector["means"] = means.clone();
+                }
+                _ => {}
+            }
+            match expect {
+                Expect::Valid { .. } => valid.push(vector),
+                Expect::Lenient { dropped, .. } => {
+                    vector["dropped"] = dropped.clone().into();
+                    lenient.push(vector);
+                }
+                Expect::Invalid { paths } => {
+                    vector["paths"] = paths.clone().into();
+                    invalid.push(vector);
+                }
+            }
+        }
+        json!({
+            "definition": self.definition,
+            "valid": valid,
+            "lenient": lenient,
+            "invalid": invalid,
+        })
+    }
+}

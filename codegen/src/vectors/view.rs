@@ -1,0 +1,346 @@
+//! A schema as a reader of values sees it: references resolved, unions spread out.
+//!
+//! This view is independent of the one that code is generated from, so that the
+//! two check each other. It covers the documents that `generate` accepts; a form
+//! that it does not know accepts anything.
+
+use acp_schema::Document;
+use serde_json::Value;
+
+use crate::lower::{branches, escape, integer_format, is_any, target};
+
+/// What a schema accepts.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    /// Whether `null` is accepted.
+    pub(super) null: bool,
+    pub(super) form: Form<'a>,
+}
+
+#[derive(Debug)]
+pub(super) enum Form<'a> {
+    Any,
+    Null,
+    Boolean,
+    Integer(Integer),
+    Number {
+        least: Option<f64>,
+        most: Option<f64>,
+    },
+    Text(Text<'a>),
+    Array {
+        items: &'a Value,
+        least: usize,
+    },
+    Map(&'a Value),
+    /// An object of free content.
+    Free,
+    /// An object in one of several forms, mostly in one.
+    Object(Vec<Alternative<'a>>),
+    /// A value in one of several forms that no tag tells apart.
+    Choice(Vec<&'a Value>),
+}
+
+/// The range of an integer: what fits the type, and what the schema allows of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Integer {
+    pub(super) width: (i128, i128),
+    pub(super) allowed: (i128, i128),
+}
+
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    /// The words that have a meaning.
+    pub(super) words: Vec<&'a str>,
+    /// Whether other words are valid.
+    pub(super) open: bool,
+    pub(super) least: usize,
+    pub(super) format: Option<&'a str>,
+}
+
+/// One form of an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Alternative<'a> {
+    /// What tells it from the others, for people.
+    pub(super) label: String,
+    pub(super) fields: Vec<Field<'a>>,
+    /// Takes the tags that no other alternative has.
+    pub(super) open: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field<'a> {
+    pub(super) name: &'a str,
+    pub(super) schema: &'a Value,
+    pub(super) required: bool,
+    /// The value that the member must have, when it tells alternatives apart.
+    pub(super) tag: Option<&'a str>,
+    /// Stands beside the union rather than in a branch of it.
+    pub(super) own: bool,
+}
+
+impl Field<'_> {
+    pub(super) fn marked(&self, marker: &str) -> bool {
+        self.schema.get(marker).is_some_and(|flag| flag == true)
+    }
+}
+
+impl<'a> View<'a> {
+    /// The view of the definition `name`.
+    pub(super) fn definition(document: &'a Document, name: &str) -> Self {
+        let schema = document.def(name).unwrap_or(&Value::Null);
+        look(document, schema, true)
+    }
+
+    /// The view of a schema inside a definition.
+    pub(super) fn of(document: &'a Document, schema: &'a Value) -> Self {
+        look(document, schema, false)
+    }
+}
+
+fn look<'a>(document: &'a Document, schema: &'a Value, root: bool) -> View<'a> {
+    let plain = |form| View { null: false, form };
+    if is_any(schema) {
+        return View {
+            null: true,
+            form: Form::Any,
+        };
+    }
+    if let Some(name) = target(schema).and_then(|target| target.strip_prefix("#/$defs/")) {
+        return View::definition(document, name);
+    }
+    if let Some((_, all)) = branches(schema)
+        && schema.get("properties").is_none()
+    {
+        let rest: Vec<&Value> = all.iter().filter(|branch| !is_null(branch)).collect();
+        let null = rest.len() < all.len();
+        let form = match rest.as_slice() {
+            [only] if null => look(document, only, root).form,
+            rest => union(document, schema, rest),
+        };
+        return View { null, form };
+    }
+    if schema.get("enum").is_some() || schema.get("const").is_some() {
+        return plain(text(schema, &[schema]).map_or(Form::Any, Form::Text));
+    }
+    let (kind, null) = kind(schema);
+    let form = match kind {
+        Some("null") => Form::Null,
+        Some("boolean") => Form::Boolean,
+        Some("integer") => Form::Integer(integer(schema)),
+        Some("number") => Form::Number {
+            least: schema.get("minimum").and_then(Value::as_f64),
+            most: schema.get("maximum").and_then(Value::as_f64),
+        },
+        Some("string") => text(schema, &[schema]).map_or(Form::Any, Form::Text),
+        Some("array") => Form::Array {
+            items: schema.get("items").unwrap_or(&Value::Bool(true)),
+            least: size(schema, "minItems"),
+        },
+        Some("object") => object(document, schema, root),
+        _ => Form::Any,
+    };
+    View { null, form }
+}
+
+/// The type of a schema but for `null`, and whether `null` is one.
+fn kind(schema: &Value) -> (Option<&str>, bool) {
+    match schema.get("type") {
+        Some(Value::Array(types)) => {
+            let kinds = types.iter().filter_map(Value::as_str);
+            let (null, rest): (Vec<_>, Vec<_>) = kinds.partition(|kind| *kind == "null");
+            (rest.first().copied(), !null.is_empty())
+        }
+        Some(Value::String(kind)) => (Some(kind), false),
+        _ if schema.get("properties").is_some() || schema.get("allOf").is_some() => {
+            (Some("object"), false)
+        }
+        _ => (None, false),
+    }
+}
+
+fn is_null(branch: &Value) -> bool {
+    branch.get("type").is_some_and(|kind| kind == "null")
+}
+
+fn size(schema: &Value, keyword: &str) -> usize {
+    let size = schema.get(keyword).and_then(Value::as_u64).unwrap_or(0);
+    usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+/// A union that is a schema by itself.
+fn union<'a>(document: &'a Document, schema: &'a Value, rest: &[&'a Value]) -> Form<'a> {
+    if let Some(text) = text(schema, rest) {
+        return Form::Text(text);
+    }
+    let integers = rest.iter().all(|branch| kind(branch).0 == Some("integer"));
+    if let (true, Some(first)) = (integers, rest.first()) {
+        // Named values and the open end are of one width.
+        return Form::Integer(integer(first));
+    }
+    if rest.iter().all(|branch| is_object(document, branch)) {
+        return Form::Object(alternatives(document, schema));
+    }
+    Form::Choice(rest.to_vec())
+}
+
+fn is_object(document: &Document, schema: &Value) -> bool {
+    matches!(look(document, schema, true).form, Form::Object(_))
+}
+
+/// Text, when all of `branches` are.
+fn text<'a>(schema: &'a Value, branches: &[&'a Value]) -> Option<Text<'a>> {
+    let mut text = Text {
+        words: Vec::new(),
+        open: false,
+        least: size(schema, "minLength"),
+        format: schema.get("format").and_then(Value::as_str),
+    };
+    for branch in branches {
+        if let Some(words) = branch.get("enum").and_then(Value::as_array) {
+            for word in words {
+                text.words.push(word.as_str()?);
+            }
+        } else if let Some(word) = branch.get("const") {
+            text.words.push(word.as_str()?);
+        } else if kind(branch).0 == Some("string") {
+            text.open = true;
+        } else {
+            return None;
+        }
+    }
+    Some(text)
+}
+
+fn integer(schema: &Value) -> Integer {
+    let width = match integer_format(schema) {
+        "int8" => (i8::MIN.into(), i8::MAX.into()),
+        "int16" => (i16::MIN.into(), i16::MAX.into()),
+        "int32" => (i32::MIN.into(), i32::MAX.into()),
+        "uint8" => (0, u8::MAX.into()),
+        "uint16" => (0, u16::MAX.into()),
+        "uint32" => (0, u32::MAX.into()),
+        "uint64" => (0, u64::MAX.into()),
+        _ => (i64::MIN.into(), i64::MAX.into()),
+    };
+    let limit = |keyword: &str| {
+        let number = schema.get(keyword)?;
+        let signed = number.as_i64().map(i128::from);
+        signed.or_else(|| number.as_u64().map(i128::from))
+    };
+    let least = limit("minimum").unwrap_or(width.0).max(width.0);
+    let most = limit("maximum").unwrap_or(width.1).min(width.1);
+    Integer {
+        width,
+        allowed: (least, most),
+    }
+}
+
+fn object<'a>(document: &'a Document, schema: &'a Value, root: bool) -> Form<'a> {
+    let fields = schema.get("properties").is_some() || schema.get("allOf").is_some();
+    if fields || branches(schema).is_some() {
+        return Form::Object(alternatives(document, schema));
+    }
+    match schema.get("additionalProperties") {
+        Some(values) if !is_any(values) => Form::Map(values),
+        // A definition is a type of its own, even without members.
+        _ if root => Form::Object(vec![Alternative::default()]),
+        _ => Form::Free,
+    }
+}
+
+/// All forms of an object: its members, with those of each branch of its unions.
+fn alternatives<'a>(document: &'a Document, schema: &'a Value) -> Vec<Alternative<'a>> {
+    let mut found = vec![Alternative {
+        fields: own_fields(schema),
+        ..Alternative::default()
+    }];
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let name = name.strip_prefix("#/$defs/").unwrap_or_default();
+        let referred = document.def(name).unwrap_or(&Value::Null);
+        found = cross(&found, &inner(alternatives(document, referred)));
+    }
+    for part in schema
+        .get("allOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        found = cross(&found, &inner(alternatives(document, part)));
+    }
+    if let Some((_, branches)) = branches(schema) {
+        let tag = crate::lower::tag(schema);
+        let spread = branches
+            .iter()
+            .flat_map(|branch| branch_forms(document, branch, tag.as_deref()));
+        found = cross(&found, &inner(spread.collect()));
+    }
+    found
+}
+
+fn inner(mut forms: Vec<Alternative<'_>>) -> Vec<Alternative<'_>> {
+    for field in forms.iter_mut().flat_map(|form| &mut form.fields) {
+        field.own = false;
+    }
+    forms
+}
+
+fn own_fields<'a>(schema: &'a Value) -> Vec<Field<'a>> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|n| n == name));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let field = |(name, schema): (&'a String, &'a Value)| Field {
+        name,
+        schema,
+        required: is_required(name),
+        tag: None,
+        own: true,
+    };
+    properties.into_iter().flatten().map(field).collect()
+}
+
+fn branch_forms<'a>(
+    document: &'a Document,
+    branch: &'a Value,
+    tag: Option<&str>,
+) -> Vec<Alternative<'a>> {
+    let own = tag.and_then(|tag| branch.pointer(&format!("/properties/{}", escape(tag))));
+    let constant = own.and_then(|own| own.get("const")?.as_str());
+    let title = branch.get("title").and_then(Value::as_str);
+    let label = constant.or(title).or(target(branch)).unwrap_or_default();
+    let mut forms = alternatives(document, branch);
+    for form in &mut forms {
+        form.open |= own.is_some_and(|own| constant.is_none() && kind(own).0 == Some("string"));
+        form.label = match form.label.as_str() {
+            "" => label.to_owned(),
+            more => format!("{label}, {more}"),
+        };
+        let tagged = form
+            .fields
+            .iter_mut()
+            .filter(|field| Some(field.name) == tag);
+        tagged.for_each(|field| field.tag = constant);
+    }
+    forms
+}
+
+/// Each of `left` with each of `right`; a member of the latter replaces its like.
+fn cross<'a>(left: &[Alternative<'a>], right: &[Alternative<'a>]) -> Vec<Alternative<'a>> {
+    let pair = |one: &Alternative<'a>, two: &Alternative<'a>| {
+        let kept = one
+            .fields
+            .iter()
+            .filter(|field| two.fields.iter().all(|other| other.name != field.name));
+        let labels = [one.label.as_str(), two.label.as_str()];
+        let labels: Vec<&str> = labels.into_iter().filter(|text| !text.is_empty()).collect();
+        Alternative {
+            label: labels.join(", "),
+            fields: kept.chain(&two.fields).copied().collect(),
+            open: one.open || two.open,
+        }
+    };
+    let pairs = left
+        .iter()
+        .flat_map(|one| right.iter().map(move |two| pair(one, two)));
+    pairs.collect()
+}
