@@ -17,6 +17,14 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A folder holds nothing to check.
     #[error("{0} holds no recording (*.jsonl, *.ndjson); name a file or another folder")]
     NoRecording(PathBuf),

@@ -8,7 +8,8 @@
 //! - [`subject`]: an agent, started and spoken to in raw bytes;
 //! - [`harness`]: the client that the suite plays towards it;
 //! - [`requirements`]: what the protocol demands, as rows of data with checks;
-//! - [`suite`]: a run of them, and [`report`]: what it came to.
+//! - [`suite`]: a run of them, and [`report`]: what it came to;
+//! - `proxy`: live traffic between an editor and an agent.
 //!
 //! The suite speaks to its subjects in raw bytes. It uses the schema, never the
 //! typed messages generated from it: a typed layer cannot send what is malformed,
@@ -18,6 +19,8 @@ pub mod cli;
 mod error;
 pub mod harness;
 mod progress;
+#[cfg(unix)]
+pub mod proxy;
 pub mod report;
 pub mod requirements;
 pub mod subject;

@@ -68,7 +68,7 @@ impl From<Subject> for Party {
 /// A line of `--json`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Entry<'a> {
+pub(super) enum Entry<'a> {
     Finding {
         file: &'a str,
         #[serde(flatten)]
@@ -238,7 +238,7 @@ fn counts(tally: Tally) -> String {
     text
 }
 
-fn findings(summary: Summary) -> String {
+pub(super) fn findings(summary: Summary) -> String {
     let parts: Vec<String> = [
         (summary.errors, "error"),
         (summary.warnings, "warning"),

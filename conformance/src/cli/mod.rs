@@ -6,6 +6,8 @@
 mod agent;
 mod check;
 mod list;
+#[cfg(unix)]
+mod proxy;
 mod reference_agent;
 
 use std::io::{self, Write};
@@ -31,6 +33,12 @@ enum Command {
     Agent(agent::Args),
     Check(check::Args),
     List(list::Args),
+    #[cfg(unix)]
+    Proxy(proxy::Args),
+    /// End an agent whose proxy was killed
+    #[cfg(unix)]
+    #[command(hide = true)]
+    ProxyGuard(proxy::GuardArgs),
     /// Serve as the bundled reference agent on standard input and output
     #[command(hide = true)]
     ReferenceAgent,
@@ -52,20 +60,26 @@ pub fn main() -> ExitCode {
         Command::Agent(args) => agent::run(args, &mut out),
         Command::Check(args) => check::run(args, &mut out),
         Command::List(args) => list::run(args, &mut out),
+        #[cfg(unix)]
+        Command::Proxy(args) => return proxy::run(args),
+        #[cfg(unix)]
+        Command::ProxyGuard(args) => return proxy::guard(args),
         Command::ReferenceAgent => reference_agent::run(),
     };
     let flushed = out.flush().map_err(Error::Output);
     match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
         Ok(Verdict::Conformant) => ExitCode::SUCCESS,
         Ok(Verdict::NotConformant) => ExitCode::from(1),
-        Err(error) => {
-            // Nobody reads the output any more; there is nobody to tell either.
-            if !error.is_broken_pipe() {
-                let _ = writeln!(io::stderr(), "acp-conformance: {error}");
-            }
-            ExitCode::from(2)
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &Error) -> ExitCode {
+    // Nobody reads the output any more; there is nobody to tell either.
+    if !error.is_broken_pipe() {
+        let _ = writeln!(io::stderr(), "acp-conformance: {error}");
+    }
+    ExitCode::from(2)
 }
 
 impl Verdict {

@@ -65,6 +65,13 @@ impl Splitter {
         }
     }
 
+    /// Bytes were lost here: forgets the line that has begun. If `open`, what comes
+    /// next is the rest of another one; it ends as [`Line::TooLong`].
+    pub fn skip(&mut self, open: bool) {
+        self.held = Vec::new();
+        self.skipped = open.then_some(0);
+    }
+
     /// The bytes have ended; calls `each` for a line without a newline.
     pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         if let Some(skipped) = self.skipped.take() {

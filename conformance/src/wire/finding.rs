@@ -118,7 +118,13 @@ impl fmt::Display for Finding {
         if !self.pointer.is_empty() {
             write!(f, " at {}", self.pointer)?;
         }
-        write!(f, ": {}", self.message)
+        // Without a method or a place, the writer's colon is the only one.
+        let colon = if self.by.is_some() && self.method.is_none() && self.pointer.is_empty() {
+            ""
+        } else {
+            ":"
+        };
+        write!(f, "{colon} {}", self.message)
     }
 }
 
@@ -146,5 +152,15 @@ mod tests {
             finding.to_string(),
             "error[schema] agent: session/update at /params/update: missing `content`"
         );
+        let noise = Finding {
+            rule: Rule::NotJson,
+            method: None,
+            pointer: String::new(),
+            message: "no message".into(),
+            ..finding
+        };
+        assert_eq!(noise.to_string(), "error[not-json] agent: no message");
+        let line = Finding { by: None, ..noise };
+        assert_eq!(line.to_string(), "error[not-json]: no message");
     }
 }

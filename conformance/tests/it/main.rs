@@ -4,3 +4,5 @@
 mod agent;
 mod check;
 mod command;
+#[cfg(unix)]
+mod proxy;

@@ -1,0 +1,228 @@
+//! `acp-conformance proxy`: live traffic between an editor and an agent.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::check::{Entry, findings};
+use super::{failed, write_json};
+use crate::proxy::{self, Options, Outcome};
+use crate::wire::{Finding, Level};
+use crate::{Error, Result};
+
+/// How many findings standard error is told, so that a stream of them does not
+/// fill an editor's log.
+const TOLD: u64 = 100;
+
+/// Stand between an editor and an agent, and judge what passes
+///
+/// Forwards standard input and output byte by byte, and judges copies of every
+/// message in both directions as `check` does. Where an editor starts its agent
+/// as `opencode acp`, have it start
+///
+///   acp-conformance proxy --log /tmp/acp-{pid}.jsonl -- opencode acp
+///
+/// The wire never waits for the judge. Should it fall behind, messages pass
+/// unjudged; their number is reported as a finding and stands in the transcript.
+///
+/// Findings go to standard error, beside what the agent writes there, or to a
+/// file. A finding's number is its message's line in the transcript, which `check`
+/// reads and judges alike.
+///
+/// Signals are passed on to the agent, and its exit code is passed back (128 and
+/// the number of the signal, if one ended it). When the editor is gone, or this
+/// process is killed, the agent is ended: end of input, SIGTERM, SIGKILL.
+///
+/// Secrets are replaced before anything is judged or written: values of
+/// environment variables and headers, all that `authenticate` carries, strings
+/// under names that end in apiKey, token, secret, password and the like, and
+/// arguments such as --api-key. Prompts, file contents and terminal output are
+/// recorded as they are; the transcript is readable by its owner only.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_help = EXIT_CODES)]
+pub(super) struct Args {
+    /// Write a transcript to this file; {pid} becomes the process id
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Write findings to this file instead of standard error; {pid} likewise
+    #[arg(long, value_name = "FILE")]
+    findings: Option<PathBuf>,
+    /// Exit with 1 instead of 0 if there was an error or a warning
+    #[arg(long)]
+    strict: bool,
+    /// Print notes too
+    #[arg(long)]
+    notes: bool,
+    /// Print findings as `check --json` does
+    #[arg(long)]
+    json: bool,
+    /// Leave secrets in the transcript and in findings
+    #[arg(long)]
+    no_redact: bool,
+    /// How long the agent may take to end once the editor is gone, and again after
+    /// SIGTERM
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    grace: Duration,
+    /// The agent and its arguments
+    #[arg(last = true, required = true, value_name = "AGENT")]
+    command: Vec<OsString>,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: the agent's; 2 if it cannot be started; with --strict, 1 instead of 0";
+
+/// How the process is called that outlives a killed proxy.
+#[derive(Debug, clap::Args)]
+pub(super) struct GuardArgs {
+    /// The agent's process group
+    group: i32,
+    /// How long it may take to end
+    #[arg(value_parser = seconds)]
+    grace: Duration,
+}
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    match proxied(args) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => failed(&error),
+    }
+}
+
+pub(super) fn guard(args: &GuardArgs) -> ExitCode {
+    proxy::guard(io::stdin().lock(), args.group, args.grace);
+    ExitCode::SUCCESS
+}
+
+fn proxied(args: &Args) -> Result<u8> {
+    let log = args.log.as_deref().map(numbered);
+    let transcript = log.as_deref().map(create).transpose()?;
+    let report = Report {
+        out: match args.findings.as_deref().map(numbered) {
+            Some(path) => Out::File(create(&path)?),
+            None => Out::Stderr { left: TOLD },
+        },
+        log: log.as_deref().map(|path| path.display().to_string()),
+        json: args.json,
+        floor: if args.notes {
+            Level::Note
+        } else {
+            Level::Warning
+        },
+    };
+    let outcome = proxy::run(Options {
+        command: args.command.clone(),
+        log: transcript.map(|file| Box::new(BufWriter::new(file)) as _),
+        redact: !args.no_redact,
+        findings: report.into_sink(),
+        grace: args.grace,
+        // Without a guard, a killed proxy leaves the agent to the end of its input.
+        guard: std::env::current_exe().ok(),
+    })?;
+    Ok(concluded(args, &outcome))
+}
+
+/// Says what was found, and decides the exit code.
+fn concluded(args: &Args, outcome: &Outcome) -> u8 {
+    let (clean, text) = match outcome.summary {
+        None => (false, "the judge did not finish in time".to_owned()),
+        Some(summary) => {
+            let clean = summary.errors + summary.warnings == 0;
+            let text = format!("{} messages, {}", summary.messages(), findings(summary));
+            (clean, text)
+        }
+    };
+    if !clean {
+        // Standard error may be gone with the editor.
+        let _ = writeln!(io::stderr(), "acp-conformance: {text}");
+    }
+    match outcome.code {
+        0 if args.strict && !clean => 1,
+        code => code,
+    }
+}
+
+/// Where findings go, and how.
+struct Report {
+    out: Out,
+    log: Option<String>,
+    json: bool,
+    floor: Level,
+}
+
+enum Out {
+    File(std::fs::File),
+    /// So many more may be told.
+    Stderr {
+        left: u64,
+    },
+}
+
+impl Report {
+    fn into_sink(mut self) -> Box<dyn FnMut(&Finding) + Send> {
+        Box::new(move |finding| {
+            if finding.level >= self.floor {
+                // Nobody may be reading; the wire is what matters.
+                let _ = self.tell(finding);
+            }
+        })
+    }
+
+    fn tell(&mut self, finding: &Finding) -> Result<()> {
+        let mut line = Vec::new();
+        let file = self.log.as_deref().unwrap_or_default();
+        if self.json {
+            write_json(&mut line, &Entry::Finding { file, finding })?;
+        } else if self.log.is_some() {
+            writeln!(line, "{file}:{}: {finding}", finding.place).map_err(Error::Output)?;
+        } else {
+            writeln!(line, "message {}: {finding}", finding.place).map_err(Error::Output)?;
+        }
+        match &mut self.out {
+            Out::File(file) => file.write_all(&line),
+            Out::Stderr { left: 0 } => Ok(()),
+            Out::Stderr { left } => {
+                *left -= 1;
+                if *left == 0 {
+                    line.extend_from_slice(
+                        b"acp-conformance: more findings are only counted; --findings FILE keeps them\n",
+                    );
+                }
+                io::stderr().write_all(&line)
+            }
+        }
+        .map_err(Error::Output)
+    }
+}
+
+/// A file for the owner alone: it holds what was said.
+fn create(path: &Path) -> Result<std::fs::File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|source| Error::Write {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+/// Editors start several agents; each needs a file of its own.
+fn numbered(path: &Path) -> PathBuf {
+    match path.to_str() {
+        Some(text) => text
+            .replace("{pid}", &std::process::id().to_string())
+            .into(),
+        None => path.to_owned(),
+    }
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}

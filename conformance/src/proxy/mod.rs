@@ -1,0 +1,74 @@
+//! A proxy between an editor and an agent that nobody notices.
+//!
+//! [`run`] starts the agent and forwards standard input and output byte by byte,
+//! whatever the bytes are. Each direction has a thread that reads, puts a copy
+//! into a tap, and writes; a third thread judges the copies. The tap is bounded:
+//! when the judge falls behind, messages go unjudged and are counted, and neither
+//! does the wire wait nor memory grow.
+//!
+//! The ends of the connection are passed on as they happen: the end of either
+//! stream, a reader that went away, signals, and the exit code. The agent leads a
+//! process group of its own; once the editor is gone, or the proxy was killed, the
+//! group is ended: end of input, `SIGTERM`, `SIGKILL`.
+//!
+//! Only for Unix.
+
+mod agent;
+mod guard;
+mod judge;
+mod pump;
+mod recorder;
+mod signals;
+mod supervise;
+mod tap;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use self::guard::guard;
+pub use self::recorder::Recorder;
+pub use self::supervise::run;
+use crate::transcript::Summary;
+use crate::wire::Finding;
+
+/// What the proxy does besides forwarding.
+pub struct Options {
+    /// The agent and its arguments.
+    pub command: Vec<OsString>,
+    /// Where the transcript goes.
+    pub log: Option<Box<dyn Write + Send>>,
+    /// Whether secrets are taken out before anything is judged or written.
+    pub redact: bool,
+    /// Told of each finding, from the judging thread.
+    pub findings: Box<dyn FnMut(&Finding) + Send>,
+    /// How long the agent may take to end after its input has, and again after
+    /// `SIGTERM`, once the editor is gone.
+    pub grace: Duration,
+    /// A program that, given `proxy-guard GROUP SECONDS`, calls [`guard`]. It ends
+    /// the agent should the proxy be killed.
+    pub guard: Option<PathBuf>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("command", &self.command)
+            .field("log", &self.log.is_some())
+            .field("redact", &self.redact)
+            .field("grace", &self.grace)
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a proxied connection came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// The agent's exit code; 128 and the signal's number when one ended it.
+    pub code: u8,
+    /// What was judged; `None` when the judge did not finish in time.
+    pub summary: Option<Summary>,
+}

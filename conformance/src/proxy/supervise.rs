@@ -1,0 +1,251 @@
+//! Starts everything, and watches for the end.
+//!
+//! One loop, one closed set of events: whatever ends a connection is seen here.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::agent::{self, Agent};
+use super::guard::Guard;
+use super::pump::{self, End, Pump};
+use super::recorder::Recorder;
+use super::tap::Tap;
+use super::{Options, Outcome, judge, signals};
+use crate::transcript::Summary;
+use crate::wire::{Party, Schema};
+use crate::{Error, Result};
+
+/// Copies of so many bytes may wait for the judge.
+const TAP_LIMIT: usize = 16 << 20;
+
+/// How long the judge may take to finish after the agent has ended.
+const VERDICT: Duration = Duration::from_secs(2);
+
+/// What the loop hears of.
+#[derive(Debug)]
+enum Event {
+    /// A direction has ended; named by who writes in it.
+    Ended(Party, End),
+    /// The editor sent us a signal.
+    Signal(Signal),
+    /// The agent has ended.
+    Exited,
+    /// The judge is done.
+    Judged(Box<Summary>),
+}
+
+/// Forwards this process's standard input and output to and from an agent until
+/// the agent ends. Standard input and output are closed afterwards.
+///
+/// # Errors
+/// [`Error::Start`] when the agent cannot be started, or what the system refuses.
+pub fn run(options: Options) -> Result<Outcome> {
+    let refused = |source| Error::Start {
+        command: "the proxy".into(),
+        source,
+    };
+    let schema = Arc::new(Schema::v1()?);
+    let recorder = Recorder::new(schema, options.log, options.redact, options.findings);
+    let (events, heard) = mpsc::channel();
+    let tell = events.clone();
+    // Before the agent exists, so that no signal falls between.
+    signals::watch(move |signal| drop(tell.send(Event::Signal(signal)))).map_err(refused)?;
+    let (input, output) = pump::stdio().map_err(refused)?;
+    let (stop_client, stop_agent) = (io::pipe().map_err(refused)?, io::pipe().map_err(refused)?);
+    let (agent, streams) = Agent::start(&options.command)?;
+    let guard = options.guard.as_ref().and_then(|program| {
+        let guard = Guard::start(program, agent.group(), options.grace);
+        let unguarded = |error| say(format_args!("the agent will outlive a kill: {error}"));
+        guard.map_err(unguarded).ok()
+    });
+
+    let tap = Arc::new(Tap::new(TAP_LIMIT));
+    let pumps = [
+        Pump {
+            from: Party::Client,
+            source: input,
+            sink: streams.input,
+            stop: stop_client.0,
+        },
+        Pump {
+            from: Party::Agent,
+            source: streams.output,
+            sink: output,
+            stop: stop_agent.0,
+        },
+    ];
+    for pump in pumps {
+        let (tap, from) = (tap.clone(), pump.from);
+        spawn(&events, move || Event::Ended(from, pump.run(&tap)));
+    }
+    let (judged, leader) = (tap.clone(), agent.group());
+    spawn(&events, move || {
+        Event::Judged(Box::new(judge::run(&judged, recorder)))
+    });
+    spawn(&events, move || {
+        agent::wait_for(leader);
+        Event::Exited
+    });
+
+    let mut connection = Connection {
+        agent,
+        heard,
+        grace: options.grace,
+        input: None,
+        output: None,
+        stage: Stage::Open,
+    };
+    connection.until_exit();
+    // The pump stops when it has forwarded what the agent left behind.
+    drop(stop_agent.1);
+    connection.until_forwarded();
+    drop(stop_client.1);
+    tap.close();
+    let summary = connection.verdict();
+    let outcome = Outcome {
+        code: connection.end(),
+        summary,
+    };
+    if let Some(guard) = guard {
+        guard.dismiss();
+    }
+    Ok(outcome)
+}
+
+/// Does something in a thread and sends what came of it.
+fn spawn(events: &Sender<Event>, act: impl FnOnce() -> Event + Send + 'static) -> JoinHandle<()> {
+    let events = events.clone();
+    // Nobody listens any more when the proxy is done.
+    thread::spawn(move || drop(events.send(act())))
+}
+
+/// Tells the user something on standard error, which may be gone with the editor.
+fn say(what: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "acp-conformance: {what}");
+}
+
+/// How far the agent has been asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Not at all: the editor is there.
+    Open,
+    /// Its input has ended and nobody reads what it writes.
+    Alone(Instant),
+    /// It was sent `SIGTERM`.
+    Terminated(Instant),
+    /// It was sent `SIGKILL`.
+    Killed,
+}
+
+struct Connection {
+    agent: Agent,
+    heard: Receiver<Event>,
+    grace: Duration,
+    /// How the editor's stream ended.
+    input: Option<End>,
+    /// How the agent's stream ended.
+    output: Option<End>,
+    stage: Stage,
+}
+
+impl Connection {
+    /// Until the agent has ended.
+    fn until_exit(&mut self) {
+        loop {
+            match self.next() {
+                Some(Event::Exited) => return,
+                Some(Event::Signal(signal)) => {
+                    self.agent.signal(signal);
+                }
+                Some(Event::Ended(from, end)) => self.ended(from, end),
+                Some(Event::Judged(_)) => {}
+                None => self.escalate(),
+            }
+        }
+    }
+
+    /// Until everything that the agent has written is forwarded. A signal ends the
+    /// wait: the agent is not there any more to receive it.
+    fn until_forwarded(&mut self) {
+        while self.output.is_none() {
+            match self.heard.recv() {
+                Ok(Event::Ended(from, end)) => self.ended(from, end),
+                Ok(Event::Signal(_)) | Err(_) => return,
+                Ok(Event::Exited | Event::Judged(_)) => {}
+            }
+        }
+    }
+
+    /// What the judge came to, if it does so in time.
+    fn verdict(&mut self) -> Option<Summary> {
+        let deadline = Instant::now() + VERDICT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.heard.recv_timeout(left) {
+                Ok(Event::Judged(summary)) => return Some(*summary),
+                Ok(Event::Ended(..) | Event::Exited) => {}
+                Ok(Event::Signal(_)) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// The agent's exit code. Who is left of its group is ended if the editor is gone.
+    fn end(self) -> u8 {
+        if self.stage != Stage::Open {
+            self.agent.signal(Signal::KILL);
+        }
+        self.agent.reap()
+    }
+
+    fn ended(&mut self, from: Party, end: End) {
+        if let End::Failed(error) = &end {
+            let reader = from.peer();
+            say(format_args!(
+                "cannot forward from the {from} to the {reader}: {error}"
+            ));
+        }
+        match from {
+            Party::Client => self.input = Some(end),
+            Party::Agent => self.output = Some(end),
+        }
+        let editor_is_gone = match (&self.input, &self.output) {
+            // An agent that hung up by itself is alone only if the editor did so too.
+            (Some(End::Unread | End::Stopped), Some(End::Eof | End::Stopped)) => false,
+            (Some(_), Some(_)) => true,
+            _ => false,
+        };
+        if editor_is_gone && self.stage == Stage::Open {
+            self.stage = Stage::Alone(Instant::now() + self.grace);
+        }
+    }
+
+    fn escalate(&mut self) {
+        self.stage = match self.stage {
+            Stage::Alone(_) => {
+                self.agent.signal(Signal::TERM);
+                Stage::Terminated(Instant::now() + self.grace)
+            }
+            Stage::Open | Stage::Terminated(_) | Stage::Killed => {
+                self.agent.signal(Signal::KILL);
+                Stage::Killed
+            }
+        };
+    }
+
+    /// The next event; `None` when it is time to ask the agent harder.
+    fn next(&self) -> Option<Event> {
+        match self.stage {
+            Stage::Open | Stage::Killed => self.heard.recv().ok(),
+            Stage::Alone(deadline) | Stage::Terminated(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.heard.recv_timeout(left).ok()
+            }
+        }
+    }
+}
