@@ -142,16 +142,17 @@ impl Core {
             return Err(self.over("an update"));
         }
         self.close_dropped(wire).await?;
-        wire.send(&self.session, &*self.store, &self.client, update)
-            .await
-    }
-
-    pub(crate) fn call_opened(&self, id: &ToolCallId) {
-        self.calls().open.push(id.clone());
-    }
-
-    pub(crate) fn call_finished(&self, id: &ToolCallId) {
-        self.calls().open.retain(|open| open != id);
+        let (opened, finished) = (opens(update), finishes(update));
+        // Open from here on: if this future is dropped while it sends, the call fails.
+        self.calls().open.extend(opened.cloned());
+        let sent = wire
+            .send(&self.session, &*self.store, &self.client, update)
+            .await;
+        let over = if sent.is_ok() { finished } else { opened };
+        if let Some(id) = over {
+            self.calls().open.retain(|open| open != id);
+        }
+        sent
     }
 
     /// The guard of a tool call is gone: the call fails, now if possible.
@@ -234,6 +235,33 @@ impl Core {
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The tool call that an update announces without finishing it.
+fn opens(update: &SessionUpdate) -> Option<&ToolCallId> {
+    match update {
+        SessionUpdate::ToolCall(call) if !is_final(call.status.as_ref()) => {
+            Some(&call.tool_call_id)
+        }
+        _ => None,
+    }
+}
+
+/// The tool call that an update finishes.
+fn finishes(update: &SessionUpdate) -> Option<&ToolCallId> {
+    match update {
+        SessionUpdate::ToolCallUpdate(change) if is_final(change.status.as_ref()) => {
+            Some(&change.tool_call_id)
+        }
+        _ => None,
+    }
+}
+
+fn is_final(status: Option<&ToolCallStatus>) -> bool {
+    matches!(
+        status,
+        Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
+    )
 }
 
 /// What a client is told in place of events that the store has forgotten.

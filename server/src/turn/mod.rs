@@ -308,7 +308,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Sends any update: those that have no method here, or with members that it leaves out.
+    /// Sends any update: those that have no method here, or with members that it leaves out. A
+    /// tool call that is announced like this and not finished fails at the end of the turn.
     ///
     /// # Errors
     ///

@@ -49,13 +49,8 @@ impl ToolCall {
             .with_kind(call.kind.clone())
             .with_status(ToolCallStatus::Pending)
             .with_locations(locations);
-        // Open from here on: if this future is dropped while it sends, the call fails.
-        core.call_opened(&call.id);
-        let announced = core.update(&SessionUpdate::ToolCall(announcement)).await;
-        if announced.is_err() {
-            core.call_finished(&call.id);
-        }
-        announced.map(|()| call)
+        core.update(&SessionUpdate::ToolCall(announcement)).await?;
+        Ok(call)
     }
 
     /// The id, unique in the session.
@@ -186,9 +181,7 @@ impl ToolCall {
                 .push(ToolCallContent::Content(Content::new(block)));
             change = change.with_content(std::mem::take(&mut self.content));
         }
-        self.update(change).await?;
-        self.core.call_finished(&self.id);
-        Ok(())
+        self.update(change).await
     }
 }
 

@@ -153,6 +153,28 @@ async fn nothing_is_sent_after_the_turn() {
 }
 
 #[tokio::test]
+async fn a_tool_call_without_a_guard_is_closed_too() {
+    let desk = desk(|turn: Turn| async move {
+        for (id, status) in [("mine-1", "completed"), ("mine-2", "in_progress")] {
+            let call = ToolCall::new(id, "By hand").with_status(ToolCallStatus::Pending);
+            turn.update(SessionUpdate::ToolCall(call)).await?;
+            let change = ToolCallUpdate::new(id).with_status(ToolCallStatus::from(status));
+            turn.update(SessionUpdate::ToolCallUpdate(change)).await?;
+        }
+        Ok(StopReason::EndTurn)
+    })
+    .await;
+    desk.prompt("go").await.unwrap();
+    let log = desk.editor.take();
+    let last = &log.last().unwrap()["params"]["update"];
+    assert_eq!(log.len(), 5);
+    assert_eq!(
+        (&last["toolCallId"], &last["status"]),
+        (&"mine-2".into(), &"failed".into())
+    );
+}
+
+#[tokio::test]
 async fn a_cancelled_handler_is_dropped_where_it_waits() {
     struct Told(Arc<Notify>);
     impl Drop for Told {
