@@ -291,6 +291,9 @@ fn servers(turn: &Turn) -> String {
             _ => "one of a new kind",
         })
         .collect();
+    if names.is_empty() {
+        return "MCP servers: none".to_owned();
+    }
     format!("MCP servers: {}", names.join(", "))
 }
 

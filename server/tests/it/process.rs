@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -147,7 +148,46 @@ fn an_agent_that_nobody_reads_ends_all_the_same() {
     agent.prompt("stream 100000000");
     drop(agent.output);
     // What it cannot write any more ends it, with words on standard error.
-    assert_eq!(agent.child.wait().unwrap().code(), Some(1));
+    assert_eq!(exit_code(agent.child), Some(1));
+}
+
+/// The exit code, which must come soon.
+fn exit_code(mut child: Child) -> Option<i32> {
+    let (ended, end) = std::sync::mpsc::channel();
+    let id = child.id();
+    std::thread::spawn(move || ended.send(child.wait().unwrap().code()));
+    end.recv_timeout(Duration::from_secs(20))
+        .unwrap_or_else(|_| panic!("the agent {id} does not end"))
+}
+
+#[test]
+fn an_agent_whose_output_is_stuck_ends_with_its_input() {
+    let mut agent = Agent::start();
+    agent.prompt("stream 100000000");
+    agent.input.take();
+    // The other end of the output stays open, but nobody reads it.
+    assert_eq!(exit_code(agent.child), Some(0));
+}
+
+#[test]
+fn an_agent_that_waits_for_an_answer_ends_with_its_input() {
+    let mut agent = Agent::start();
+    agent.prompt("permission");
+    assert_eq!(
+        agent.next()["params"]["update"]["sessionUpdate"],
+        "tool_call"
+    );
+    assert_eq!(agent.next()["method"], "session/request_permission");
+    agent.input.take();
+    let last = std::iter::from_fn(|| {
+        let mut line = String::new();
+        (agent.output.read_line(&mut line).unwrap() > 0).then_some(line)
+    })
+    .last()
+    .unwrap();
+    let last: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(last["result"]["stopReason"], "cancelled");
+    assert_eq!(exit_code(agent.child), Some(0));
 }
 
 #[test]
