@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Runs an agent and writes what both sides say into FILE, one {"dir", "msg"} a line,
+# Runs an agent and writes what both sides say into a new file in DIR, one {"dir", "msg"} a line,
 # in an order that both saw: a line is recorded before it is passed on.
-# Usage: record.sh FILE AGENT [ARG...]
+# Usage: record.sh DIR AGENT [ARG...]
 set -euo pipefail
-file=$1
+file=$(mktemp "$1/XXXXXXXX.jsonl")
 shift
-: >"$file"
 
 pass() {
     while IFS= read -r line || [ -n "$line" ]; do

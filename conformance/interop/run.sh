@@ -47,6 +47,7 @@ install_python() {
         touch "$venv/ready"
     fi
     client=("$venv/bin/python" -B "$here/python/client.py")
+    agent=("$venv/bin/python" -B "$here/python/agent.py")
 }
 
 # Modules are looked up beside the script, so the scripts are copied to where the SDK is.
@@ -63,7 +64,27 @@ install_typescript() {
     fi
     cp "$here"/typescript/*.mjs "$folder"
     client=(node "$folder/client.mjs")
+    agent=(node "$folder/agent.mjs")
 }
+
+# Runs the suite against an agent of LANGUAGE; what it finds must be what is known.
+suite() {
+    local language=$1 report=$cache/$1-suite.txt code=0
+    shift
+    "$bin/acp-conformance" agent --profile "$here/profile.toml" --jobs 2 -- "$@" >"$report" || code=$?
+    [ "$code" -le 1 ] || return "$code"
+    sed -n "s/^$language \([^ :]*\): .*/\1/p" "$here/known.txt" | sort >"$cache/known"
+    sed -n 's/^FAIL \([^ ]*\) (\(must\|capability\|should\)): .*/\1/p' "$report" | sort >"$cache/found"
+    comm -23 "$cache/known" "$cache/found" | sed 's/^/FAIL not found any more, take it out of known.txt: /'
+    comm -13 "$cache/known" "$cache/found" | while read -r id; do
+        sed -n "/^FAIL $id /,/^$/p" "$report"
+    done
+    tail -n 1 "$report"
+    cmp -s "$cache/known" "$cache/found"
+}
+
+# check PARTY DIR: judges the recorded messages of one side.
+check() { "$bin/acp-conformance" check --strict --subject "$1" "$2" | grep -v ': no findings$'; }
 
 # Runs a command, shows what it says, and counts whether it succeeded.
 try() {
@@ -91,13 +112,19 @@ for language in "$@"; do
 done
 need "$@"
 say "building"
-cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-conformance
-mkdir -p "$cache"
+cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance
+records=$cache/records
+rm -rf "$records"
 for language in "$@"; do
+    mkdir -p "$records/$language-client" "$records/$language-agent"
     "install_$language"
-    record=$cache/$language-client.jsonl
-    try "$language client, our agent" "${client[@]}" "$here/record.sh" "$record" "$bin/acp-server"
-    try "$language client, our agent: every message" "$bin/acp-conformance" check --strict "$record"
+    try "$language client, our agent" \
+        "${client[@]}" "$here/record.sh" "$records/$language-client" "$bin/acp-server"
+    try "our agent's messages to the $language client" check agent "$records/$language-client"
+    try "our client, $language agent" \
+        "$here/words.sh" "$bin/acp" "$here/record.sh" "$records/$language-agent" "${agent[@]}"
+    try "our client's messages to the $language agent" check client "$records/$language-agent"
+    try "our suite, $language agent" suite "$language" "${agent[@]}"
 done
 
 printf '\ninterop: %d passed, %d failed\n' "$passed" "$failed"

@@ -7,6 +7,8 @@ import sys
 import acp
 from acp.schema import (
     AgentCapabilities,
+    ClientCapabilities,
+    ConfigOptionUpdate,
     CurrentModeUpdate,
     Implementation,
     ListSessionsResponse,
@@ -27,29 +29,40 @@ from acp.schema import (
 from words import follow
 
 
+CHOICES = {"mode": ("ask", "code"), "model": ("small", "large")}
+
+
 class Session:
     """What one session remembers. Its turns run one after the other."""
 
-    def __init__(self, id, cwd):
-        self.id, self.cwd = id, cwd
+    def __init__(self, id, cwd, able):
+        self.id, self.cwd, self.able = id, cwd, able
         self.mode, self.model, self.verbose = "ask", "small", False
         self.history, self.turns, self.lock = [], set(), asyncio.Lock()
 
     def state(self):
-        modes = [SessionMode(id=id, name=id.title()) for id in ("ask", "code")]
+        modes = [SessionMode(id=id, name=id.title()) for id in CHOICES["mode"]]
         return {
             "modes": SessionModeState(current_mode_id=self.mode, available_modes=modes),
             "config_options": self.config(),
         }
 
     def config(self):
-        models = [SessionConfigSelectOption(value=value, name=value.title()) for value in ("small", "large")]
-        return [
-            SessionConfigOptionSelect(
-                id="model", name="Model", category="model", type="select", current_value=self.model, options=models
-            ),
-            SessionConfigOptionBoolean(id="verbose", name="Verbose", type="boolean", current_value=self.verbose),
-        ]
+        selects = [select(id, getattr(self, id), values) for id, values in CHOICES.items()]
+        known = self.able.session and self.able.session.config_options
+        if not (known and known.boolean):
+            return selects
+        verbose = SessionConfigOptionBoolean(
+            id="verbose", name="Verbose", type="boolean", current_value=self.verbose
+        )
+        return [*selects, verbose]
+
+
+def select(id, current, values):
+    options = [SessionConfigSelectOption(value=value, name=value.title()) for value in values]
+    return SessionConfigOptionSelect(
+        id=id, name=id.title(), category=id, type="select", current_value=current, options=options
+    )
 
 
 class Agent:
@@ -65,6 +78,7 @@ class Agent:
         return self.sessions[session_id]
 
     async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **_):
+        self.able = client_capabilities or ClientCapabilities()
         capabilities = SessionCapabilities(
             list=SessionListCapabilities(), resume=SessionResumeCapabilities(), close=SessionCloseCapabilities()
         )
@@ -81,7 +95,7 @@ class Agent:
 
     async def new_session(self, cwd, **_):
         check_cwd(cwd)
-        session = Session(f"session-{len(self.sessions):08}", cwd)
+        session = Session(f"session-{len(self.sessions):08}", cwd, self.able)
         self.sessions[session.id] = session
         return acp.NewSessionResponse(session_id=session.id, **session.state())
 
@@ -100,23 +114,29 @@ class Agent:
         await self.cancel(self.find(session_id).id)
 
     async def list_sessions(self, cwd=None, cursor=None, **_):
+        if cursor is not None:
+            raise acp.RequestError.invalid_params({"cursor": "there is one page only"})
         listed = [session for session in self.sessions.values() if cwd in (None, session.cwd)]
         return ListSessionsResponse(sessions=[SessionInfo(session_id=session.id, cwd=session.cwd) for session in listed])
 
     async def set_session_mode(self, session_id, mode_id, **_):
-        session = self.find(session_id)
-        if mode_id not in ("ask", "code"):
-            raise acp.RequestError.invalid_params({"modeId": mode_id})
-        session.mode = mode_id
-        update = CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode_id)
+        options = await self.change(self.find(session_id), "mode", mode_id)
+        update = ConfigOptionUpdate(session_update="config_option_update", config_options=options)
         await self.client.session_update(session_id, update)
 
     async def set_config_option(self, config_id, session_id, value, **_):
-        session = self.find(session_id)
-        if (config_id == "model" and value in ("small", "large")) or (config_id == "verbose" and value in (True, False)):
-            setattr(session, config_id, value)
-            return SetSessionConfigOptionResponse(config_options=session.config())
-        raise acp.RequestError.invalid_params({"configId": config_id, "value": value})
+        options = await self.change(self.find(session_id), config_id, value)
+        return SetSessionConfigOptionResponse(config_options=options)
+
+    async def change(self, session, id, value):
+        """Sets an option of the session; yields them all. A mode is an option too."""
+        if value not in CHOICES.get(id, ()) and not (id == "verbose" and isinstance(value, bool)):
+            raise acp.RequestError.invalid_params({id: value})
+        setattr(session, id, value)
+        if id == "mode":
+            update = CurrentModeUpdate(session_update="current_mode_update", current_mode_id=value)
+            await self.client.session_update(session.id, update)
+        return session.config()
 
     async def prompt(self, session_id, prompt, **_):
         session = self.find(session_id)

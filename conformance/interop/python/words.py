@@ -19,6 +19,8 @@ async def follow(client, session, prompt):
 
     said = getattr(prompt[0], "text", "") if prompt else ""
     word, _, rest = said.partition(" ")
+    if not offered(session.able, word):
+        return await say(f"The client does not offer what {word!r} needs.")
     match word:
         case "ping":
             pass
@@ -36,7 +38,11 @@ async def follow(client, session, prompt):
             content = [acp.tool_content(acp.text_block("One line changed.")), diff]
             await send(update_tool_call("call-1", status="completed", content=content))
         case "permission":
-            await say(f"Permission: {await ask(client, session)}")
+            await send(start_tool_call("call-2", "Run a command", kind="execute", status="pending"))
+            chosen = await ask(client, session)
+            for status in ("in_progress", "completed") if chosen == "allow" else ("failed",):
+                await send(update_tool_call("call-2", status=status))
+            await say(f"Permission: {chosen}")
         case "perm":
             for _ in range(int(rest)):
                 await ask(client, session)
@@ -69,11 +75,23 @@ async def follow(client, session, prompt):
                 await send(acp.update_agent_message(block))
 
 
+def offered(able, word):
+    """Whether the client declares what a word needs."""
+    match word:
+        case "read":
+            return able.fs.read_text_file
+        case "write":
+            return able.fs.write_text_file
+        case "terminal":
+            return able.terminal
+    return True
+
+
 async def ask(client, session):
     """Asks for permission; yields the id of the chosen option, or `cancelled`."""
     answer = await client.request_permission(
         session_id=session.id,
-        tool_call=ToolCallUpdate(tool_call_id="call-1", title="Run a command"),
+        tool_call=ToolCallUpdate(tool_call_id="call-2", title="Run a command"),
         options=[
             PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
             PermissionOption(option_id="reject", name="Reject", kind="reject_once"),

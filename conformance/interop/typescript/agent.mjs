@@ -5,8 +5,7 @@ import * as acp from "@agentclientprotocol/sdk";
 import { follow } from "./words.mjs";
 
 const { initialize, session: methods } = acp.methods.agent;
-const MODES = ["ask", "code"];
-const MODELS = ["small", "large"];
+const CHOICES = { mode: ["ask", "code"], model: ["small", "large"] };
 const title = (id) => id[0].toUpperCase() + id.slice(1);
 
 /** What one session remembers. Its turns run one after the other. */
@@ -24,15 +23,16 @@ class Session {
   }
 
   config() {
-    const options = MODELS.map((value) => ({ value, name: title(value) }));
-    return [
-      { id: "model", name: "Model", category: "model", type: "select", currentValue: this.model, options },
-      { id: "verbose", name: "Verbose", type: "boolean", currentValue: this.verbose },
-    ];
+    const selects = Object.entries(CHOICES).map(([id, values]) => {
+      const options = values.map((value) => ({ value, name: title(value) }));
+      return { id, name: title(id), category: id, type: "select", currentValue: this[id], options };
+    });
+    const verbose = { id: "verbose", name: "Verbose", type: "boolean", currentValue: this.verbose };
+    return able.session?.configOptions?.boolean ? [...selects, verbose] : selects;
   }
 
   state() {
-    const availableModes = MODES.map((id) => ({ id, name: title(id) }));
+    const availableModes = CHOICES.mode.map((id) => ({ id, name: title(id) }));
     return { modes: { currentModeId: this.mode, availableModes }, configOptions: this.config() };
   }
 
@@ -43,6 +43,7 @@ class Session {
 
 const sessions = new Map();
 let created = 0;
+let able = {};
 
 function find({ sessionId }) {
   const session = sessions.get(sessionId);
@@ -59,6 +60,20 @@ function open(params) {
   return find(params);
 }
 
+/** Sets an option of the session; yields them all. A mode is an option too. */
+async function change(client, sessionId, id, value) {
+  const session = find({ sessionId });
+  if (!CHOICES[id]?.includes(value) && !(id === "verbose" && typeof value === "boolean")) {
+    throw acp.RequestError.invalidParams({ [id]: value });
+  }
+  session[id] = value;
+  if (id === "mode") {
+    const update = { sessionUpdate: "current_mode_update", currentModeId: value };
+    await client.notify(acp.methods.client.session.update, { sessionId, update });
+  }
+  return session.config();
+}
+
 async function prompt({ params, client, signal }) {
   const session = find(params);
   // Made before the first wait: a cancel that arrives from now on is for this prompt too.
@@ -66,7 +81,7 @@ async function prompt({ params, client, signal }) {
   signal.addEventListener("abort", () => turn.abort());
   session.turns.add(turn);
   const before = session.last;
-  const done = before.then(() => follow(client, session, params.prompt, turn.signal));
+  const done = before.then(() => follow(client, able, session, params.prompt, turn.signal));
   session.last = done.catch(() => {});
   try {
     const cancelled = new Promise((resolve) => turn.signal.addEventListener("abort", resolve));
@@ -79,16 +94,19 @@ async function prompt({ params, client, signal }) {
 
 acp
   .agent({ name: "typescript-agent" })
-  .onRequest(initialize, () => ({
-    protocolVersion: acp.PROTOCOL_VERSION,
-    agentInfo: { name: "typescript-agent", version: "1.0.0" },
-    authMethods: [],
-    agentCapabilities: {
-      loadSession: true,
-      promptCapabilities: { image: true, audio: true, embeddedContext: true },
-      sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
-    },
-  }))
+  .onRequest(initialize, ({ params }) => {
+    able = params.clientCapabilities ?? {};
+    return {
+      protocolVersion: acp.PROTOCOL_VERSION,
+      agentInfo: { name: "typescript-agent", version: "1.0.0" },
+      authMethods: [],
+      agentCapabilities: {
+        loadSession: true,
+        promptCapabilities: { image: true, audio: true, embeddedContext: true },
+        sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
+      },
+    };
+  })
   .onRequest(methods.new, ({ params }) => {
     checkCwd(params);
     const sessionId = `session-${String(++created).padStart(8, "0")}`;
@@ -114,25 +132,18 @@ acp
     return {};
   })
   .onRequest(methods.list, ({ params }) => {
+    if (params.cursor != null) throw acp.RequestError.invalidParams({ cursor: "there is one page only" });
     const listed = [...sessions.values()].filter(({ cwd }) => !params.cwd || params.cwd === cwd);
     return { sessions: listed.map(({ sessionId, cwd }) => ({ sessionId, cwd })) };
   })
-  .onRequest(methods.setMode, async ({ params, client }) => {
-    const session = find(params);
-    const { sessionId, modeId } = params;
-    if (!MODES.includes(modeId)) throw acp.RequestError.invalidParams({ modeId });
-    session.mode = modeId;
-    const update = { sessionUpdate: "current_mode_update", currentModeId: modeId };
+  .onRequest(methods.setMode, async ({ params: { sessionId, modeId }, client }) => {
+    const configOptions = await change(client, sessionId, "mode", modeId);
+    const update = { sessionUpdate: "config_option_update", configOptions };
     await client.notify(acp.methods.client.session.update, { sessionId, update });
     return {};
   })
-  .onRequest(methods.setConfigOption, ({ params }) => {
-    const session = find(params);
-    const { configId, value } = params;
-    if (configId === "model" && MODELS.includes(value)) session.model = value;
-    else if (configId === "verbose" && typeof value === "boolean") session.verbose = value;
-    else throw acp.RequestError.invalidParams({ configId, value });
-    return { configOptions: session.config() };
+  .onRequest(methods.setConfigOption, async ({ params, client }) => {
+    return { configOptions: await change(client, params.sessionId, params.configId, params.value) };
   })
   .onRequest(methods.prompt, prompt)
   .onNotification(methods.cancel, ({ params }) => find(params).cancel())

@@ -6,7 +6,7 @@ const { session: methods, fs, terminal: terminals } = acp.methods.client;
 const textBlock = (text) => ({ type: "text", text });
 
 /** Does what `prompt` says until `signal` aborts; all that is sent is kept for replay, but for `stream`. */
-export async function follow(client, session, prompt, signal) {
+export async function follow(client, able, session, prompt, signal) {
   const { sessionId, history } = session;
   const fleeting = async (update) => {
     signal.throwIfAborted();
@@ -22,6 +22,7 @@ export async function follow(client, session, prompt, signal) {
   signal.throwIfAborted();
   history.push(...prompt.map((content) => ({ sessionUpdate: "user_message_chunk", content })));
   const [word, ...rest] = (prompt[0]?.text ?? "").split(" ");
+  if (!offered(able, word)) return say(`The client does not offer what ${word} needs.`);
   switch (word) {
     case "ping":
       return;
@@ -41,8 +42,15 @@ export async function follow(client, session, prompt, signal) {
       await send({ ...call, status: "in_progress" });
       return send({ ...call, status: "completed", content });
     }
-    case "permission":
-      return say(`Permission: ${await ask(client, sessionId)}`);
+    case "permission": {
+      const call = { sessionUpdate: "tool_call_update", toolCallId: "call-2" };
+      await send({ ...call, sessionUpdate: "tool_call", title: "Run a command", kind: "execute", status: "pending" });
+      const chosen = await ask(client, sessionId);
+      for (const status of chosen === "allow" ? ["in_progress", "completed"] : ["failed"]) {
+        await send({ ...call, status });
+      }
+      return say(`Permission: ${chosen}`);
+    }
     case "perm":
       for (let asked = 0; asked < Number(rest[0]); asked++) await ask(client, sessionId);
       return;
@@ -78,11 +86,17 @@ export async function follow(client, session, prompt, signal) {
   }
 }
 
+/** Whether the client declares what a word needs. */
+function offered(able, word) {
+  const needs = { read: able.fs?.readTextFile, write: able.fs?.writeTextFile, terminal: able.terminal };
+  return !(word in needs) || needs[word];
+}
+
 /** Asks for permission; yields the id of the chosen option, or `cancelled`. */
 async function ask(client, sessionId) {
   const { outcome } = await client.request(methods.requestPermission, {
     sessionId,
-    toolCall: { toolCallId: "call-1", title: "Run a command" },
+    toolCall: { toolCallId: "call-2", title: "Run a command" },
     options: [
       { optionId: "allow", name: "Allow", kind: "allow_once" },
       { optionId: "reject", name: "Reject", kind: "reject_once" },
