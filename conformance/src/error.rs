@@ -60,6 +60,9 @@ pub enum Error {
     /// No requirement has such an id.
     #[error("no requirement is called {0}; `acp-conformance list` prints them all")]
     NoRequirement(String),
+    /// The reference agent cannot be broken in such a way.
+    #[error("no broken agent is called {0}")]
+    NoBroken(String),
     /// The sessions' working directory could not be made.
     #[error("cannot make a working directory for the agent: {0}")]
     Folder(std::io::Error),

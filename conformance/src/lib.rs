@@ -9,12 +9,14 @@
 //! - [`harness`]: the client that the suite plays towards it;
 //! - [`requirements`]: what the protocol demands, as rows of data with checks;
 //! - [`suite`]: a run of them, and [`report`]: what it came to;
-//! - `proxy`: live traffic between an editor and an agent.
+//! - `proxy`: live traffic between an editor and an agent;
+//! - [`broken`]: agents that break the rules, which prove the checks.
 //!
 //! The suite speaks to its subjects in raw bytes. It uses the schema, never the
 //! typed messages generated from it: a typed layer cannot send what is malformed,
 //! and would hide what it repairs.
 
+pub mod broken;
 pub mod cli;
 mod error;
 pub mod harness;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Verdict;
+use crate::broken;
 use crate::harness::{Env, Profile};
 use crate::progress::Progress;
 use crate::report;
@@ -59,6 +60,9 @@ pub(super) struct Args {
     /// Authenticate by this method before opening sessions
     #[arg(long, value_name = "ID")]
     auth_method: Option<String>,
+    /// Break the reference agent in this way, to see what a failure looks like
+    #[arg(long, value_name = "NAME", conflicts_with = "command", hide = true)]
+    broken: Option<String>,
     /// Let requirements of the tier `should` decide the verdict too
     #[arg(long)]
     strict: bool,
@@ -83,10 +87,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let path = folder.path().canonicalize().map_err(Error::Folder)?;
     std::fs::write(path.join("input.txt"), "one\ntwo\nthree\n").map_err(Error::Folder)?;
     let env = Arc::new(Env {
-        subject: match args.command.as_slice() {
-            [] => Subject::reference()?,
-            command => Subject::command(command.to_vec()),
-        },
+        subject: subject(args)?,
         profile: profile(args)?,
         schema: Arc::new(Schema::v1()?),
         folder: path,
@@ -112,6 +113,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         None => write_text(out, &report, args.strict)?,
     }
     Ok(Verdict::of(report.is_conformant(args.strict)))
+}
+
+fn subject(args: &Args) -> Result<Subject> {
+    let subject = match args.command.as_slice() {
+        [] => Subject::reference()?,
+        command => Subject::command(command.to_vec()),
+    };
+    match &args.broken {
+        None => Ok(subject),
+        Some(name) => match broken::find(name) {
+            Some(broken) => Ok(subject.behind(broken.filter)),
+            None => Err(Error::NoBroken(name.clone())),
+        },
+    }
 }
 
 fn write_text(out: &mut dyn Write, report: &suite::Report, strict: bool) -> Result<()> {

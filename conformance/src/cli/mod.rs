@@ -30,7 +30,7 @@ const EXIT_CODES: &str = "Exit codes: 0 conformant, 1 not conformant, 2 usage or
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Agent(agent::Args),
+    Agent(Box<agent::Args>),
     Check(check::Args),
     List(list::Args),
     #[cfg(unix)]

@@ -158,16 +158,21 @@ impl Recording {
             })
     }
 
-    /// Whether the message at this place falls into the replay of a session.
+    /// Where sessions are set up again, and what comes meanwhile is their replay: the
+    /// session, the request and its answer.
     #[must_use]
-    pub fn is_replay(&self, index: usize, session: &str) -> bool {
-        ["session/load", "session/resume"].iter().any(|method| {
-            let mut loads = self.calls(Party::Client, method);
-            loads.any(|(load, entry)| {
-                load < index
-                    && entry.session() == Some(session)
-                    && self.answer(load).is_none_or(|(end, _)| index < end)
+    pub fn replays(&self) -> Vec<(&str, usize, usize)> {
+        let methods = ["session/load", "session/resume"];
+        let entries = self.entries.iter().enumerate();
+        let again = entries.filter(|(_, entry)| {
+            let method = entry.method.as_deref().unwrap_or_default();
+            entry.from == Party::Client && entry.is_call() && methods.contains(&method)
+        });
+        again
+            .filter_map(|(index, entry)| {
+                let end = self.answer(index).map(|(end, _)| end);
+                Some((entry.session()?, index, end.unwrap_or(usize::MAX)))
             })
-        })
+            .collect()
     }
 }

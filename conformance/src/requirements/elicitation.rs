@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::watch::{text, watch};
 use super::{Check, Requirement, must, should};
-use crate::harness::{Caps, Conn, Outcome, Recording, Stop, UserInput};
+use crate::harness::{Caps, Conn, Entry, Outcome, Recording, Stop, UserInput};
 use crate::suite::Cx;
 use crate::wire::Party;
 
@@ -212,11 +212,11 @@ fn unique_id(recording: &Recording) -> Outcome<usize> {
     for (index, params) in questions(recording, "url") {
         seen += 1;
         let id = text(params, "/elicitationId");
+        // Accepted, it goes on until it is completed; otherwise the answer ends it.
         let outstanding = questions(recording, "url").any(|(earlier, other)| {
-            let over = recording
-                .answer(earlier)
-                .is_some_and(|(end, _)| end < index);
-            earlier < index && text(other, "/elicitationId") == id && !over
+            earlier < index
+                && text(other, "/elicitationId") == id
+                && !is_over(recording, earlier, index)
         });
         if outstanding {
             let reason = format!("{} is outstanding already", id.unwrap_or_default());
@@ -224,6 +224,19 @@ fn unique_id(recording: &Recording) -> Outcome<usize> {
         }
     }
     Ok(seen)
+}
+
+/// Whether the interaction that was asked for at this place is over before another.
+fn is_over(recording: &Recording, asked: usize, before: usize) -> bool {
+    let Some((end, answer)) = recording.answer(asked) else {
+        return false;
+    };
+    let id = |entry: &Entry| text(entry.params(), "/elicitationId").map(str::to_owned);
+    let asked = recording.entries.get(asked).and_then(id);
+    let mut completions = recording.calls(Party::Agent, "elicitation/complete");
+    let completed = completions.any(|(index, entry)| index < before && id(entry) == asked);
+    let accepted = text(&answer.value, "/result/action") == Some("accept");
+    end < before && (!accepted || completed)
 }
 
 fn completes_its_own(recording: &Recording) -> Outcome<usize> {

@@ -113,6 +113,8 @@ const CONVERSATION: [&str; 5] = [
 fn talked(conn: &mut Conn) -> Outcome<String> {
     let session = conn.session()?;
     conn.prompt(&session, "hello")?;
+    // What the turn had to say has been said, so that it is no replay.
+    conn.settle()?;
     Ok(session)
 }
 

@@ -1,8 +1,10 @@
 //! Sessions: opening them, keeping them apart, their directories.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 
-use super::watch::{agent_calls, repeated, watch};
+use super::watch::{agent_calls, repeated, text, watch};
 use super::{Check, Requirement, capability, info, must, should};
 use crate::harness::{Outcome, Recording, Stop};
 use crate::suite::Cx;
@@ -89,27 +91,30 @@ fn unique_id(cx: &mut Cx) -> Outcome {
     }
 }
 
-/// Sessions that the client may be told about: those it named itself in a request
-/// that sets one up, and those that the agent created or listed.
-fn knows(recording: &Recording, before: usize, session: &str) -> bool {
-    recording.entries.iter().take(before).any(|entry| {
-        let named = entry.from == Party::Client && entry.session() == Some(session);
-        let result = entry
-            .value
-            .get("result")
-            .filter(|_| entry.from == Party::Agent);
-        named || result.is_some_and(|result| result.get("sessionId") == Some(&json!(session)))
-    })
+/// The sessions that the client knows, with the place from which on it does: those
+/// that it names itself, and those that the agent creates.
+fn known(recording: &Recording) -> HashMap<&str, usize> {
+    let mut known = HashMap::new();
+    for (index, entry) in recording.entries.iter().enumerate() {
+        let session = match entry.from {
+            Party::Client => entry.session(),
+            Party::Agent => text(&entry.value, "/result/sessionId"),
+        };
+        if let Some(session) = session {
+            known.entry(session).or_insert(index);
+        }
+    }
+    known
 }
 
 fn known_session(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
+    let (known, mut seen) = (known(recording), 0);
     for (index, entry) in agent_calls(recording, "") {
         let Some(session) = entry.session() else {
             continue;
         };
         seen += 1;
-        if !knows(recording, recording.entries.len(), session) {
+        if !known.contains_key(session) {
             let reason = format!("the client has no session {session}");
             return Err(Stop::at(recording, index, reason));
         }
@@ -118,10 +123,13 @@ fn known_session(recording: &Recording) -> Outcome<usize> {
 }
 
 fn announced_first(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
+    let (known, mut seen) = (known(recording), 0);
     for update in recording.updates() {
         seen += 1;
-        if !knows(recording, update.index, update.session) {
+        if known
+            .get(update.session)
+            .is_none_or(|from| update.index < *from)
+        {
             let reason = "an update came before the client could know its session";
             return Err(Stop::at(recording, update.index, reason));
         }

@@ -122,13 +122,17 @@ struct Step<'a> {
 
 /// Every step of every tool call outside of replays, in order.
 fn steps(recording: &Recording) -> impl Iterator<Item = Step<'_>> {
-    recording.updates().filter_map(|update| {
+    let replays = recording.replays();
+    recording.updates().filter_map(move |update| {
         let created = match update.kind {
             "tool_call" => true,
             "tool_call_update" => false,
             _ => return None,
         };
-        if recording.is_replay(update.index, update.session) {
+        let replayed = replays.iter().any(|(session, from, to)| {
+            *session == update.session && (*from..*to).contains(&update.index)
+        });
+        if replayed {
             return None;
         }
         Some(Step {
@@ -205,6 +209,7 @@ fn in_progress(recording: &Recording) -> Outcome<usize> {
 }
 
 fn end_with_the_turn(recording: &Recording) -> Outcome<usize> {
+    let steps: Vec<_> = steps(recording).collect();
     let mut seen = 0;
     for (request, prompt) in recording.calls(Party::Client, "session/prompt") {
         let Some((end, answer)) = recording.answer(request) else {
@@ -214,7 +219,7 @@ fn end_with_the_turn(recording: &Recording) -> Outcome<usize> {
             continue;
         }
         let mut open = HashSet::new();
-        for step in steps(recording) {
+        for step in &steps {
             if !(request..end).contains(&step.index) || Some(step.call.0) != prompt.session() {
                 continue;
             }

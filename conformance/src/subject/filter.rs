@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Event;
 use crate::wire::Party;
@@ -18,6 +18,10 @@ use crate::wire::Party;
 /// others, by calling the tap.
 pub type Filter = fn(&mut Tap<'_>, Passing);
 
+/// What the filter keeps of the requests that are open: method and params, by who
+/// sent them and their id.
+type Open = HashMap<(Party, String), (String, Value)>;
+
 /// A message on its way.
 #[derive(Clone, Debug)]
 pub struct Passing {
@@ -25,8 +29,12 @@ pub struct Passing {
     pub from: Party,
     /// Its method, or that of the request it answers.
     pub method: String,
-    /// The message.
+    /// Its params, or those of the request it answers.
+    pub params: Value,
+    /// The message; `null` when the line is none.
     pub value: Value,
+    /// The line, when it is no message.
+    pub raw: Option<Vec<u8>>,
 }
 
 impl Passing {
@@ -36,9 +44,44 @@ impl Passing {
         self.from == Party::Agent && self.method == method && self.value.get("method").is_none()
     }
 
-    /// Whether it is a request or notification of this party.
+    /// Whether it is the result of this method.
     #[must_use]
-    pub fn calls(&self, from: Party, method: &str) -> bool {
+    pub fn succeeds(&self, method: &str) -> bool {
+        self.answers(method) && self.value.get("result").is_some()
+    }
+
+    /// Whether it is a request or notification of the client.
+    #[must_use]
+    pub fn asks(&self, method: &str) -> bool {
+        self.calls(Party::Client, method)
+    }
+
+    /// Whether it is a request or notification of the agent.
+    #[must_use]
+    pub fn tells(&self, method: &str) -> bool {
+        self.calls(Party::Agent, method)
+    }
+
+    /// Whether it is a session update of this kind.
+    #[must_use]
+    pub fn updates(&self, kind: &str) -> bool {
+        self.tells("session/update") && self.at("/update/sessionUpdate") == kind
+    }
+
+    /// The text at this place of the params; empty when there is none.
+    #[must_use]
+    pub fn at(&self, pointer: &str) -> &str {
+        let text = self.params.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default()
+    }
+
+    /// The text of the prompt that it is or answers.
+    #[must_use]
+    pub fn prompt(&self) -> &str {
+        self.at("/prompt/0/text")
+    }
+
+    fn calls(&self, from: Party, method: &str) -> bool {
         self.from == from && self.value.get("method").and_then(Value::as_str) == Some(method)
     }
 }
@@ -48,15 +91,58 @@ impl Passing {
 pub struct Tap<'a> {
     lines: Vec<(Party, Vec<u8>)>,
     memory: &'a mut HashMap<String, Value>,
+    open: &'a mut Open,
+    injected: &'a mut u64,
 }
 
 impl Tap<'_> {
     /// Lets a message through as it is.
     pub fn forward(&mut self, passing: &Passing) {
-        match passing.from {
-            Party::Agent => self.to_client(&passing.value),
-            Party::Client => self.to_agent(&passing.value),
+        match (passing.from, &passing.raw) {
+            (from, Some(raw)) => self.lines.push((from, raw.clone())),
+            (Party::Agent, None) => self.to_client(&passing.value),
+            (Party::Client, None) => self.to_agent(&passing.value),
         }
+    }
+
+    /// Lets a message through, changed when it is the one.
+    pub fn edit(&mut self, mut passing: Passing, hit: bool, change: impl FnOnce(&mut Value)) {
+        if hit {
+            change(&mut passing.value);
+        }
+        self.forward(&passing);
+    }
+
+    /// Drops a message when it is the one.
+    pub fn lose(&mut self, passing: &Passing, hit: bool) {
+        if !hit {
+            self.forward(passing);
+        }
+    }
+
+    /// Answers a request in the stead of its receiver when it is the one.
+    pub fn reply(&mut self, passing: &Passing, hit: bool, result: &Value) {
+        self.answer(passing, hit, "result", result);
+    }
+
+    /// Refuses a request in the stead of its receiver when it is the one.
+    pub fn refuse(&mut self, passing: &Passing, hit: bool, code: i64) {
+        let error = json!({"code": code, "message": "the filter says no"});
+        self.answer(passing, hit, "error", &error);
+    }
+
+    /// Sends the client a request that the agent knows nothing of, nor learns what
+    /// came of it.
+    pub fn ask_client(&mut self, method: &str, params: &Value) {
+        *self.injected += 1;
+        let id = format!("{INJECTED}{}", self.injected);
+        self.to_client(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+
+    /// Sends the client an update.
+    pub fn update(&mut self, session: &str, update: &Value) {
+        let params = json!({"sessionId": session, "update": update});
+        self.to_client(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
     }
 
     /// Writes a message to the client.
@@ -75,11 +161,41 @@ impl Tap<'_> {
             .push((Party::Client, format!("{value}\n").into_bytes()));
     }
 
-    /// What was kept under a name; `null` before that.
+    /// What was kept under a name; `null` before that. The params of `initialize`
+    /// are kept under that name.
     pub fn kept(&mut self, name: &str) -> &mut Value {
         self.memory.entry(name.to_owned()).or_default()
     }
+
+    /// How many turns of this session run, of any if it is empty; the one that is
+    /// being asked for is one of them.
+    #[must_use]
+    pub fn turns(&self, session: &str) -> usize {
+        let of = |params: &Value| params.get("sessionId") == Some(&json!(session));
+        let turns = self.open.iter().filter(|((from, _), (method, params))| {
+            *from == Party::Client
+                && method == "session/prompt"
+                && (session.is_empty() || of(params))
+        });
+        turns.count()
+    }
+
+    fn answer(&mut self, passing: &Passing, hit: bool, member: &str, value: &Value) {
+        if !hit {
+            return self.forward(passing);
+        }
+        let id = passing.value.get("id").cloned().unwrap_or_default();
+        self.open.remove(&(passing.from, id.to_string()));
+        let answer = json!({"jsonrpc": "2.0", "id": id, member: value});
+        match passing.from {
+            Party::Client => self.to_client(&answer),
+            Party::Agent => self.to_agent(&answer),
+        }
+    }
 }
+
+/// What the ids of requests begin with that a filter makes up.
+const INJECTED: &str = "filter-";
 
 /// A filter at work; shared by the thread that reads and the one that sends.
 #[derive(Clone, Debug)]
@@ -91,8 +207,8 @@ pub(super) struct Running {
 struct State {
     filter: Filter,
     memory: HashMap<String, Value>,
-    /// Methods by the writer and id of their request.
-    open: HashMap<(Party, String), String>,
+    open: Open,
+    injected: u64,
     events: SyncSender<Event>,
     /// `None` once the input is closed; the writer ends with its last sender.
     input: Option<Sender<Vec<u8>>>,
@@ -104,6 +220,7 @@ impl Running {
             filter,
             memory: HashMap::new(),
             open: HashMap::new(),
+            injected: 0,
             events,
             input: Some(input),
         };
@@ -114,12 +231,12 @@ impl Running {
 
     /// Takes bytes that are meant for the agent.
     pub(super) fn to_agent(&self, bytes: Vec<u8>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match serde_json::from_slice(&bytes) {
-            Ok(value @ Value::Object(_)) => state.pass(Party::Client, value),
-            // What is no message is none of the filter's business.
-            _ => state.write(bytes),
-        }
+        self.pass(Party::Client, bytes);
+    }
+
+    /// Takes a line that the agent wrote.
+    pub(super) fn to_client(&self, line: &[u8]) {
+        self.pass(Party::Agent, line.to_vec());
     }
 
     /// Closes the agent's input.
@@ -128,36 +245,47 @@ impl Running {
         state.input = None;
     }
 
-    /// Takes a line that the agent wrote.
-    pub(super) fn to_client(&self, line: &[u8]) {
+    fn pass(&self, from: Party, bytes: Vec<u8>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match serde_json::from_slice(line) {
-            Ok(value @ Value::Object(_)) => state.pass(Party::Agent, value),
-            _ => drop(state.events.send(Event::Line(line.to_vec()))),
+        match serde_json::from_slice(&bytes) {
+            Ok(value @ Value::Object(_)) => state.pass(from, value, None),
+            _ => state.pass(from, Value::Null, Some(bytes)),
         }
     }
 }
 
 impl State {
-    fn pass(&mut self, from: Party, value: Value) {
+    fn pass(&mut self, from: Party, value: Value, raw: Option<Vec<u8>>) {
         let id = value.get("id").map(Value::to_string);
-        let method = match (value.get("method").and_then(Value::as_str), id) {
+        let called = value.get("method").and_then(Value::as_str);
+        let params = value.get("params").cloned().unwrap_or_default();
+        let (method, params) = match (called, id) {
             (Some(method), Some(id)) => {
-                self.open.insert((from, id), method.to_owned());
-                method.to_owned()
+                let request = (method.to_owned(), params);
+                self.open.insert((from, id), request.clone());
+                request
             }
-            (Some(method), None) => method.to_owned(),
+            (Some(method), None) => (method.to_owned(), params),
+            (None, Some(id)) if id.contains(INJECTED) => return,
             (None, Some(id)) => self.open.remove(&(from.peer(), id)).unwrap_or_default(),
-            (None, None) => String::new(),
-        };
-        let mut tap = Tap {
-            lines: Vec::new(),
-            memory: &mut self.memory,
+            (None, None) => (String::new(), params),
         };
         let passing = Passing {
             from,
             method,
+            params,
             value,
+            raw,
+        };
+        if passing.asks("initialize") {
+            let params = passing.params.clone();
+            self.memory.insert("initialize".to_owned(), params);
+        }
+        let mut tap = Tap {
+            lines: Vec::new(),
+            memory: &mut self.memory,
+            open: &mut self.open,
+            injected: &mut self.injected,
         };
         (self.filter)(&mut tap, passing);
         for (writer, line) in tap.lines {

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::Cx;
-use crate::harness::{Caps, Conn, Outcome, UserInput};
+use crate::harness::{Caps, Conn, Consent, Outcome, Terminals, UserInput};
 
 /// Every prompt of the profile, to a client that can do everything.
 pub(super) fn with_everything(cx: &mut Cx) -> Outcome {
@@ -20,7 +20,23 @@ pub(super) fn with_everything(cx: &mut Cx) -> Outcome {
             conn.turn_reply(request)?;
         }
     }
-    Ok(())
+    interrupt(conn, "permission", "session/request_permission")?;
+    interrupt(conn, "terminal", "terminal/create")
+}
+
+/// Cancels a turn while the agent waits for the client.
+fn interrupt(conn: &mut Conn, word: &str, asks: &str) -> Outcome {
+    if conn.word(&[word]).is_err() {
+        return Ok(());
+    }
+    conn.script.consent = Consent::Hold;
+    conn.script.terminals = Terminals::Run;
+    let session = conn.session()?;
+    let request = conn.begin(&session, word)?;
+    conn.asked(request, asks)?;
+    conn.settle()?;
+    conn.cancel(&session);
+    conn.turn_reply(request).map(drop)
 }
 
 /// Every prompt of the profile, to a client that can do nothing.

@@ -141,3 +141,26 @@ fn the_list_has_every_requirement_with_its_citation() {
         assert!(row["cite"].as_str().unwrap().starts_with("https://"));
     }
 }
+
+/// An agent in shell that shakes hands, opens one session and never ends.
+#[cfg(unix)]
+const OUTLIVES: &str = r#"answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
+read -r line; answer 0 '{"protocolVersion":1}'
+read -r line; answer 1 '{"sessionId":"s"}'
+while true; do sleep 1; done"#;
+
+#[cfg(unix)]
+#[test]
+fn an_agent_that_outlives_its_input_is_seen() {
+    let only = [
+        "--only",
+        "transports.ends-with-its-input",
+        "--timeout",
+        "0.3",
+    ];
+    let agent = ["--", "sh", "-c", OUTLIVES];
+    let ran = acp_conformance(["agent"].iter().chain(&only).chain(&agent));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let says = "FAIL transports.ends-with-its-input (info): the agent goes on";
+    assert!(ran.stdout.contains(says), "{}", ran.stdout);
+}

@@ -4,5 +4,6 @@
 mod agent;
 mod check;
 mod command;
+mod matrix;
 #[cfg(unix)]
 mod proxy;
