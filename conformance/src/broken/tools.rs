@@ -98,15 +98,19 @@ pub(super) const TABLE: &[Broken] = &[
         let hit = it.tells("session/request_permission");
         tap.edit(it, hit, |value| put(value, "/params/options", json!([])));
     }),
-    exactly("asks-too-late", &["tool-calls.asks-before"], |tap, it| {
-        if it.tells("session/request_permission") {
-            let call = it.at("/toolCall/toolCallId");
-            let update = |status: &str| json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status});
-            tap.update(it.at("/sessionId"), &update("in_progress"));
-            tap.update(it.at("/sessionId"), &update("completed"));
-        }
-        tap.forward(&it);
-    }),
+    exactly(
+        "asks-too-late",
+        &["tool-calls.asks-before", "tool-calls.final-is-final"],
+        |tap, it| {
+            if it.tells("session/request_permission") {
+                let call = it.at("/toolCall/toolCallId");
+                let update = |status: &str| json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status});
+                tap.update(it.at("/sessionId"), &update("in_progress"));
+                tap.update(it.at("/sessionId"), &update("completed"));
+            }
+            tap.forward(&it);
+        },
+    ),
     exactly(
         "asks-for-nothing",
         &["tool-calls.permission-for-announced"],
