@@ -12,6 +12,8 @@
 //! 5. `dispatch`: method markers, traits, handles, services;
 //! 6. `format`.
 //!
+//! Beside it stands [`diff()`], which says what a new document changes for whom.
+//!
 //! ```no_run
 //! // build.rs
 //! acp_codegen::Builder::v1().overlay("my-extensions.json").write_to_out_dir("acp.rs")?;
@@ -19,6 +21,7 @@
 //! ```
 
 mod builder;
+mod diff;
 mod dispatch;
 mod error;
 mod format;
@@ -33,6 +36,7 @@ pub mod vectors;
 use acp_schema::{Document, Protocol};
 
 pub use self::builder::Builder;
+pub use self::diff::{Change, diff};
 pub use self::error::Error;
 use self::overrides::Overrides;
 

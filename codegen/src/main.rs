@@ -1,4 +1,5 @@
-//! The command `acp-codegen`: Rust from a schema document, and its method table.
+//! The command `acp-codegen`: Rust from a schema document, its method table, and what
+//! a new document changes.
 
 mod cli;
 

@@ -108,6 +108,60 @@ fn vectors_as_files_and_as_a_list() {
 }
 
 #[test]
+fn differences_as_text_json_and_markdown() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    let document = |property: &str| {
+        format!(
+            r##"{{"$defs": {{"ANotification": {{
+                "type": "object", "x-side": "agent", "x-method": "a",
+                "properties": {{"n": {property}}}
+            }}}}}}"##
+        )
+    };
+    write("old.json", &document(r#"{"type": "integer"}"#));
+    write("new.json", &document(r#"{"type": "number"}"#));
+    write(
+        "more.json",
+        r#"{"$defs": {"BNotification": {"x-side": "client", "x-method": "b"}}}"#,
+    );
+    let diff = |more: &[&str]| {
+        let arguments = [&["diff", "old.json", "new.json"], more].concat();
+        let output = run(directory.path(), &arguments);
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stdout)
+    };
+    assert_eq!(
+        diff(&[]),
+        "ANotification.n: is number in place of integer  [breaking for agents]\n\
+         1 change, 1 breaking for agents, 0 breaking for clients\n"
+    );
+    assert_eq!(
+        diff(&["--overlay", "more.json"]).lines().next(),
+        Some("b: notification to clients added")
+    );
+    let json: serde_json::Value = serde_json::from_str(&diff(&["--format", "json"])).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!([{
+            "at": "ANotification.n",
+            "change": "is number in place of integer",
+            "agents": "breaking",
+            "clients": "compatible",
+        }])
+    );
+    let markdown = diff(&["--format", "markdown"]);
+    assert_eq!(
+        markdown.lines().last(),
+        Some("| `ANotification.n` | is number in place of integer | **breaking** | compatible |")
+    );
+    write("new.json", "{");
+    let output = run(directory.path(), &["diff", "old.json", "new.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("new.json"), "{output:?}");
+}
+
+#[test]
 fn errors_name_the_file_and_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["generate", "absent.json"]);

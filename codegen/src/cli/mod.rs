@@ -2,6 +2,7 @@
 //!
 //! Results go to standard output or, whole or not at all, to the file asked for.
 
+mod diff;
 mod methods;
 mod output;
 mod vectors;
@@ -53,6 +54,21 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Compares two documents: what is different on the wire, and for whom it breaks.
+    ///
+    /// A change is breaking for agents when an agent written for the old document may
+    /// fail with a client written for the new one, and likewise for clients.
+    Diff {
+        /// The document that peers speak now.
+        old: PathBuf,
+        /// The document to compare with it.
+        new: PathBuf,
+        /// An overlay to add to the new document. May be given several times.
+        #[arg(long = "overlay", value_name = "FILE")]
+        overlays: Vec<PathBuf>,
+        #[arg(long, value_enum, default_value_t)]
+        format: diff::Format,
+    },
 }
 
 /// Which document.
@@ -84,6 +100,21 @@ impl Command {
                 write(None, &text?)
             }
             Self::Vectors { source, out } => vectors::write(&source.document()?, out.as_deref()),
+            Self::Diff {
+                old,
+                new,
+                overlays,
+                format,
+            } => {
+                let source = |file, overlays| Source {
+                    file: Some(file),
+                    overlays,
+                };
+                let old = source(old, Vec::new()).document()?;
+                let new = source(new, overlays).document()?;
+                let changes = acp_codegen::diff(&old, &new)?;
+                write(None, &diff::render(&changes, format))
+            }
         }
     }
 }

@@ -105,7 +105,7 @@ fn wrapped(schema: &Value) -> Option<&Value> {
 }
 
 /// The schema without `null`, when it has `null` beside something else.
-pub(super) fn nullable(schema: &Value) -> Option<Value> {
+pub(crate) fn nullable(schema: &Value) -> Option<Value> {
     let mut inner = schema.clone();
     if let Some(types) = schema.get("type").and_then(Value::as_array) {
         let rest: Vec<&Value> = types.iter().filter(|kind| *kind != "null").collect();
