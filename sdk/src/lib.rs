@@ -37,11 +37,13 @@ mod error;
 mod json;
 mod jsonrpc;
 pub mod runtime;
+mod tap;
 mod transport;
 
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
 pub use crate::error::{Closed, Error, Result};
 pub use crate::json::{Json, Meta, Patch};
+pub use crate::tap::Tap;
 pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
 #[cfg(unix)]
 pub use crate::transport::{connect_unix, serve_unix};

@@ -19,6 +19,7 @@ use super::{Shared, lock};
 use crate::error::{Closed, Error, Result};
 use crate::jsonrpc::{self, CANCEL_REQUEST, Incoming, Outcome};
 use crate::runtime::{BoxFuture, Note, Peer, Request, Service, Task};
+use crate::tap::Tap;
 use crate::transport::{Frame, Frames, Framing, with_headers};
 use crate::v1::{Error as RpcError, ErrorCode};
 
@@ -89,10 +90,11 @@ impl Driver {
         service: Arc<dyn Service>,
         options: Options,
         explain_close: Option<ExplainClose>,
+        tap: Option<Tap>,
         reader: Reader,
         writer: Writer,
     ) -> (Peer, Self) {
-        let shared = Arc::new(Shared::new(options));
+        let shared = Arc::new(Shared::new(options, tap));
         let peer = Peer::new(shared.clone());
         let state = Loop {
             reader,
@@ -132,6 +134,9 @@ enum End {
 
 impl Drop for Loop {
     fn drop(&mut self) {
+        if let Some(tap) = &self.core.shared.tap {
+            tap.close();
+        }
         self.core
             .shared
             .close(&Closed::new("the connection was dropped"));
@@ -157,6 +162,9 @@ impl Loop {
             let _ = tokio::time::timeout(shared.options.grace, rest).await;
         }
         shared.close(&reason);
+        if let Some(tap) = &shared.tap {
+            tap.finish().await;
+        }
         match end {
             End::Eof => Ok(()),
             End::ReadFailed(_) | End::WriteFailed(_) => Err(Error::Closed(reason)),
@@ -211,12 +219,14 @@ impl Loop {
         }
         if bytes == 0 {
             if let Some(frame) = self.frames.rest() {
+                tap(&self.core.shared, &frame);
                 self.core.frame(frame, cx);
             }
             return Poll::Ready(Ok(false));
         }
         self.frames.filled(bytes);
         while let Some(frame) = self.frames.next() {
+            tap(&self.core.shared, &frame);
             self.core.frame(frame, cx);
         }
         self.output.framing = self.frames.framing();
@@ -272,6 +282,9 @@ impl Output {
             if !shared.outbox.take(&mut self.batch) {
                 self.batch.clear();
                 return self.poll_idle(cx, shared);
+            }
+            if let Some(tap) = &shared.tap {
+                tap.sent(&self.batch);
             }
             if self.framing == Framing::ContentLength {
                 self.batch = with_headers(&self.batch);
@@ -571,6 +584,16 @@ fn poll_handler(future: &mut BoxFuture, lane: LaneId, cx: &mut Context<'_>) -> P
             Poll::Ready(())
         },
     )
+}
+
+/// Shows what was read to the transcript, if there is one.
+fn tap(shared: &Shared, frame: &Frame<'_>) {
+    let Some(tap) = &shared.tap else { return };
+    match frame {
+        Frame::Text(text) => tap.received(text),
+        Frame::TooLong(bytes) => tap.skipped(format!("{bytes} bytes are above the limit")),
+        Frame::Bad(_) => tap.skipped("not a header".to_owned()),
+    }
 }
 
 /// The session that params name, read again because the handler owns the typed ones.

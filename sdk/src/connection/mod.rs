@@ -44,6 +44,7 @@ pub(crate) use trace::Trace;
 
 use crate::error::{Closed, Error, Result};
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
+use crate::tap::{Recorder, Tap};
 use crate::v1::Error as RpcError;
 
 /// What the loop, the handlers and the callers of one connection have in common.
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     pending: Mutex<Pending>,
     inbound: Mutex<Inbound>,
     lanes: Mutex<Lanes>,
+    pub(crate) tap: Option<Recorder>,
     pub(crate) options: Options,
 }
 
@@ -67,8 +69,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    fn new(options: Options) -> Self {
+    fn new(options: Options, tap: Option<Tap>) -> Self {
         Self {
+            tap: tap.and_then(Tap::start),
             outbox: Outbox::new(options.high_water),
             pending: Mutex::default(),
             inbound: Mutex::default(),

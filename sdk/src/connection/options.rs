@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::Driver;
 use crate::error::{Closed, Result};
 use crate::runtime::{Peer, Service};
+use crate::tap::{Side, Tap};
 use crate::transport::{self, Framing};
 use crate::v1::{Agent, AgentHandle, AgentService, Client, ClientHandle, ClientService};
 
@@ -76,6 +77,7 @@ pub(crate) struct Options {
 pub struct ConnectionBuilder {
     options: Options,
     explain_close: Option<ExplainClose>,
+    tap: Option<Tap>,
 }
 
 /// Says why the peer closed the stream.
@@ -109,6 +111,7 @@ impl ConnectionBuilder {
                 observer: Arc::new(NoObserver),
             },
             explain_close: None,
+            tap: None,
         }
     }
 
@@ -171,6 +174,12 @@ impl ConnectionBuilder {
         self
     }
 
+    /// Writes down what both sides write, masked unless the tap says otherwise (default: not).
+    pub fn tap(mut self, tap: Tap) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
     /// When the peer closes the stream, this is awaited and becomes the reason that pending
     /// calls fail with: the exit status of a process, say. It must end by itself.
     pub fn explain_close(mut self, why: impl Future<Output = Closed> + Send + 'static) -> Self {
@@ -198,7 +207,9 @@ impl ConnectionBuilder {
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
     ) -> (ClientHandle, Driver) {
-        let (peer, driver) = self.open(AgentService::new(agent), reader, writer);
+        let (peer, driver) =
+            self.tap_as(Side::Agent)
+                .open(AgentService::new(agent), reader, writer);
         (ClientHandle::new(peer), driver)
     }
 
@@ -209,9 +220,11 @@ impl ConnectionBuilder {
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
     ) -> (AgentHandle, Driver) {
-        let (peer, driver) =
-            self.answer_bad_lines(false)
-                .open(ClientService::new(client), reader, writer);
+        let (peer, driver) = self.answer_bad_lines(false).tap_as(Side::Client).open(
+            ClientService::new(client),
+            reader,
+            writer,
+        );
         (AgentHandle::new(peer), driver)
     }
 
@@ -226,8 +239,16 @@ impl ConnectionBuilder {
             Arc::new(service),
             self.options,
             self.explain_close,
+            self.tap,
             Box::pin(reader),
             Box::pin(writer),
         )
+    }
+
+    fn tap_as(mut self, side: Side) -> Self {
+        if let Some(tap) = &mut self.tap {
+            tap.side = Some(side);
+        }
+        self
     }
 }

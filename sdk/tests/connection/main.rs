@@ -16,3 +16,4 @@ mod order;
 mod sockets;
 mod spans;
 mod support;
+mod tap;

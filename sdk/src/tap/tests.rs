@@ -1,0 +1,324 @@
+use std::collections::BTreeSet;
+
+use acp_schema::{Checked, Document, Protocol, Side as Handler, Validator};
+use serde_json::{Value, json};
+
+use super::mask::{KEPT, mask};
+use super::policy::{KNOWN, Policies, Policy};
+use super::*;
+
+fn masked(from: Side, message: &Value) -> Value {
+    let text = message.to_string();
+    let incoming = crate::jsonrpc::read(text.as_bytes());
+    let policy = Policies::default().of(from, &incoming);
+    serde_json::from_str(&mask(&text, policy)).unwrap()
+}
+
+#[test]
+fn every_method_of_the_schema_is_known() {
+    let document = Document::v1().unwrap();
+    let protocol = Protocol::from_document(&document).unwrap();
+    let methods: BTreeSet<&str> = protocol.methods().map(|method| &*method.name).collect();
+    assert_eq!(methods, KNOWN.into_iter().collect());
+}
+
+/// Whether the schema allows only some strings here.
+fn is_narrow(document: &Document, schema: &Value, depth: usize) -> bool {
+    let is_object = schema.get("properties").is_some() || schema["type"] == "object";
+    if depth == 0 || (is_object && depth < 8) {
+        return false;
+    }
+    let narrow = |schema: &Value| is_narrow(document, schema, depth - 1);
+    let strings = schema["enum"]
+        .as_array()
+        .is_some_and(|all| all.iter().any(Value::is_string));
+    let target = schema["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next());
+    strings
+        || schema["const"].is_string()
+        || schema.get("pattern").is_some()
+        || target
+            .and_then(|name| document.def(name))
+            .is_some_and(narrow)
+        || schema.get("items").is_some_and(narrow)
+        || ["anyOf", "oneOf", "allOf"]
+            .iter()
+            .filter_map(|union| schema[*union].as_array())
+            .flatten()
+            .any(narrow)
+}
+
+#[test]
+fn what_the_schema_narrows_is_kept() {
+    fn walk(document: &Document, value: &Value, missing: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                for (name, schema) in value["properties"].as_object().into_iter().flatten() {
+                    if is_narrow(document, schema, 8) && !KEPT.contains(&name.as_str()) {
+                        missing.insert(name.clone());
+                    }
+                }
+                members
+                    .values()
+                    .for_each(|member| walk(document, member, missing));
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(document, item, missing)),
+            _ => {}
+        }
+    }
+    let document = Document::v1().unwrap();
+    let mut missing = BTreeSet::new();
+    document
+        .defs()
+        .for_each(|(_, schema)| walk(&document, schema, &mut missing));
+    assert_eq!(missing, BTreeSet::new());
+    assert!(KEPT.is_sorted());
+}
+
+/// One message of each kind that carries secrets, all of them called s3cret, as text or 5318008.
+fn secrets() -> Vec<(Handler, Value)> {
+    let request = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": "id-1", "method": method, "params": params});
+    let update = |update: Value| json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}});
+    vec![
+        (
+            Handler::Agent,
+            request(
+                "initialize",
+                json!({
+                    "protocolVersion": 1,
+                    "clientInfo": {"name": "editor", "version": "1.2", "title": "s3cret"},
+                    "clientCapabilities": {"fs": {"readTextFile": true}, "_meta": {"key": "s3cret", "type": "s3cret", "pin": 5_318_008}},
+                }),
+            ),
+        ),
+        (
+            Handler::Agent,
+            request(
+                "authenticate",
+                json!({"methodId": "key", "_meta": {"path": "s3cret"}, "name": "s3cret"}),
+            ),
+        ),
+        (
+            Handler::Agent,
+            request(
+                "session/new",
+                json!({"cwd": "/home/me", "mcpServers": [
+                    {"name": "a", "command": "/bin/a", "args": ["--key=s3cret"], "env": [{"name": "KEY", "value": "s3cret"}]},
+                    {"type": "http", "name": "b", "url": "https://s3cret@b", "headers": [{"name": "Authorization", "value": "s3cret"}]},
+                ]}),
+            ),
+        ),
+        (
+            Handler::Agent,
+            request(
+                "session/prompt",
+                json!({"sessionId": "s", "prompt": [
+                    {"type": "text", "text": "a \"s3cret\" ] } , \\", "annotations": {"audience": ["user"], "priority": 0.5}},
+                    {"type": "image", "data": "s3cret", "mimeType": "image/png"},
+                    {"type": "resource_link", "name": "n", "uri": "https://x/?token=s3cret", "description": "s3cret"},
+                    {"type": "resource", "resource": {"uri": "file:///a", "text": "s3cret", "mimeType": "text/plain"}},
+                    {"type": "resource", "resource": {"uri": "file:///a", "blob": "s3cret"}},
+                ]}),
+            ),
+        ),
+        (
+            Handler::Client,
+            update(
+                json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "s3cret", "kind": "edit", "status": "completed",
+            "rawInput": {"status": "s3cret", "n": [5_318_008, -5_318_008e3]}, "rawOutput": ["s3cret"],
+            "locations": [{"path": "/a", "line": 7}],
+            "content": [{"type": "diff", "path": "/a", "oldText": "s3cret", "newText": "s3cret"},
+                {"type": "content", "content": {"type": "text", "text": "s3cret"}}, {"type": "terminal", "terminalId": "t"}]}),
+            ),
+        ),
+        (
+            Handler::Client,
+            update(
+                json!({"sessionUpdate": "plan", "entries": [{"content": "s3cret", "priority": "high", "status": "pending"}]}),
+            ),
+        ),
+        (
+            Handler::Client,
+            request(
+                "session/request_permission",
+                json!({"sessionId": "s", "toolCall": {"toolCallId": "t", "title": "s3cret"},
+            "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]}),
+            ),
+        ),
+        (
+            Handler::Client,
+            request(
+                "fs/write_text_file",
+                json!({"sessionId": "s", "path": "/a", "content": "s3cret"}),
+            ),
+        ),
+        (
+            Handler::Client,
+            request(
+                "terminal/create",
+                json!({"sessionId": "s", "command": "s3cret", "args": ["s3cret"], "cwd": "/a",
+            "env": [{"name": "K", "value": "s3cret"}], "outputByteLimit": 10}),
+            ),
+        ),
+        (
+            Handler::Client,
+            request(
+                "elicitation/create",
+                json!({"sessionId": "s", "mode": "form", "message": "s3cret",
+            "requestedSchema": {"type": "object", "title": "s3cret", "properties": {"path": {"type": "string", "default": "s3cret"}}, "required": ["path"]}}),
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn secrets_go_and_the_message_stays_valid() {
+    let validator = Validator::v1().unwrap();
+    for (handler, message) in secrets() {
+        let method = message["method"].as_str().unwrap().to_owned();
+        assert_eq!(
+            validator.params(handler, &method, &message["params"]),
+            Checked::Valid,
+            "{message}"
+        );
+        let shown = masked(Side::Client, &message);
+        assert_eq!(
+            validator.params(handler, &method, &shown["params"]),
+            Checked::Valid,
+            "{shown}"
+        );
+        let text = shown.to_string();
+        assert!(
+            !text.contains("s3cret") && !text.contains("5318008"),
+            "{text}"
+        );
+        assert_eq!(shape(&message), shape(&shown), "{text}");
+    }
+}
+
+/// The value with every string and number gone.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members.iter().map(|(k, v)| (k.clone(), shape(v))).collect(),
+        Value::Array(items) => items.iter().map(shape).collect(),
+        Value::String(_) => json!(""),
+        Value::Number(_) => json!(0),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn what_a_message_is_about_is_kept() {
+    let (_, call) = secrets().swap_remove(4);
+    let update = &masked(Side::Agent, &call)["params"]["update"];
+    for kept in ["sessionUpdate", "toolCallId", "kind", "status", "locations"] {
+        assert_eq!(update[kept], call["params"]["update"][kept]);
+    }
+    assert_eq!(
+        update["rawInput"],
+        json!({"status": "[redacted]", "n": [0, 0]})
+    );
+    assert_eq!(update["title"], "[redacted]");
+    let (_, prompt) = secrets().swap_remove(3);
+    let prompt = &masked(Side::Client, &prompt)["params"]["prompt"];
+    assert_eq!(
+        prompt[0]["annotations"],
+        json!({"audience": ["user"], "priority": 0.5})
+    );
+    assert_eq!(prompt[2]["uri"], "about:redacted");
+    assert_eq!(prompt[3]["resource"]["uri"], "file:///a");
+}
+
+#[test]
+fn a_result_shows_what_its_request_asked_for() {
+    let mut policies = Policies::default();
+    let mut show = |from: Side, message: Value| {
+        let text = message.to_string();
+        let policy = policies.of(from, &crate::jsonrpc::read(text.as_bytes()));
+        let shown: Value = serde_json::from_str(&mask(&text, policy)).unwrap();
+        shown
+    };
+    let ask =
+        |id: u64, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
+    let answer = |id: u64, result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    show(Side::Client, ask(1, "session/new"));
+    show(Side::Agent, ask(1, "elicitation/create"));
+    let form = json!({"action": "accept", "content": {"name": "s3cret", "action": 7}});
+    assert_eq!(
+        show(Side::Client, answer(1, form))["result"],
+        json!({"action": "accept", "content": {"name": "[redacted]", "action": 0}})
+    );
+    let session = json!({"sessionId": "s", "modes": {"currentModeId": "m", "availableModes": []}});
+    assert_eq!(
+        show(Side::Agent, answer(1, session.clone()))["result"],
+        session
+    );
+    // Asked by nobody, or by a method that nobody knows.
+    for method in [None, Some("_vendor/login"), Some("login")] {
+        if let Some(method) = method {
+            let asked = show(
+                Side::Client,
+                json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": {"id": "s3cret"}}),
+            );
+            assert_eq!(asked["params"], json!({"id": "[redacted]"}));
+        }
+        let shown = show(
+            Side::Agent,
+            answer(2, json!({"id": "s3cret", "n": 5, "b": true})),
+        );
+        assert_eq!(
+            shown["result"],
+            json!({"id": "[redacted]", "n": 0, "b": true})
+        );
+    }
+    let error = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -32603, "message": "s3cret", "data": {"path": "s3cret", "code": 7}}});
+    assert_eq!(
+        show(Side::Agent, error)["error"],
+        json!({"code": -32603, "message": "[redacted]", "data": {"path": "[redacted]", "code": 0}})
+    );
+}
+
+#[test]
+fn what_is_hard_to_read_is_masked_all_the_same() {
+    for (text, expected) in [
+        // A name that is spelt in escapes is not recognised, so its value goes.
+        (
+            r#"{"params":{"session\u0049d":"s"}}"#,
+            r#"{"params":{"session\u0049d":"[redacted]"}}"#,
+        ),
+        (
+            r#"{"params":{"a\"":"\\","id":"\""},"x":"s"}"#,
+            r#"{"params":{"a\"":"[redacted]","id":"\""},"x":"[redacted]"}"#,
+        ),
+        (
+            r#"[{"method":"s","id":1e999}]"#,
+            r#"[{"method":"[redacted]","id":0}]"#,
+        ),
+        (r#""s""#, r#""[redacted]""#),
+        ("12", "0"),
+        (
+            "{\"id\"\n:\r\n12345678901234567890123}",
+            "{\"id\" :  12345678901234567890123}",
+        ),
+        (
+            r#"{"params":{"name":["a",{"text":"s"},"b"]},"id":"é"}"#,
+            r#"{"params":{"name":["a",{"text":"[redacted]"},"b"]},"id":"é"}"#,
+        ),
+    ] {
+        assert_eq!(mask(text, Policy::Known), expected);
+    }
+    let deep = format!(
+        "{{\"params\":{}\"s\"{}}}",
+        "[".repeat(10_000),
+        "]".repeat(10_000)
+    );
+    assert_eq!(
+        mask(&deep, Policy::Known),
+        deep.replace("\"s\"", "\"[redacted]\"")
+    );
+    // Not JSON, which does not get here; it must do no harm.
+    for text in ["\"", "\"\\", "{\"a", "}}]]", "é", "{\"a\":-"] {
+        mask(text, Policy::Known);
+    }
+}
