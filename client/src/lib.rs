@@ -1,4 +1,28 @@
-//! Client side of the Agent Client Protocol.
+//! Drives agents of the [Agent Client Protocol](https://agentclientprotocol.com).
+//!
+//! A [`Client`] starts an agent or connects to one, opens sessions and prompts them; a
+//! [`Turn`] is what the agent does in answer, event by event, and ends in an [`Outcome`].
+//! On the way the client does what the agent asks of it: a [`Workspace`] serves files and
+//! terminals inside the directories it was given, and [`Permissions`] decide about tool calls.
+//!
+//! ```no_run
+//! use acp_client::{AgentCommand, Client, Policy, Workspace};
+//!
+//! # async fn example() -> acp_client::Result<()> {
+//! let client = Client::builder()
+//!     .workspace(Workspace::new(".")?)
+//!     .permissions(Policy::ApproveReads)
+//!     .spawn(AgentCommand::new("opencode").arg("acp"))
+//!     .await?;
+//! let session = client.new_session("/home/me/project").await?;
+//! let outcome = session.prompt("What is this project about?").await?.outcome().await?;
+//! println!("{outcome}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! When the agent's process ends, whatever waits for it fails with its exit status and its
+//! last lines on standard error. The command `acp` ([`cli`]) is a thin layer on top.
 
 #![cfg_attr(
     test,

@@ -31,3 +31,8 @@ pub mod transcript;
 pub mod wire;
 
 pub use self::error::{Error, Result};
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

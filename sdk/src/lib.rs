@@ -104,8 +104,3 @@ pub fn connect<C: v1::Client>(
 ) -> (v1::AgentHandle, Driver) {
     ConnectionBuilder::new().client(client, reader, writer)
 }
-
-/// Compiles the examples of the README.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
