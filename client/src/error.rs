@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// The agent's process ended while a call was pending, or before it was made.
-    #[error("the agent `{command}` {exit} during {method}{}{}", last_words(.stderr), said(.noise))]
+    #[error("the agent `{command}` {exit} during {method}{}{}", last_words(.stderr), said_after(.stderr, .noise))]
     AgentExited {
         /// The command line.
         command: String,
@@ -149,6 +149,13 @@ fn said(noise: &[String]) -> String {
         return String::new();
     }
     indented("; what it wrote to standard output is no message:", noise)
+}
+
+fn said_after(stderr: &[String], noise: &[String]) -> String {
+    if stderr.is_empty() || noise.is_empty() {
+        return said(noise);
+    }
+    indented("\nand its standard output, besides messages, had:", noise)
 }
 
 fn offers(methods: &[(String, String)]) -> String {

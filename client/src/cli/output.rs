@@ -17,7 +17,10 @@ use crate::session::{Event, Joint, Missed, Outcome, separator};
 /// Bytes of a thought that are gathered into one line.
 const LONGEST_THOUGHT: usize = 4 << 10;
 
-/// Prints what happens.
+/// Bytes for standard output that are gathered.
+const MOST_GATHERED: usize = 64 << 10;
+
+/// Prints what happens. What goes to standard output is written by [`Output::flush`].
 #[derive(Debug)]
 pub(super) struct Output {
     format: Format,
@@ -34,6 +37,8 @@ pub(super) struct Output {
     thought: String,
     usage: Option<UsageUpdate>,
     lines: Lines,
+    /// What is to be written to standard output.
+    gathered: Vec<u8>,
     /// Nobody reads standard output any more.
     closed: bool,
 }
@@ -53,6 +58,7 @@ impl Output {
             thought: String::new(),
             usage: None,
             lines: Lines::default(),
+            gathered: Vec::new(),
             closed: false,
         }
     }
@@ -205,16 +211,35 @@ impl Output {
         self.write(&bytes).await
     }
 
-    /// Writes to standard output, at once, until that fails.
+    /// Writes to standard output when it is [flushed](Self::flush), or when much has gathered.
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.gathered.extend_from_slice(bytes);
+        if self.has_room() {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// Whether more may gather before it is written.
+    pub(super) fn has_room(&self) -> bool {
+        self.gathered.len() < MOST_GATHERED
+    }
+
+    /// Writes what has gathered for standard output. Once that has failed it fails always.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
         if self.closed {
+            self.gathered.clear();
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
         let writing = async {
-            self.stdout.write_all(bytes).await?;
+            self.stdout.write_all(&self.gathered).await?;
             self.stdout.flush().await
         };
         let written = writing.await;
+        self.gathered.clear();
         self.closed = written.is_err();
         written
     }
@@ -279,7 +304,7 @@ impl Output {
         }
     }
 
-    /// Writes text to standard output, at once.
+    /// Writes text to standard output.
     async fn print(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -309,6 +334,8 @@ impl Output {
             "\n".clone_into(&mut self.tail);
         }
         line.push('\n');
+        // What was said before must stand before it. If it cannot, it is no longer wanted.
+        let _ = self.flush().await;
         let _ = self.stderr.write_all(line.as_bytes()).await;
         let _ = self.stderr.flush().await;
     }

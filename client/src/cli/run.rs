@@ -109,7 +109,12 @@ async fn take_turn(
             }
             event = turn.next() => {
                 let Some(event) = event else { break };
-                if output.event(&event).await.is_err() {
+                let mut printed = output.event(&event).await;
+                // What has gathered is written at once; what comes alone is not held back.
+                while printed.is_ok() && output.has_room() && let Some(event) = turn.next_ready() {
+                    printed = output.event(&event).await;
+                }
+                if printed.is_err() || output.flush().await.is_err() {
                     stop.cancel(Reason::OutputClosed);
                 }
             }
@@ -152,6 +157,7 @@ async fn begin(
         .session(session.id(), &shown, client.agent_info())
         .await;
     let _ = output.missed(session.take_missed()).await;
+    let _ = output.flush().await;
     Ok(session)
 }
 
@@ -225,15 +231,16 @@ async fn tell(
     stop: &Stop,
 ) -> io::Result<()> {
     match turn {
-        Ok(outcome) => output.outcome(code, outcome).await,
-        Err(Failure::Error(error)) => output.error(code, error).await,
-        Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await,
+        Ok(outcome) => output.outcome(code, outcome).await?,
+        Err(Failure::Error(error)) => output.error(code, error).await?,
+        Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await?,
         Err(Failure::Stopped) => {
             let reason = stop.reason().unwrap_or(Reason::Interrupt);
             let message = format!("{reason}; the agent was ended");
-            output.failure(code, "stopped", &message).await
+            output.failure(code, "stopped", &message).await?;
         }
     }
+    output.flush().await
 }
 
 /// Ends the agent: gently if the turn is over, and not so gently if the user insists.

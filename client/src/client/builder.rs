@@ -9,6 +9,7 @@ use acp_sdk::v1::{
 };
 use acp_sdk::{ConnectionBuilder, Observer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
 use super::noise::{Listening, Noise};
@@ -18,6 +19,13 @@ use crate::permission::{AnyPermissions, Permissions, Policy};
 use crate::process::{AgentCommand, AgentProcess};
 use crate::session::Sessions;
 use crate::workspace::Workspace;
+
+/// Updates that wait for their session's reader, in bytes of JSON; each takes some memory more.
+const QUEUED_BYTES: usize = 1 << 20;
+
+/// How long updates that are still unread when the agent is gone may take to be read. Handlers
+/// that wait for something else end when the agent is gone.
+const DRAIN: Duration = Duration::from_secs(3600);
 
 /// What can be set about a [`Client`]; made by [`Client::builder`].
 #[must_use]
@@ -140,7 +148,10 @@ impl ClientBuilder {
             permissions: self.permissions,
         };
         let noise = Arc::new(Noise::new(self.observer));
-        let mut connection = ConnectionBuilder::new().observer(Listening(noise.clone()));
+        let mut connection = ConnectionBuilder::new()
+            .observer(Listening(noise.clone()))
+            .max_queued_bytes(QUEUED_BYTES)
+            .grace(DRAIN);
         if let Some(bytes) = self.max_message_bytes {
             connection = connection.max_message_bytes(bytes);
         }
@@ -148,13 +159,17 @@ impl ClientBuilder {
             connection = connection.explain_close(process.explain_close());
         }
         let (agent, driver) = connection.client(handler, reader, writer);
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
         let driver = tokio::spawn(async move {
+            let _guard = guard;
             if let Err(error) = driver.await {
                 tracing::debug!(%error, "the connection to the agent has failed");
             }
         });
         let wire = Wire {
             driver,
+            ended,
             process,
             noise,
             limits: self.limits,

@@ -31,6 +31,12 @@ impl Inner {
         self.with_offers(self.wire.explain(method, error).await)
     }
 
+    /// Waits until all that the agent wrote before the connection ended has been handled.
+    pub(crate) async fn drained(&self) {
+        // The limit is for readers of other sessions, who may be slow.
+        let _ = timeout(self.wire.limits.cancel, self.wire.ended.cancelled()).await;
+    }
+
     /// How long an agent may take to end a cancelled turn.
     pub(crate) fn cancel_limit(&self) -> Duration {
         self.wire.limits.cancel

@@ -27,7 +27,9 @@ impl Handler {
 impl v1::Client for Handler {
     async fn session_update(&self, _: &ClientCx, note: SessionNotification) -> Result<()> {
         let inbox = self.sessions.inbox(&note.session_id);
-        inbox.update(note.update).await;
+        if let Some(waiting) = inbox.take_in(note.update) {
+            Box::pin(inbox.put_in(waiting)).await;
+        }
         Ok(())
     }
 
@@ -98,11 +100,14 @@ impl v1::Client for Handler {
 
     async fn wait_for_terminal_exit(
         &self,
-        _: &ClientCx,
+        cx: &ClientCx,
         req: WaitForTerminalExitRequest,
     ) -> Result<WaitForTerminalExitResponse> {
         let workspace = self.workspace::<methods::WaitForTerminalExit>()?;
-        workspace.wait_for_terminal_exit(req).await
+        tokio::select! {
+            exit = workspace.wait_for_terminal_exit(req) => exit,
+            () = cx.cancelled() => Err(Error::cancelled()),
+        }
     }
 
     async fn kill_terminal(

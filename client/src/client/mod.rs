@@ -15,6 +15,7 @@ use acp_sdk::v1::{
     LoadSessionRequest, NewSessionRequest, ResumeSessionRequest, SessionId, SessionInfo,
 };
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 pub use self::builder::ClientBuilder;
 use self::calls::utf8_directory;
@@ -64,6 +65,8 @@ pub(crate) struct Inner {
 #[derive(Debug)]
 struct Wire {
     driver: JoinHandle<()>,
+    /// Everything that the agent wrote has been handled, and nothing more will come.
+    ended: CancellationToken,
     process: Option<AgentProcess>,
     noise: Arc<Noise>,
     limits: Limits,

@@ -195,6 +195,12 @@ async fn answered(open: &Open, request: PromptRequest, state: &TurnState) -> Res
     };
     match answer {
         Ok(response) => Ok(response.stop_reason),
-        Err(error) => Err(client.explain(METHOD, error).await),
+        Err(error) => {
+            if error.is_closed() {
+                // A result waits for the updates before it; the end of the connection does not.
+                client.drained().await;
+            }
+            Err(client.explain(METHOD, error).await)
+        }
     }
 }

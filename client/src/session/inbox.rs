@@ -107,29 +107,52 @@ impl TurnState {
         self.room.notify_waiters();
     }
 
+    /// Hands an event to the reader.
+    fn offer(&self, event: Event, bytes: usize) -> Offer {
+        let mut unread = lock(&self.unread);
+        let Some(events) = &mut unread.events else {
+            return Offer::NobodyReads(event);
+        };
+        if events.bytes > HIGH_WATER {
+            return Offer::NoRoom(event);
+        }
+        events.push(event, bytes);
+        if let Some(reader) = unread.reader.take() {
+            reader.wake();
+        }
+        Offer::Taken
+    }
+
     /// Hands an event to the reader, who may be far behind; hands it back if there is none.
-    async fn deliver(&self, event: Event, bytes: usize) -> Result<(), Event> {
+    async fn deliver(&self, mut event: Event, bytes: usize) -> Result<(), Event> {
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
             // Registered before the look, so that no wake-up falls between.
             room.as_mut().enable();
-            {
-                let mut unread = lock(&self.unread);
-                let Some(events) = &mut unread.events else {
-                    return Err(event);
-                };
-                if events.bytes <= HIGH_WATER {
-                    events.push(event, bytes);
-                    if let Some(reader) = unread.reader.take() {
-                        reader.wake();
-                    }
-                    return Ok(());
-                }
-            }
+            event = match self.offer(event, bytes) {
+                Offer::Taken => return Ok(()),
+                Offer::NobodyReads(event) => return Err(event),
+                Offer::NoRoom(event) => event,
+            };
             room.await;
         }
     }
+}
+
+/// What became of an event.
+enum Offer {
+    Taken,
+    NoRoom(Event),
+    NobodyReads(Event),
+}
+
+/// An update for which there was no room.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    turn: Arc<TurnState>,
+    event: Event,
+    bytes: usize,
 }
 
 /// What arrives for one session.
@@ -195,9 +218,7 @@ impl Inbox {
     /// Begins a turn, unless one is going on; yields that one then.
     pub(crate) fn begin(&self) -> Result<Arc<TurnState>, Arc<TurnState>> {
         let mut state = lock(&self.0);
-        if let Some(turn) = &state.turn
-            && !turn.ended.is_cancelled()
-        {
+        if let Some(turn) = state.running() {
             return Err(turn.clone());
         }
         let turn = Arc::new(TurnState::new());
@@ -207,27 +228,45 @@ impl Inbox {
 
     /// The turn that is going on.
     pub(crate) fn turn(&self) -> Option<Arc<TurnState>> {
-        let turn = lock(&self.0).turn.clone();
-        turn.filter(|turn| !turn.ended.is_cancelled())
+        lock(&self.0).running().cloned()
     }
 
-    /// Takes in an update; waits while the reader of the turn is far behind.
-    pub(crate) async fn update(&self, update: SessionUpdate) {
-        lock(&self.0).remember(&update);
+    /// Takes in an update. If the reader of the turn is far behind, what is handed back is to
+    /// be [put in later](Self::put_in); the two are apart because that is rare, and the state
+    /// of the wait should not burden every update.
+    #[must_use]
+    pub(crate) fn take_in(&self, update: SessionUpdate) -> Option<Waiting> {
         let bytes = weight(&update);
-        let Err(event) = self.deliver(Event::Update(update), bytes).await else {
-            return;
+        let mut state = lock(&self.0);
+        state.remember(&update);
+        let Some(turn) = state.running().cloned() else {
+            state.keep(update, bytes);
+            return None;
         };
-        if let Event::Update(update) = event {
-            lock(&self.0).keep(update, bytes);
+        match turn.offer(Event::Update(update), bytes) {
+            Offer::Taken => None,
+            Offer::NoRoom(event) => Some(Waiting { turn, event, bytes }),
+            Offer::NobodyReads(event) => {
+                state.keep_event(event, bytes);
+                None
+            }
         }
     }
 
-    /// Takes in an answered question. Outside of a turn nobody is told.
+    /// Waits for room, and takes the update in.
+    pub(crate) async fn put_in(&self, waiting: Waiting) {
+        let Waiting { turn, event, bytes } = waiting;
+        if let Err(event) = turn.deliver(event, bytes).await {
+            lock(&self.0).keep_event(event, bytes);
+        }
+    }
+
+    /// Takes in an answered question. Outside of a turn there is nobody to be told.
     pub(crate) async fn answered(&self, answered: Answered) {
         let bytes = OVERHEAD + counted(&answered.question.request);
-        // A question that belongs to no turn has nowhere to be shown.
-        let _ = self.deliver(Event::Permission(answered), bytes).await;
+        if let Some(turn) = self.turn() {
+            let _ = turn.deliver(Event::Permission(answered), bytes).await;
+        }
     }
 
     /// A question, with what the agent said about the tool call before.
@@ -254,17 +293,14 @@ impl Inbox {
             dropped: std::mem::take(&mut state.dropped),
         }
     }
-
-    /// Hands an event to the reader of the turn; hands it back if there is none.
-    async fn deliver(&self, event: Event, bytes: usize) -> Result<(), Event> {
-        match self.turn() {
-            Some(turn) => turn.deliver(event, bytes).await,
-            None => Err(event),
-        }
-    }
 }
 
 impl State {
+    fn running(&self) -> Option<&Arc<TurnState>> {
+        let turn = self.turn.as_ref();
+        turn.filter(|turn| !turn.ended.is_cancelled())
+    }
+
     fn remember(&mut self, update: &SessionUpdate) {
         let (id, title, kind) = match update {
             SessionUpdate::ToolCall(call) => {
@@ -286,6 +322,12 @@ impl State {
         }
         let id = id.clone();
         self.calls.push_back(Announced { id, title, kind });
+    }
+
+    fn keep_event(&mut self, event: Event, bytes: usize) {
+        if let Event::Update(update) = event {
+            self.keep(update, bytes);
+        }
     }
 
     fn keep(&mut self, update: SessionUpdate, bytes: usize) {
@@ -344,6 +386,12 @@ mod tests {
         SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
     }
 
+    async fn update(inbox: &Inbox, update: SessionUpdate) {
+        if let Some(waiting) = inbox.take_in(update) {
+            inbox.put_in(waiting).await;
+        }
+    }
+
     fn next(turn: &TurnState) -> Option<SessionUpdate> {
         match turn.poll_event(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Event::Update(update)) => Some(update),
@@ -354,11 +402,11 @@ mod tests {
     #[tokio::test]
     async fn updates_of_a_turn_are_kept_apart() {
         let inbox = Inbox::default();
-        inbox.update(text("before")).await;
+        update(&inbox, text("before")).await;
         let turn = inbox.begin().unwrap();
-        inbox.update(text("during")).await;
+        update(&inbox, text("during")).await;
         turn.ended.cancel();
-        inbox.update(text("after")).await;
+        update(&inbox, text("after")).await;
         let missed = inbox.take_missed();
         assert_eq!(missed.updates, [text("before"), text("after")]);
         assert_eq!(missed.dropped, 0);
@@ -379,7 +427,7 @@ mod tests {
             let kilobyte = "x".repeat(1 << 10);
             let count = (2 * most) >> 10;
             for _ in 0..count {
-                inbox.update(text(kilobyte.as_str())).await;
+                update(&inbox, text(kilobyte.as_str())).await;
             }
             assert!(lock(&inbox.0).idle.bytes <= most);
             let missed = inbox.take_missed();
@@ -393,10 +441,10 @@ mod tests {
         let inbox = Arc::new(Inbox::default());
         let turn = inbox.begin().unwrap();
         let big = "x".repeat(HIGH_WATER);
-        inbox.update(text(big.as_str())).await;
+        update(&inbox, text(big.as_str())).await;
         let waiting = tokio::spawn({
             let inbox = inbox.clone();
-            async move { inbox.update(text("last")).await }
+            async move { update(&inbox, text("last")).await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
@@ -409,10 +457,10 @@ mod tests {
     async fn a_reader_that_leaves_lets_the_bringer_go_on() {
         let inbox = Arc::new(Inbox::default());
         let turn = inbox.begin().unwrap();
-        inbox.update(text("x".repeat(HIGH_WATER))).await;
+        update(&inbox, text("x".repeat(HIGH_WATER))).await;
         let waiting = tokio::spawn({
             let inbox = inbox.clone();
-            async move { inbox.update(text("last")).await }
+            async move { update(&inbox, text("last")).await }
         });
         tokio::task::yield_now().await;
         turn.stop_reading();
@@ -436,9 +484,9 @@ mod tests {
     async fn questions_know_what_was_announced() {
         let inbox = Inbox::default();
         let call = ToolCall::new("a", "Read it").with_kind(ToolKind::Read);
-        inbox.update(SessionUpdate::ToolCall(call)).await;
-        let update = ToolCallUpdate::new("a").with_title("Read that");
-        inbox.update(SessionUpdate::ToolCallUpdate(update)).await;
+        update(&inbox, SessionUpdate::ToolCall(call)).await;
+        let renamed = ToolCallUpdate::new("a").with_title("Read that");
+        update(&inbox, SessionUpdate::ToolCallUpdate(renamed)).await;
         let ask = |call| inbox.question(RequestPermissionRequest::new("s", call, vec![]));
         let question = ask(ToolCallUpdate::new("a"));
         assert_eq!(question.title.as_deref(), Some("Read that"));
@@ -449,7 +497,7 @@ mod tests {
 
         for number in 0..REMEMBERED_CALLS {
             let call = ToolCall::new(format!("{number}"), "");
-            inbox.update(SessionUpdate::ToolCall(call)).await;
+            update(&inbox, SessionUpdate::ToolCall(call)).await;
         }
         assert_eq!(ask(ToolCallUpdate::new("a")).kind, None);
         assert_eq!(lock(&inbox.0).calls.len(), REMEMBERED_CALLS);

@@ -87,28 +87,33 @@ mod tests {
         SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
     }
 
-    #[tokio::test]
-    async fn what_comes_early_is_kept_for_the_session() {
+    fn put(sessions: &Sessions, id: &SessionId, word: &str) {
+        let waiting = sessions.inbox(id).take_in(text(word));
+        assert!(waiting.is_none(), "there is always room outside of turns");
+    }
+
+    #[test]
+    fn what_comes_early_is_kept_for_the_session() {
         let sessions = Sessions::default();
         let (a, b) = (SessionId::from("a"), SessionId::from("b"));
-        sessions.inbox(&a).update(text("one")).await;
-        sessions.inbox(&b).update(text("other")).await;
-        sessions.inbox(&a).update(text("two")).await;
+        put(&sessions, &a, "one");
+        put(&sessions, &b, "other");
+        put(&sessions, &a, "two");
         let inbox = sessions.claim(&a).unwrap();
         assert_eq!(inbox.take_missed().updates, [text("one"), text("two")]);
-        sessions.inbox(&a).update(text("three")).await;
+        put(&sessions, &a, "three");
         assert_eq!(inbox.take_missed().updates, [text("three")]);
         assert!(sessions.claim(&a).is_none());
         sessions.release(&a);
         assert!(sessions.claim(&a).is_some());
     }
 
-    #[tokio::test]
-    async fn sessions_that_nobody_knows_are_bounded() {
+    #[test]
+    fn sessions_that_nobody_knows_are_bounded() {
         let sessions = Sessions::default();
         for number in 0..1000 {
             let id = SessionId::from(format!("{number}"));
-            sessions.inbox(&id).update(text("early")).await;
+            put(&sessions, &id, "early");
         }
         assert_eq!(sessions.lock().unclaimed.len(), UNCLAIMED);
         let latest = sessions.claim(&"999".into()).unwrap();

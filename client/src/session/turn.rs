@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use acp_sdk::v1::StopReason;
 use futures_core::Stream;
@@ -45,6 +45,15 @@ impl Turn {
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// The next event if it is there already. Whoever prints events can gather those that are
+    /// there before writing them out.
+    pub fn next_ready(&mut self) -> Option<Event> {
+        match self.poll_event(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(event) => event,
+            Poll::Pending => None,
+        }
     }
 
     /// Asks the agent to end the turn. It goes on until the agent has: events still come, and

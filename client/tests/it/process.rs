@@ -1,6 +1,8 @@
 //! Agents that are processes, driven through the library.
 
-use acp_client::{AgentCommand, Client, Error};
+use std::time::Duration;
+
+use acp_client::{AgentCommand, Client, Error, Turn};
 
 use crate::agent::within;
 use crate::cli::script::{PRELUDE, script};
@@ -78,6 +80,46 @@ async fn noise_before_the_death_is_part_of_the_reason() {
         text.ends_with("is no message:\n  Please log in first"),
         "{text}"
     );
+}
+
+/// More than waits in a session's inbox, so that some of it waits on the connection.
+const CHUNKS: usize = 750;
+const CHUNK: usize = 2000;
+
+async fn talks_and(last: &str) -> (Client, Turn) {
+    let chunk = "x".repeat(CHUNK);
+    let agent = agent(&format!(
+        "start; prompt; i=0; while [ $i -lt {CHUNKS} ]; do say {chunk}; i=$((i+1)); done; {last}"
+    ));
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    within(client.process().unwrap().exited()).await;
+    // A call that fails tells that the connection has noticed.
+    within(client.authenticate("x")).await.unwrap_err();
+    (client, turn)
+}
+
+#[tokio::test]
+async fn nothing_is_lost_of_an_agent_that_says_much_and_leaves() {
+    let (_client, turn) = talks_and("end end_turn").await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    tokio::time::resume();
+    let outcome = within(turn.outcome()).await.unwrap();
+    assert_eq!(outcome.text.len(), CHUNKS * CHUNK);
+}
+
+#[tokio::test]
+async fn what_an_agent_said_before_it_died_comes_before_the_error() {
+    let (_client, mut turn) = talks_and("exit 5").await;
+    let mut events = 0;
+    while within(turn.next()).await.is_some() {
+        events += 1;
+    }
+    assert_eq!(events, CHUNKS);
+    let error = within(turn.outcome()).await.unwrap_err();
+    assert!(matches!(error, Error::AgentExited { .. }), "{error}");
 }
 
 #[test]
