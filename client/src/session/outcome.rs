@@ -1,10 +1,11 @@
 //! What a turn came to.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use acp_sdk::v1::{
     ContentBlock, ContentChunk, Cost, MessageId, Plan, SessionUpdate, StopReason, ToolCall,
-    ToolCallUpdate, UsageUpdate,
+    ToolCallId, ToolCallUpdate, UsageUpdate,
 };
 
 use super::inbox::weight;
@@ -57,6 +58,8 @@ pub(super) struct Gathering {
     outcome: Outcome,
     message: Joint,
     thought: Joint,
+    /// Where in the outcome a tool call stands; there may be thousands.
+    calls: HashMap<ToolCallId, usize>,
     bytes: usize,
 }
 
@@ -111,6 +114,7 @@ impl Gathering {
             },
             message: Joint::default(),
             thought: Joint::default(),
+            calls: HashMap::new(),
             bytes: 0,
         }
     }
@@ -153,32 +157,23 @@ impl Gathering {
     }
 
     fn announced(&mut self, call: &ToolCall) {
-        self.message.interrupt();
-        self.thought.interrupt();
-        let calls = &mut self.outcome.tool_calls;
-        match calls
-            .iter_mut()
-            .find(|c| c.tool_call_id == call.tool_call_id)
-        {
-            Some(known) => *known = call.clone(),
-            None => calls.push(call.clone()),
-        }
+        *self.call(&call.tool_call_id) = call.clone();
     }
 
-    /// Agents do update calls that they never announced.
     fn changed(&mut self, update: &ToolCallUpdate) {
+        merge(self.call(&update.tool_call_id), update.clone());
+    }
+
+    /// A tool call, made if it is new: agents do update calls that they never announced.
+    fn call(&mut self, id: &ToolCallId) -> &mut ToolCall {
         self.message.interrupt();
         self.thought.interrupt();
         let calls = &mut self.outcome.tool_calls;
-        let id = &update.tool_call_id;
-        let index = calls.iter().position(|call| call.tool_call_id == *id);
-        let index = index.unwrap_or_else(|| {
+        let index = *self.calls.entry(id.clone()).or_insert_with(|| {
             calls.push(ToolCall::new(id.clone(), ""));
             calls.len() - 1
         });
-        if let Some(call) = calls.get_mut(index) {
-            merge(call, update.clone());
-        }
+        &mut calls[index]
     }
 }
 
