@@ -93,7 +93,7 @@ pub trait Store: Send + Sync + 'static {
     /// When the id is taken, or the store is full.
     fn create<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, u64>;
 
-    /// Replaces what is known of a session. Unknown sessions are left alone.
+    /// Replaces what is known of a session, but for its number. Unknown sessions are left alone.
     fn save<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, ()>;
 
     /// What is known of a session; none if there is no such session.
