@@ -159,14 +159,16 @@ impl Session {
     /// What the store should know, as of now.
     pub(crate) fn record(&self) -> SessionRecord {
         let state = self.state();
-        let mut record = SessionRecord::new(self.id().clone(), self.cwd());
-        record
-            .additional_directories
-            .clone_from(&state.surroundings.additional_directories);
-        record.title.clone_from(&state.title);
-        record.updated_at.clone_from(&state.updated_at);
-        record.settings.clone_from(state.settings.changed());
-        record
+        SessionRecord {
+            id: self.id().clone(),
+            // The store knows it better.
+            number: 0,
+            cwd: self.cwd().to_owned(),
+            additional_directories: state.surroundings.additional_directories.clone(),
+            title: state.title.clone(),
+            updated_at: state.updated_at.clone(),
+            settings: state.settings.changed().clone(),
+        }
     }
 
     /// A std mutex: it is held for a few instructions and never across an await.
