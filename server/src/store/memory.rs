@@ -1,12 +1,13 @@
 //! Sessions in memory, gone with the process.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::Json;
 use acp_sdk::v1::SessionId;
 
+use super::log::Log;
 use super::{Event, SessionRecord, Store, StoreError, StoreFuture};
 
 /// Sessions in memory, bounded in number and bytes.
@@ -33,17 +34,8 @@ struct Table {
 #[derive(Debug)]
 struct Kept {
     record: SessionRecord,
-    events: VecDeque<Json>,
-    /// The number of the last event.
-    last: u64,
-    bytes: usize,
+    log: Log,
 }
-
-/// What an event costs besides its text.
-const OVERHEAD: usize = 16;
-
-/// Bytes of events handed out at a time.
-const PAGE: usize = 256 << 10;
 
 impl Default for MemoryStore {
     fn default() -> Self {
@@ -106,17 +98,18 @@ impl MemoryStore {
             ..session.clone()
         };
         table.numbers.insert(session.id.clone(), number);
-        table.sessions.insert(number, Kept::new(record));
+        let log = Log::new(self.session_bytes);
+        table.sessions.insert(number, Kept { record, log });
         Ok(number)
     }
 
     fn push(&self, session: &SessionId, update: &Json) -> Result<u64, StoreError> {
         let mut table = self.table();
-        let kept = table.kept_mut(session).ok_or_else(no_session)?;
-        let before = kept.bytes;
-        kept.push(update.clone());
-        while kept.bytes > self.session_bytes && kept.forget_first() {}
-        let (number, after) = (kept.last, kept.bytes);
+        let log = &mut table.kept_mut(session).ok_or_else(no_session)?.log;
+        let before = log.bytes();
+        let number = log.push(update.get());
+        while log.bytes() > self.session_bytes && log.forget() {}
+        let after = log.bytes();
         table.bytes = table.bytes + after - before;
         if table.bytes > self.total_bytes {
             table.forget_half_of_the_largest();
@@ -136,12 +129,13 @@ impl Table {
 
     /// Half at once, so that looking for the largest session is rare.
     fn forget_half_of_the_largest(&mut self) {
-        let Some(largest) = self.sessions.values_mut().max_by_key(|kept| kept.bytes) else {
+        let logs = self.sessions.values_mut().map(|kept| &mut kept.log);
+        let Some(largest) = logs.max_by_key(|log| log.bytes()) else {
             return;
         };
-        let before = largest.bytes;
-        while largest.bytes > before / 2 && largest.forget_first() {}
-        self.bytes -= before - largest.bytes;
+        let before = largest.bytes();
+        while largest.bytes() > before / 2 && largest.forget() {}
+        self.bytes -= before - largest.bytes();
     }
 
     fn remove(&mut self, session: &SessionId) -> bool {
@@ -149,49 +143,8 @@ impl Table {
         let Some(kept) = number.and_then(|number| self.sessions.remove(&number)) else {
             return false;
         };
-        self.bytes -= kept.bytes;
+        self.bytes -= kept.log.bytes();
         true
-    }
-}
-
-impl Kept {
-    fn new(record: SessionRecord) -> Self {
-        Self {
-            record,
-            events: VecDeque::new(),
-            last: 0,
-            bytes: 0,
-        }
-    }
-
-    fn push(&mut self, update: Json) {
-        self.bytes += update.get().len() + OVERHEAD;
-        self.events.push_back(update);
-        self.last += 1;
-    }
-
-    fn forget_first(&mut self) -> bool {
-        let first = self.events.pop_front();
-        if let Some(update) = &first {
-            self.bytes -= update.get().len() + OVERHEAD;
-        }
-        first.is_some()
-    }
-
-    /// The first events after `after`, up to a page.
-    fn after(&self, after: u64) -> Vec<Event> {
-        let forgotten = self.last - self.events.len() as u64;
-        let skip = usize::try_from(after.saturating_sub(forgotten)).unwrap_or(usize::MAX);
-        let mut page = Vec::new();
-        let mut bytes = 0;
-        for (at, update) in self.events.iter().enumerate().skip(skip) {
-            page.push(Event::new(forgotten + 1 + at as u64, update.clone()));
-            bytes += update.get().len();
-            if bytes >= PAGE {
-                break;
-            }
-        }
-        page
     }
 }
 
@@ -247,12 +200,12 @@ impl Store for MemoryStore {
 
     fn replay<'a>(&'a self, session: &'a SessionId, after: u64) -> StoreFuture<'a, Vec<Event>> {
         let table = self.table();
-        let events = table.kept(session).map(|kept| kept.after(after));
-        Box::pin(ready(events.ok_or_else(no_session)))
+        let kept = table.kept(session).ok_or_else(no_session);
+        Box::pin(ready(kept.and_then(|kept| kept.log.after(after))))
     }
 
     fn last<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, u64> {
-        let last = self.table().kept(session).map(|kept| kept.last);
+        let last = self.table().kept(session).map(|kept| kept.log.last());
         Box::pin(ready(last.ok_or_else(no_session)))
     }
 }

@@ -4,6 +4,7 @@
 //! the client was told. Loading a session replays its events, so a store that survives the
 //! process lets sessions survive it too.
 
+mod log;
 mod memory;
 mod shared;
 
