@@ -292,6 +292,13 @@ impl Permissions for Answers {
             Self::Ask(ask) => ask.decide(question).await,
         }
     }
+
+    fn in_order(&self) -> bool {
+        match self {
+            Self::Policy(policy) => policy.in_order(),
+            Self::Ask(ask) => ask.in_order(),
+        }
+    }
 }
 
 /// Tells what the agent writes that cannot be used.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use acp_sdk::v1::{self, *};
 use acp_sdk::{Error, Result};
 
-use crate::permission::{AnyPermissions, Decision};
-use crate::session::{Answered, Sessions};
+use crate::permission::{AnyPermissions, Decision, Question};
+use crate::session::{Answered, Sessions, TurnState};
 use crate::workspace::Workspace;
 
 /// The client's side of the connection.
@@ -21,6 +21,13 @@ impl Handler {
         self.workspace
             .as_ref()
             .ok_or_else(|| Error::method_not_found(M::NAME))
+    }
+
+    async fn decide(&self, turn: Option<&TurnState>, question: &Question) -> Decision {
+        if let Some(turn) = turn.filter(|_| self.permissions.is_in_order()) {
+            turn.caught_up().await;
+        }
+        self.permissions.decide_boxed(question).await
     }
 }
 
@@ -51,7 +58,7 @@ impl v1::Client for Handler {
             biased;
             () = withdrawn => Decision::Cancelled,
             () = cx.cancelled() => Decision::Cancelled,
-            decision = self.permissions.decide_boxed(&question) => decision,
+            decision = self.decide(turn.as_deref(), &question) => decision,
         };
         let outcome = decision.among(&question.request.options);
         let answered = Answered {

@@ -71,6 +71,10 @@ impl Permissions for Ask {
         }
         self.dialog.lock().await.ask(question).await
     }
+
+    fn in_order(&self) -> bool {
+        true
+    }
 }
 
 struct Dialog {

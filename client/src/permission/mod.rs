@@ -104,6 +104,13 @@ impl Decision {
 pub trait Permissions: Send + Sync + 'static {
     /// Decides. The future is dropped when the turn is cancelled or the agent is gone.
     fn decide(&self, question: &Question) -> impl Future<Output = Decision> + Send;
+
+    /// Whether to be asked only when the reader of the turn has taken what came before the
+    /// question and waits for more (default no). Who asks a person says yes: the question
+    /// should not be shown above the text that leads to it.
+    fn in_order(&self) -> bool {
+        false
+    }
 }
 
 /// Rules that decide by themselves.
@@ -140,6 +147,8 @@ pub(crate) trait AnyPermissions: Send + Sync + 'static {
         &'a self,
         question: &'a Question,
     ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+
+    fn is_in_order(&self) -> bool;
 }
 
 impl<T: Permissions> AnyPermissions for T {
@@ -148,6 +157,10 @@ impl<T: Permissions> AnyPermissions for T {
         question: &'a Question,
     ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
         Box::pin(self.decide(question))
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.in_order()
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct TurnState {
     /// The agent has ended the turn.
     pub(crate) ended: CancellationToken,
     unread: Mutex<Unread>,
-    /// Wakes those who wait for room.
+    /// Wakes those who wait for room, or for the reader to wait.
     room: Notify,
 }
 
@@ -74,6 +74,8 @@ struct Unread {
     /// None once nobody reads any more.
     events: Option<Queue<Event>>,
     reader: Option<Waker>,
+    /// The reader has taken everything and waits for more.
+    waits: bool,
 }
 
 impl TurnState {
@@ -85,6 +87,7 @@ impl TurnState {
             unread: Mutex::new(Unread {
                 events: Some(Queue::default()),
                 reader: None,
+                waits: false,
             }),
             room: Notify::new(),
         }
@@ -92,13 +95,37 @@ impl TurnState {
 
     /// The next event that is there, or a wake-up when there is one.
     pub(crate) fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
-        let mut unread = lock(&self.unread);
-        if let Some(event) = unread.events.as_mut().and_then(Queue::pop) {
-            self.room.notify_waiters();
+        if let Some(event) = self.ready_event() {
             return Poll::Ready(event);
         }
+        let mut unread = lock(&self.unread);
         unread.reader = Some(cx.waker().clone());
+        unread.waits = true;
+        self.room.notify_waiters();
         Poll::Pending
+    }
+
+    /// The next event that is there.
+    pub(crate) fn ready_event(&self) -> Option<Event> {
+        let event = lock(&self.unread).events.as_mut()?.pop()?;
+        self.room.notify_waiters();
+        Some(event)
+    }
+
+    /// Waits until the reader has taken everything and waits for more, or has left.
+    pub(crate) async fn caught_up(&self) {
+        loop {
+            let changed = self.room.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let unread = lock(&self.unread);
+                if unread.waits || unread.events.is_none() {
+                    return;
+                }
+            }
+            changed.await;
+        }
     }
 
     /// Nobody reads the events any more.
@@ -117,6 +144,7 @@ impl TurnState {
             return Offer::NoRoom(event);
         }
         events.push(event, bytes);
+        unread.waits = false;
         if let Some(reader) = unread.reader.take() {
             reader.wake();
         }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use acp_sdk::v1::StopReason;
 use futures_core::Stream;
@@ -50,10 +50,9 @@ impl Turn {
     /// The next event if it is there already. Whoever prints events can gather those that are
     /// there before writing them out.
     pub fn next_ready(&mut self) -> Option<Event> {
-        match self.poll_event(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(event) => event,
-            Poll::Pending => None,
-        }
+        let event = self.state.ready_event()?;
+        self.gather(&event);
+        Some(event)
     }
 
     /// Asks the agent to end the turn. It goes on until the agent has: events still come, and
@@ -87,13 +86,17 @@ impl Turn {
         }
         match self.state.poll_event(cx) {
             Poll::Ready(event) => {
-                if let Event::Update(update) = &event {
-                    self.gathering.update(update);
-                }
+                self.gather(&event);
                 Poll::Ready(Some(event))
             }
             Poll::Pending if self.ended.is_some() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn gather(&mut self, event: &Event) {
+        if let Event::Update(update) = event {
+            self.gathering.update(update);
         }
     }
 }

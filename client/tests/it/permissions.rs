@@ -76,6 +76,41 @@ async fn next_answer(turn: &mut Turn) -> acp_client::Answered {
     }
 }
 
+/// A person who sees what the reader of the turn has shown so far.
+#[derive(Clone, Default)]
+struct Watching(Arc<std::sync::Mutex<Vec<&'static str>>>);
+
+impl Permissions for Watching {
+    async fn decide(&self, _: &Question) -> Decision {
+        self.0.lock().unwrap().push("asked");
+        Decision::Allow
+    }
+
+    fn in_order(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn who_asks_a_person_is_asked_after_what_came_before() {
+    let watching = Watching::default();
+    let builder = Client::builder().permissions(watching.clone());
+    let client = connect(TestAgent::default(), builder).await;
+    let session = within(client.new_session("/")).await.unwrap();
+    let mut turn = session.prompt("ask edit").await.unwrap();
+    while let Some(event) = within(turn.next()).await {
+        // As long as an event is being shown, nobody else may write.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        watching.0.lock().unwrap().push(match event {
+            Event::Update(_) => "update",
+            _ => "answer",
+        });
+    }
+    assert_eq!(*watching.0.lock().unwrap(), ["update", "asked", "answer"]);
+}
+
 #[tokio::test]
 async fn a_pending_question_is_answered_when_the_turn_is_cancelled() {
     let (agent, silent) = (TestAgent::default(), Silent::default());
