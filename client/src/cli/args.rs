@@ -22,14 +22,13 @@ Try it:
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Start an agent, have one prompt answered, end the agent.
+    ///
+    /// The agent's text goes to standard output as it arrives; its thoughts, tool calls, plan
+    /// and the answers to its questions go to standard error. Files and commands are served to
+    /// it inside the working directory only.
     Run(RunArgs),
 }
 
-/// Start an agent, have one prompt answered, end the agent.
-///
-/// The agent's text goes to standard output as it arrives; its thoughts, tool calls, plan and
-/// the answers to its questions go to standard error. The agent may read and write files and
-/// run commands through acp, inside the working directory only.
 #[derive(Debug, Parser)]
 #[command(after_long_help = RUN_HELP)]
 pub(super) struct RunArgs {
@@ -125,8 +124,7 @@ Examples:
   acp run 'Explain src/main.rs' -- opencode acp
   acp run --approve-all 'Fix the failing test' -- codex-acp
   git diff | acp run --deny-all - -- opencode acp
-  acp run --format json --timeout 60 'Say hello' -- gemini --acp | jq -r 'select(.type ==
-    \"result\").text'
+  acp run --format json --timeout 60 Hello -- gemini --acp | jq -r 'select(.stopReason).text'
   acp run 'think' -- acp-server        (an agent without a model, to try things out)";
 
 fn seconds(text: &str) -> Result<std::time::Duration, String> {

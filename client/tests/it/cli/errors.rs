@@ -185,7 +185,13 @@ async fn help_teaches() {
     assert_eq!(ended.code, Some(0));
     assert!(ended.stdout.contains("Try it:"), "{}", ended.stdout);
     let ended = acp(&["run", "--help"]).await;
-    for words in ["Examples:", "Exit codes:", "--approve-reads", "stopReason"] {
+    for words in [
+        "Examples:",
+        "Exit codes:",
+        "--approve-reads",
+        "stopReason",
+        "as it arrives;",
+    ] {
         assert!(ended.stdout.contains(words), "{words}");
     }
 }
