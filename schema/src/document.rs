@@ -4,7 +4,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use crate::walk::{escaped, schemas};
-use crate::{Error, V1};
+use crate::{Error, V1, V2};
 
 /// The keywords that documents add to JSON Schema.
 const KEYWORDS: [&str; 7] = [
@@ -44,6 +44,14 @@ impl Document {
     /// Never for the document as shipped.
     pub fn v1() -> Result<Self, Error> {
         Self::parse("v1.json", V1)
+    }
+
+    /// The bundled document of the draft of protocol version 2.
+    ///
+    /// # Errors
+    /// Never for the document as shipped.
+    pub fn v2() -> Result<Self, Error> {
+        Self::parse("v2.json", V2)
     }
 
     /// Reads a document; `name` stands for it in errors.

@@ -17,6 +17,13 @@ pub use self::validate::{Checked, Validator, Violation};
 /// The document of protocol version 1.
 pub const V1: &str = include_str!("../v1.json");
 
+/// The document of the draft of protocol version 2.
+pub const V2: &str = include_str!("../v2.json");
+
+/// The overlay with the proposals that the draft of version 2 does not contain yet;
+/// see [`V1_UNSTABLE`].
+pub const V2_UNSTABLE: &str = include_str!("../v2.unstable.json");
+
 /// The overlay with the proposals that version 1 does not contain yet, all of them
 /// subject to change: providers of models, MCP over the connection, several plans,
 /// child sessions, proxies, and methods to fork, archive, name and query sessions.

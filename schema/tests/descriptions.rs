@@ -7,6 +7,7 @@ mod official;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use acp_schema::Document;
 use serde_json::Value;
 
 /// Where the sections of the specification are, and the proposals for it.
@@ -32,8 +33,7 @@ struct Place {
 
 #[test]
 fn every_definition_property_and_variant_is_described() {
-    let document = official::ours();
-    let missing: Vec<String> = places(document.defs())
+    let missing: Vec<String> = all_places()
         .into_iter()
         .filter(|place| place.text.is_none())
         .map(|place| place.at)
@@ -47,8 +47,7 @@ fn every_definition_property_and_variant_is_described() {
 
 #[test]
 fn descriptions_are_sentences() {
-    let document = official::ours();
-    let broken: Vec<String> = texts(places(document.defs()))
+    let broken: Vec<String> = texts(all_places())
         .filter(|(_, text)| {
             let first = text.lines().next().unwrap_or_default();
             !first.ends_with('.') || !text.ends_with('.') || text.trim() != text
@@ -60,12 +59,10 @@ fn descriptions_are_sentences() {
 
 #[test]
 fn definitions_cite_the_specification_and_name_their_method() {
-    let document = official::ours();
     let mut broken = Vec::new();
-    for (name, schema) in document
-        .defs()
-        .filter(|(_, schema)| !official::is_envelope(schema))
-    {
+    let documents = official::ours();
+    let definitions = documents.iter().flat_map(Document::defs);
+    for (name, schema) in definitions.filter(|(_, schema)| !official::is_envelope(schema)) {
         let text = description(schema).unwrap_or_default();
         if !text.contains(SPECIFICATION) {
             broken.push(format!("{name} does not cite {SPECIFICATION}"));
@@ -82,8 +79,7 @@ fn definitions_cite_the_specification_and_name_their_method() {
 
 #[test]
 fn descriptions_say_more_than_the_name() {
-    let document = official::ours();
-    let trivial: Vec<String> = texts(places(document.defs()))
+    let trivial: Vec<String> = texts(all_places())
         .filter(|(place, text)| is_trivial(&place.names, text))
         .map(|(place, text)| format!("{}: {text}", place.at))
         .collect();
@@ -104,33 +100,29 @@ fn repeating_the_name_is_trivial() {
 
 #[test]
 fn descriptions_are_our_own() {
-    let document = official::ours();
-    let definitions = official::definitions();
-    let theirs = places(
-        definitions
-            .iter()
-            .map(|(name, schema)| (name.as_str(), schema)),
-    );
-    let known: BTreeMap<String, String> = texts(theirs)
-        .map(|(place, text)| (place.at.clone(), text))
-        .collect();
-    assert!(known.len() > 700, "only {} official texts", known.len());
-    let sentences: BTreeSet<Vec<String>> = known
-        .values()
-        .flat_map(|text| sentences(text))
-        .filter(|sentence| sentence.len() > 3)
-        .collect();
     let mut copied = Vec::new();
-    for (place, text) in texts(places(document.defs())) {
-        if let Some(sentence) = self::sentences(&text)
-            .into_iter()
-            .find(|sentence| sentences.contains(sentence))
-        {
-            copied.push(format!("{}: has the sentence {sentence:?}", place.at));
-        } else if let Some(official) = known.get(&place.at)
-            && likeness(&text, official) >= SIMILAR
-        {
-            copied.push(format!("{}: {text} / official: {official}", place.at));
+    for version in official::versions() {
+        let definitions = version.theirs.iter();
+        let theirs = places(definitions.map(|(name, schema)| (name.as_str(), schema)));
+        let known: BTreeMap<String, String> = texts(theirs)
+            .map(|(place, text)| (place.at.clone(), text))
+            .collect();
+        assert!(known.len() > 700, "only {} official texts", known.len());
+        let official: BTreeSet<Vec<String>> = known
+            .values()
+            .flat_map(|text| sentences(text))
+            .filter(|sentence| sentence.len() > 3)
+            .collect();
+        for (place, text) in texts(places(version.ours.defs())) {
+            let at = format!("{}{}", version.name, place.at);
+            let ours = sentences(&text);
+            if let Some(sentence) = ours.iter().find(|one| official.contains(*one)) {
+                copied.push(format!("{at}: has the sentence {sentence:?}"));
+            } else if let Some(theirs) = known.get(&place.at)
+                && likeness(&text, theirs) >= SIMILAR
+            {
+                copied.push(format!("{at}: {text} / official: {theirs}"));
+            }
         }
     }
     assert!(copied.is_empty(), "{} copied: {copied:#?}", copied.len());
@@ -141,6 +133,15 @@ fn likeness_ignores_case_and_white_space() {
     assert!(likeness("The id of  the session.", "the ID of the\nsession") > 0.99);
     assert!(likeness("The id of the session.", "The id of a session.") >= SIMILAR);
     assert!(likeness("The session to open.", "The ID of the session to load.") < SIMILAR);
+}
+
+/// All places of all our documents.
+fn all_places() -> Vec<Place> {
+    let documents = official::ours();
+    documents
+        .iter()
+        .flat_map(|document| places(document.defs()))
+        .collect()
 }
 
 /// All places of some definitions.

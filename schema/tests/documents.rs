@@ -1,6 +1,6 @@
 //! The bundled documents are complete, and broken ones are named.
 
-use acp_schema::{Document, Method, Protocol, Side, V1_UNSTABLE};
+use acp_schema::{Document, Error, Method, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE};
 
 const BASE: &str = r#"{"$defs": {"A": {"type": "object"}}}"#;
 
@@ -19,21 +19,18 @@ fn table_error(text: &str) -> String {
 }
 
 #[test]
-fn version_1_is_complete() {
-    let document = Document::v1().expect("v1 is valid");
-    assert_eq!(document.defs().count(), 178);
-    let protocol = Protocol::from_document(&document).expect("v1 is valid");
-    assert_eq!(protocol.methods().count(), 25);
-}
-
-#[test]
-fn the_overlay_has_every_proposal() {
-    let document = Document::v1()
-        .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
-        .expect("the overlay applies");
-    assert_eq!(document.defs().count(), 252);
-    let protocol = Protocol::from_document(&document).expect("the overlay is valid");
-    assert_eq!(protocol.methods().count(), 40);
+fn the_documents_are_complete() {
+    let counts = |document: Result<Document, Error>| {
+        let document = document.expect("the document is valid");
+        let protocol = Protocol::from_document(&document).expect("the document is valid");
+        (document.defs().count(), protocol.methods().count())
+    };
+    assert_eq!(counts(Document::v1()), (178, 25));
+    assert_eq!(counts(Document::v2()), (197, 18));
+    let first = Document::v1().and_then(|one| one.overlay("v1.unstable.json", V1_UNSTABLE));
+    assert_eq!(counts(first), (252, 40));
+    let second = Document::v2().and_then(|two| two.overlay("v2.unstable.json", V2_UNSTABLE));
+    assert_eq!(counts(second), (262, 33));
 }
 
 #[test]

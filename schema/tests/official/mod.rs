@@ -3,34 +3,64 @@
 #![allow(unreachable_pub, dead_code, reason = "each test is a crate of its own")]
 #![allow(clippy::expect_used, reason = "a helper of tests fails by panicking")]
 
-use acp_schema::{Document, V1_UNSTABLE};
-use agent_client_protocol_schema::v1;
+use acp_schema::{Document, V1_UNSTABLE, V2_UNSTABLE};
+use agent_client_protocol_schema::{v1, v2};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// Our document of version 1 with the overlay of proposals.
-pub fn ours() -> Document {
-    Document::v1()
-        .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
-        .expect("the bundled documents are valid")
+/// A version of the protocol, in our words and in those of the official types.
+pub struct Version {
+    pub name: &'static str,
+    /// Our document with the overlay of proposals.
+    pub ours: Document,
+    /// The definitions behind everything that the sides and the protocol send.
+    pub theirs: Map<String, Value>,
 }
 
-/// The definitions behind everything that the two sides and the protocol send.
-pub fn definitions() -> Map<String, Value> {
-    let mut generator = SchemaSettings::draft2020_12().into_generator();
-    generator.subschema_for::<v1::AgentRequest>();
-    generator.subschema_for::<v1::AgentResponse>();
-    generator.subschema_for::<v1::AgentNotification>();
-    generator.subschema_for::<v1::ClientRequest>();
-    generator.subschema_for::<v1::ClientResponse>();
-    generator.subschema_for::<v1::ClientNotification>();
-    generator.subschema_for::<v1::CancelRequestNotification>();
-    generator.subschema_for::<v1::ProxyRequest>();
-    generator.subschema_for::<v1::ProxyResponse>();
-    generator.subschema_for::<v1::ProxyNotification>();
-    generator.subschema_for::<v1::RequestId>();
-    generator.subschema_for::<v1::Error>();
-    generator.take_definitions(true)
+/// The definitions behind the messages of one version.
+macro_rules! definitions {
+    ($version:ident) => {{
+        let mut generator = SchemaSettings::draft2020_12().into_generator();
+        generator.subschema_for::<$version::AgentRequest>();
+        generator.subschema_for::<$version::AgentResponse>();
+        generator.subschema_for::<$version::AgentNotification>();
+        generator.subschema_for::<$version::ClientRequest>();
+        generator.subschema_for::<$version::ClientResponse>();
+        generator.subschema_for::<$version::ClientNotification>();
+        generator.subschema_for::<$version::CancelRequestNotification>();
+        generator.subschema_for::<$version::ProxyRequest>();
+        generator.subschema_for::<$version::ProxyResponse>();
+        generator.subschema_for::<$version::ProxyNotification>();
+        generator.subschema_for::<$version::RequestId>();
+        generator.subschema_for::<$version::Error>();
+        generator.take_definitions(true)
+    }};
+}
+
+/// All versions.
+pub fn versions() -> [Version; 2] {
+    let [first, second] = ours();
+    [
+        Version {
+            name: "v1",
+            ours: first,
+            theirs: definitions!(v1),
+        },
+        Version {
+            name: "v2",
+            ours: second,
+            theirs: definitions!(v2),
+        },
+    ]
+}
+
+/// Our documents, each with its overlay.
+pub fn ours() -> [Document; 2] {
+    [
+        Document::v1().and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE)),
+        Document::v2().and_then(|document| document.overlay("v2.unstable.json", V2_UNSTABLE)),
+    ]
+    .map(|document| document.expect("the bundled documents are valid"))
 }
 
 /// Envelopes only route; what they carry is judged by itself.
