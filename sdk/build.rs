@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Set by cargo-fuzz.
+    println!("cargo::rustc-check-cfg=cfg(fuzzing)");
     let mut builder = acp_codegen::Builder::v1();
     if std::env::var_os("CARGO_FEATURE_UNSTABLE").is_some() {
         builder = builder.unstable();

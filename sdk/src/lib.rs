@@ -34,6 +34,9 @@ extern crate self as acp_sdk;
 
 mod connection;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod json;
 mod jsonrpc;
 pub mod runtime;

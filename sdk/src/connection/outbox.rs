@@ -2,7 +2,8 @@
 //!
 //! Guarantees: messages leave in the order in which they were put in, one line
 //! each, whole or not at all. Whoever sends waits while more than the high-water
-//! mark is unsent, so that a peer that does not read costs bounded memory.
+//! mark is unsent, so that a peer that does not read costs bounded memory, and
+//! those who wait take turns.
 //! The buffer is emptied by the connection's loop with one write for all that
 //! has gathered since the last.
 
@@ -11,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use serde::Serialize;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::coalesce;
 use crate::error::{Closed, Error, Result};
@@ -24,6 +25,8 @@ pub(crate) struct Outbox {
     state: Mutex<State>,
     /// Told whenever the buffer has been taken, or will never be again.
     drained: Notify,
+    /// Held by the sender who is next when the buffer has been taken.
+    turns: Semaphore,
     high_water: usize,
 }
 
@@ -44,18 +47,29 @@ impl Outbox {
         Self {
             state: Mutex::default(),
             drained: Notify::new(),
+            turns: Semaphore::new(1),
             high_water,
         }
     }
 
     /// Waits until there is room for another message.
+    ///
+    /// Senders that have to wait get their turns in the order in which they came, so that one
+    /// who sends without pause fills the buffer once and then stands behind the others.
     pub(crate) async fn room(&self) -> Result<()> {
+        if self.has_room()? {
+            return Ok(());
+        }
+        // Boxed to keep the futures of those small who send while there is room: most.
+        Box::pin(self.turn()).await
+    }
+
+    async fn turn(&self) -> Result<()> {
+        // Never closed, so this never fails.
+        let _turn = self.turns.acquire().await;
         loop {
-            if self.has_room()? {
-                return Ok(());
-            }
             let mut drained = std::pin::pin!(self.drained.notified());
-            // Registered before the second look, or a notification in between would be missed.
+            // Registered before the look, or a notification in between would be missed.
             drained.as_mut().enable();
             if self.has_room()? {
                 return Ok(());

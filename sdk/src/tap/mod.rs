@@ -10,7 +10,7 @@
 //! Messages are masked and written by a thread of their own; what it cannot keep up with is
 //! counted as lost, and a failure to write ends the transcript, not the connection.
 
-mod mask;
+pub(crate) mod mask;
 mod policy;
 mod queue;
 mod writer;

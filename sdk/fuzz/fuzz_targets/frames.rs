@@ -1,0 +1,4 @@
+//! See `acp_sdk::fuzzing::frames`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| acp_sdk::fuzzing::frames(data));

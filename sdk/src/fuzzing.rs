@@ -1,0 +1,256 @@
+//! What the fuzz targets and the property tests run: bytes in, and what must hold of them.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::io::AsyncWrite;
+
+use crate::jsonrpc::{self, Incoming};
+use crate::runtime::Json;
+use crate::tap::mask;
+use crate::transport::{Frame, Frames, Framing};
+use crate::v1::*;
+use crate::{ConnectionBuilder, Error, Result};
+
+/// The frames of `data`, cut up as its first bytes say, are those of `data` in one piece, and
+/// none is above the limit.
+pub fn frames(data: &[u8]) {
+    let Some(([limit, seed], input)) = data.split_first_chunk() else {
+        return;
+    };
+    let (limit, mut step) = (usize::from(*limit), usize::from(*seed));
+    let framing = [Framing::Auto, Framing::Lines, Framing::ContentLength][step % 3];
+    let whole = cut(input, framing, limit, || input.len().max(1));
+    let pieces = cut(input, framing, limit, || {
+        // Any sequence will do that has small and large pieces.
+        step = (step * 5 + 1) % 67;
+        step + 1
+    });
+    assert_eq!(whole, pieces, "how the input is cut up must not matter");
+    for text in whole.iter().filter_map(|frame| frame.as_ref().ok()) {
+        assert!(!text.is_empty() && text.len() <= limit && text.trim_ascii() == &text[..]);
+    }
+}
+
+fn cut(
+    input: &[u8],
+    framing: Framing,
+    limit: usize,
+    mut piece: impl FnMut() -> usize,
+) -> Vec<Result<Vec<u8>, String>> {
+    fn own(frame: Frame<'_>) -> Result<Vec<u8>, String> {
+        match frame {
+            Frame::Text(text) => Ok(text.to_vec()),
+            Frame::TooLong(bytes) => Err(format!("{bytes} bytes")),
+            Frame::Bad(reason) => Err(reason),
+        }
+    }
+    let mut frames = Frames::new(framing, limit);
+    let (mut out, mut rest) = (Vec::new(), input);
+    while !rest.is_empty() {
+        let room = frames.room();
+        let (now, later) = rest.split_at(piece().min(rest.len()).min(room.len()));
+        room[..now.len()].copy_from_slice(now);
+        frames.filled(now.len());
+        rest = later;
+        while let Some(frame) = frames.next() {
+            out.push(own(frame));
+        }
+    }
+    out.extend(frames.rest().map(own));
+    out
+}
+
+/// A line is sorted as JSON-RPC has it, and what a transcript shows of it is JSON of the same
+/// shape with nothing of its strings.
+pub fn envelope(line: &[u8]) {
+    let message = jsonrpc::read(line);
+    let text = std::str::from_utf8(line).ok();
+    let text = text.filter(|text| serde_json::from_str::<&RawValue>(text).is_ok());
+    match (&message, text) {
+        (Incoming::Invalid { code, .. }, Some(_)) => assert_eq!(code.get(), -32600),
+        (Incoming::Invalid { code, .. }, None) => assert_eq!(code.get(), -32700),
+        (_, None) => panic!("what is no JSON is no message"),
+        (_, Some(text)) => {
+            // Neither depth nor the size of numbers limits us, as they do a tree.
+            if let Ok(tree) = serde_json::from_str::<Value>(text) {
+                assert_eq!(kind(&tree), kind_of(&message), "{text}");
+            }
+        }
+    }
+    if let Some(text) = text {
+        let shown = mask::nothing(text);
+        assert!(serde_json::from_str::<&RawValue>(&shown).is_ok(), "{shown}");
+        assert_eq!(brackets(text), brackets(&shown), "{shown}");
+        assert_eq!(
+            mask::nothing(&shown),
+            shown,
+            "masking twice changes nothing"
+        );
+    }
+}
+
+/// Which message a tree is.
+fn kind(tree: &Value) -> &'static str {
+    let has = |name: &str| tree.get(name).is_some();
+    match (has("method"), has("id"), has("result") || has("error")) {
+        (true, true, _) => "request",
+        (true, false, _) => "notification",
+        (false, _, true) if tree.get("id").is_some_and(|id| !id.is_null()) => "response",
+        (false, _, true) => "complaint",
+        _ => "none",
+    }
+}
+
+fn kind_of(message: &Incoming<'_>) -> &'static str {
+    match message {
+        Incoming::Request { .. } => "request",
+        Incoming::Notification { .. } => "notification",
+        Incoming::Response { .. } => "response",
+        Incoming::Complaint { .. } => "complaint",
+        Incoming::Invalid { .. } => "none",
+    }
+}
+
+/// The structure of a JSON text.
+fn brackets(text: &str) -> String {
+    let mut in_string = false;
+    let mut escaped = false;
+    let structure = text.chars().filter(|c| {
+        if in_string {
+            in_string = *c != '"' || escaped;
+            escaped = *c == '\\' && !escaped;
+            return false;
+        }
+        in_string = *c == '"';
+        "{}[]:,".contains(*c)
+    });
+    structure.collect()
+}
+
+/// An agent reads `input` to its end without a panic, and answers every request once.
+pub fn dispatch(input: &[u8]) {
+    const MAX: usize = 4096;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let Ok(runtime) = runtime else { return };
+    let sink = Sink::default();
+    let output = sink.clone();
+    let reader = std::io::Cursor::new(input.to_vec());
+    runtime.block_on(async move {
+        let (_, driver) = ConnectionBuilder::new()
+            .max_message_bytes(MAX)
+            .framing(Framing::Lines)
+            .agent(Prober, reader, sink);
+        assert!(driver.await.is_ok(), "no input is an error of the streams");
+    });
+    let output = output
+        .0
+        .lock()
+        .map(|bytes| bytes.clone())
+        .unwrap_or_default();
+    let answered = ids(&output, MAX * 100, |message| match message {
+        Incoming::Response { id, .. } => Some(canonical(id)),
+        Incoming::Complaint { .. } | Incoming::Notification { .. } => None,
+        // The answer to a request whose id is null.
+        Incoming::Invalid { code, .. } if code.get() == -32600 => None,
+        other => panic!("we wrote {other:?}"),
+    });
+    let asked = ids(input, MAX, |message| match message {
+        Incoming::Request { id, .. } | Incoming::Invalid { id: Some(id), .. } => {
+            Some(canonical(id)).filter(|id| id != "null")
+        }
+        _ => None,
+    });
+    let every = |counts: &Counts| counts.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(every(&asked), every(&answered), "every request is answered");
+    for (id, asked) in asked {
+        // A request whose id was still in use is refused under the id null.
+        assert!(
+            (1..=asked).contains(&answered[&id]),
+            "{id}: {}",
+            answered[&id]
+        );
+    }
+}
+
+type Counts = BTreeMap<String, usize>;
+
+/// An id as it compares: however its characters are escaped.
+fn canonical(id: &RawValue) -> String {
+    match serde_json::from_str::<String>(id.get()) {
+        Ok(text) => format!("{text:?}"),
+        Err(_) => id.get().to_owned(),
+    }
+}
+
+/// How often `pick` finds each id in the lines of `bytes`.
+fn ids(bytes: &[u8], max: usize, pick: impl Fn(&Incoming<'_>) -> Option<String>) -> Counts {
+    let mut counts = Counts::new();
+    for line in cut(bytes, Framing::Lines, max, || 64 << 10)
+        .iter()
+        .flatten()
+    {
+        if let Some(id) = pick(&jsonrpc::read(line)) {
+            *counts.entry(id).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// Collects what is written.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl AsyncWrite for Sink {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        if let Ok(mut all) = self.0.lock() {
+            all.extend_from_slice(bytes);
+        }
+        Poll::Ready(Ok(bytes.len()))
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// An agent that has something to say to everything, and takes its time when asked to.
+struct Prober;
+
+impl Agent for Prober {
+    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+        Ok(NewSessionResponse::new("s"))
+    }
+
+    async fn prompt(&self, cx: &AgentCx, request: PromptRequest) -> Result<PromptResponse> {
+        for block in request.prompt {
+            let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
+            let note = SessionNotification::new(request.session_id.clone(), update);
+            cx.client().session_update(note).await?;
+        }
+        cx.cancelled().await;
+        Ok(PromptResponse::new(StopReason::Cancelled))
+    }
+
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        tokio::task::yield_now().await;
+        Err(Error::cancelled())
+    }
+
+    async fn ext_request(&self, _: &AgentCx, _: &str, params: Option<Json>) -> Result<Json> {
+        tokio::task::yield_now().await;
+        params.ok_or_else(|| Error::invalid_params("", "nothing to repeat"))
+    }
+}
