@@ -32,6 +32,7 @@
 pub mod cli;
 mod client;
 mod error;
+mod external;
 #[cfg(all(test, unix))]
 mod lifeline;
 mod permission;
@@ -42,6 +43,7 @@ mod workspace;
 
 pub use crate::client::{Client, ClientBuilder, Session};
 pub use crate::error::{Error, Result};
+pub use crate::external::{ExternalAgent, Forward};
 pub use crate::permission::{Ask, Decision, Permissions, Policy, Question};
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
 pub use crate::session::{Answered, Event, Missed, Outcome, Prompt, Turn};

@@ -27,6 +27,8 @@ pub struct TestAgent {
     pub hanging: Arc<Notify>,
     /// The session has been cancelled.
     pub cancelled: Arc<Notify>,
+    /// A prompt `hang` has been ended by a cancel.
+    pub stopped: Arc<Notify>,
     /// The answer to a question, in its JSON form.
     pub answered: Arc<std::sync::Mutex<Vec<Value>>>,
 }
@@ -180,6 +182,7 @@ impl Agent for TestAgent {
                 self.hanging.notify_one();
                 self.cancelled.notified().await;
                 self.update(cx, id, said("stopped")).await?;
+                self.stopped.notify_one();
                 return Ok(PromptResponse::new(StopReason::Cancelled));
             }
             "stubborn" => {

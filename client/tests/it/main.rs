@@ -10,6 +10,7 @@
 mod agent;
 #[cfg(unix)]
 mod cli;
+mod external;
 mod permissions;
 #[cfg(unix)]
 mod process;
