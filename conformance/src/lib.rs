@@ -9,6 +9,7 @@
 //! - [`harness`]: the client that the suite plays towards it;
 //! - [`requirements`]: what the protocol demands, as rows of data with checks;
 //! - [`suite`]: a run of them, and [`report`]: what it came to;
+//! - [`clients`]: the same for clients, to which the suite plays the agent;
 //! - `proxy`: live traffic between an editor and an agent;
 //! - [`broken`]: agents that break the rules, which prove the checks.
 //!
@@ -18,6 +19,7 @@
 
 pub mod broken;
 pub mod cli;
+pub mod clients;
 mod error;
 pub mod harness;
 mod progress;

@@ -132,7 +132,10 @@ pub(super) const TABLE: &[Broken] = &[
     ),
     exactly(
         "login-with-a-result",
-        &["authentication.authenticate"],
+        &[
+            "authentication.authenticate",
+            "extensibility.no-custom-fields",
+        ],
         |tap, it| {
             let hit = it.succeeds("authenticate");
             tap.edit(it, hit, |value| value["result"]["token"] = json!("x"));

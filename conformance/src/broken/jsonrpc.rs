@@ -194,6 +194,16 @@ pub(super) const TABLE: &[Broken] = &[
         tap.refuse(&it, hit, -32602);
     }),
     exactly(
+        "vendor-fields",
+        &["extensibility.no-custom-fields"],
+        |tap, it| {
+            let hit = it.updates("plan");
+            tap.edit(it, hit, |value| {
+                value["params"]["update"]["entries"][0]["owner"] = json!("me");
+            });
+        },
+    ),
+    exactly(
         "vendor-methods",
         &["extensibility.method-names"],
         |tap, it| {

@@ -96,7 +96,7 @@ pub(super) const TABLE: &[Broken] = &[
     }),
     exactly(
         "moves-sessions",
-        &["session-list.info-update"],
+        &["session-list.info-update", "extensibility.no-custom-fields"],
         |tap, it| {
             let hit = it.updates("session_info_update");
             tap.edit(it, hit, |value| {

@@ -146,7 +146,10 @@ pub(super) const TABLE: &[Broken] = &[
     ),
     exactly(
         "close-says-more",
-        &["session-load.close-answers"],
+        &[
+            "session-load.close-answers",
+            "extensibility.no-custom-fields",
+        ],
         |tap, it| {
             let hit = it.succeeds("session/close");
             tap.edit(it, hit, |value| value["result"]["closed"] = json!(true));
@@ -176,7 +179,10 @@ pub(super) const TABLE: &[Broken] = &[
     ),
     exactly(
         "delete-says-more",
-        &["session-load.delete-answers"],
+        &[
+            "session-load.delete-answers",
+            "extensibility.no-custom-fields",
+        ],
         |tap, it| {
             let hit = it.succeeds("session/delete");
             tap.edit(it, hit, |value| value["result"]["deleted"] = json!(true));

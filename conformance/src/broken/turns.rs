@@ -196,15 +196,17 @@ pub(super) const TABLE: &[Broken] = &[
     }),
     exactly(
         "misses-early-cancellation",
-        &["cancellation.at-once", "cancellation.one-session-only"],
+        &["cancellation.at-once"],
         |tap, it| {
-            if it.asks("session/prompt") && tap.turns(it.at("/sessionId")) == 1 {
-                *tap.kept(it.at("/sessionId")) = json!("fresh");
-            } else if it.tells("session/update") || it.tells("session/request_permission") {
-                *tap.kept(it.at("/sessionId")) = json!(null);
+            // A prompt and its cancellation in one write; only the prompt gets through.
+            let raw = it.raw.clone().unwrap_or_default();
+            let text = String::from_utf8_lossy(&raw);
+            if text.contains("session/cancel") && text.contains("session/prompt") {
+                let prompt = text.lines().next().unwrap_or_default();
+                tap.to_agent(&serde_json::from_str::<Value>(prompt).unwrap_or_default());
+            } else {
+                tap.forward(&it);
             }
-            let fresh = *tap.kept(it.at("/sessionId")) == "fresh";
-            tap.lose(&it, fresh && it.asks("session/cancel"));
         },
     ),
     exactly(
@@ -285,6 +287,33 @@ pub(super) const TABLE: &[Broken] = &[
         |tap, it| {
             let hit = it.asks("$/cancel_request");
             tap.lose(&it, hit);
+        },
+    ),
+    exactly(
+        "notices-for-all",
+        &["prompt-turn.no-undeclared-notice"],
+        |tap, it| {
+            let poor = tap.kept("initialize").get("clientCapabilities").is_none();
+            if poor && it.updates("plan") {
+                let notice =
+                    json!({"sessionUpdate": "notice", "severity": "info", "title": "Hello"});
+                tap.update(it.at("/sessionId"), &notice);
+            }
+            tap.forward(&it);
+        },
+    ),
+    exactly(
+        "compaction-for-all",
+        &["prompt-turn.no-undeclared-compaction"],
+        |tap, it| {
+            let poor = tap.kept("initialize").get("clientCapabilities").is_none();
+            if poor && it.updates("plan") {
+                let update = json!({
+                    "sessionUpdate": "compaction_update", "compactionId": "c", "status": "in_progress",
+                });
+                tap.update(it.at("/sessionId"), &update);
+            }
+            tap.forward(&it);
         },
     ),
 ];

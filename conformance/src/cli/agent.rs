@@ -69,9 +69,13 @@ pub(super) struct Args {
     /// Write the report as JSON to a file, or instead of the text to `-`
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
+    /// Write the report as JUnit XML to a file too
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A number of seconds that makes sense as a limit.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.05..=3600.0).contains(&value) => Ok(value),
         _ => Err("a number of seconds from 0.05 to 3600".into()),
@@ -102,6 +106,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let mut progress = Progress::checks();
     let report = suite::run(&env, &options, |done, all| progress.reach(done, all))?;
     drop(progress);
+    if let Some(path) = &args.junit {
+        let xml = report::junit(&report, args.strict);
+        std::fs::write(path, xml).map_err(Error::Output)?;
+    }
     let document = report::Document::of(&report, args.strict);
     match args.json.as_deref() {
         Some(path) if path == Path::new("-") => super::write_json(out, &document)?,
@@ -132,6 +140,14 @@ fn subject(args: &Args) -> Result<Subject> {
 fn write_text(out: &mut dyn Write, report: &suite::Report, strict: bool) -> Result<()> {
     let text = report::text(report, strict);
     out.write_all(text.as_bytes()).map_err(Error::Output)
+}
+
+/// What follows the options to run the same command again.
+pub(super) fn again(command: &[OsString]) -> String {
+    if command.is_empty() {
+        return String::new();
+    }
+    format!(" -- {}", Subject::command(command.to_vec()).command_line())
 }
 
 fn profile(args: &Args) -> Result<Profile> {

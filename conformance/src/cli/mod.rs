@@ -5,11 +5,13 @@
 
 mod agent;
 mod check;
+mod client;
 mod list;
 #[cfg(unix)]
 mod proxy;
 mod reference_agent;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -32,6 +34,7 @@ const EXIT_CODES: &str = "Exit codes: 0 conformant, 1 not conformant, 2 usage or
 enum Command {
     Agent(Box<agent::Args>),
     Check(check::Args),
+    Client(client::Args),
     List(list::Args),
     #[cfg(unix)]
     Proxy(proxy::Args),
@@ -39,6 +42,15 @@ enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     ProxyGuard(proxy::GuardArgs),
+    #[command(hide = true)]
+    Act(client::ActArgs),
+    /// Be the bundled client
+    #[command(hide = true, disable_help_flag = true)]
+    ReferenceClient {
+        /// The arguments of `acp`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Serve as the bundled reference agent on standard input and output
     #[command(hide = true)]
     ReferenceAgent,
@@ -55,10 +67,17 @@ enum Verdict {
 #[must_use]
 pub fn main() -> ExitCode {
     let args = Args::parse();
+    if let Command::ReferenceClient { arguments } = args.command {
+        let arguments = std::iter::once("acp".into()).chain(arguments);
+        return acp_client::cli::main(arguments);
+    }
     let mut out = io::stdout().lock();
     let verdict = match &args.command {
         Command::Agent(args) => agent::run(args, &mut out),
         Command::Check(args) => check::run(args, &mut out),
+        Command::Client(args) => client::run(args, &mut out),
+        Command::Act(args) => client::act(args),
+        Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),
         #[cfg(unix)]
         Command::Proxy(args) => return proxy::run(args),

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::script::{Said, Script};
-use super::{Entry, Failure, Outcome, Profile, Recording, Stop};
+use super::{Entry, Failure, Outcome, Profile, Recorder, Recording, Stop};
 use crate::subject::{Event, Link, Subject};
-use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Schema, Tracker};
+use crate::wire::{Kind, Party, Rule, Schema};
 
 /// What all connections of a run share.
 #[derive(Debug)]
@@ -96,13 +96,11 @@ pub struct Conn {
     pub env: Arc<Env>,
     /// How the agent's requests are answered.
     pub script: Script,
-    /// What was said so far.
-    pub recording: Recording,
     /// The agent's answer to `initialize`, once it came.
     pub agent: Option<Value>,
     pub(super) barrier_ignored: bool,
     link: Link,
-    tracker: Tracker,
+    recorder: Recorder,
     started: Instant,
     next_id: u64,
     /// Requests of the agent that the script leaves open.
@@ -120,10 +118,9 @@ impl Conn {
         let mut script = Script::default();
         script.files.folder.clone_from(&env.folder);
         Ok(Self {
-            tracker: Tracker::new(env.schema.clone()),
+            recorder: Recorder::new(env.schema.clone()),
             env,
             script,
-            recording: Recording::default(),
             agent: None,
             barrier_ignored: false,
             link,
@@ -133,15 +130,27 @@ impl Conn {
         })
     }
 
+    /// What was said so far.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.recorder.recording
+    }
+
+    /// Ends the connection. Yields what was said.
+    #[must_use]
+    pub fn into_recording(self) -> Recording {
+        self.recorder.recording
+    }
+
     /// The place of the next message; what follows is what comes after now.
     #[must_use]
     pub fn mark(&self) -> usize {
-        self.recording.entries.len()
+        self.recording().entries.len()
     }
 
     /// The messages since a mark, with their places.
     pub fn since(&self, mark: usize) -> impl Iterator<Item = (usize, &Entry)> {
-        self.recording.entries.iter().enumerate().skip(mark)
+        self.recording().entries.iter().enumerate().skip(mark)
     }
 
     /// Sends a message. Yields its place.
@@ -155,16 +164,15 @@ impl Conn {
         let bytes = bytes.into();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         self.link.send(bytes);
-        let value = serde_json::from_str::<Value>(&text).unwrap_or(Value::Null);
-        self.tracker.observe_probe(Party::Client, &value);
-        let kind = match (value.get("method"), value.get("id")) {
-            (Some(_), Some(_)) => Kind::Request,
-            (Some(_), None) => Kind::Notification,
-            _ => Kind::Malformed,
-        };
-        let method = value.get("method").and_then(Value::as_str);
-        let method = method.map(str::to_owned);
-        self.push(Party::Client, value, Some(text), kind, Judged::Open, method)
+        self.recorder.probe(text, self.started.elapsed())
+    }
+
+    /// Sends messages in one write. Yields their places.
+    pub fn send_joined(&mut self, messages: &[Value]) -> Vec<usize> {
+        let lines: String = messages.iter().map(|value| format!("{value}\n")).collect();
+        self.link.send(lines.into_bytes());
+        let record = |value: &Value| self.record(Party::Client, value.clone());
+        messages.iter().map(record).collect()
     }
 
     /// Sends bytes that come to this message, piece by piece. Yields its place.
@@ -209,7 +217,7 @@ impl Conn {
                 Some(Event::End) => return Waiting::Ended,
                 Some(Event::TooLong(length)) => {
                     let text = format!("a line of {length} bytes");
-                    self.not_a_message(text, Rule::TooLong, "longer than any message may be")
+                    self.noise(text, Rule::TooLong, "longer than any message may be")
                 }
                 // An empty line is no message and no harm.
                 Some(Event::Line(line)) if line.trim_ascii().is_empty() => continue,
@@ -217,7 +225,7 @@ impl Conn {
                     Ok(value) => self.record(Party::Agent, value),
                     Err(error) => {
                         let text = String::from_utf8_lossy(&line).into_owned();
-                        self.not_a_message(text, Rule::NotJson, &error.to_string())
+                        self.noise(text, Rule::NotJson, &error.to_string())
                     }
                 },
             };
@@ -241,7 +249,7 @@ impl Conn {
         let mut next = from;
         loop {
             while next < self.mark() {
-                if let Some(found) = find(&self.recording, next) {
+                if let Some(found) = find(self.recording(), next) {
                     return Ok(found);
                 }
                 next += 1;
@@ -282,7 +290,7 @@ impl Conn {
     /// cancels a turn.
     pub fn answer_held(&mut self) {
         for index in std::mem::take(&mut self.held) {
-            if let Some(entry) = self.recording.entries.get(index) {
+            if let Some(entry) = self.recording().entries.get(index) {
                 let method = entry.method.clone().unwrap_or_default();
                 self.say(index, Script::cancelled(&method));
             }
@@ -295,9 +303,9 @@ impl Conn {
     pub fn is_clean(&self) -> bool {
         let open = |(index, entry): (usize, &Entry)| {
             let barrier = entry.method.as_deref() == Some(super::expect::BARRIER);
-            entry.kind == Kind::Request && !barrier && self.recording.answer(index).is_none()
+            entry.kind == Kind::Request && !barrier && self.recording().answer(index).is_none()
         };
-        !self.link.has_ended() && !self.recording.entries.iter().enumerate().any(open)
+        !self.link.has_ended() && !self.recording().entries.iter().enumerate().any(open)
     }
 
     /// The last lines of the agent's standard error.
@@ -307,7 +315,7 @@ impl Conn {
     }
 
     fn missing(&self, reason: String, came: String) -> Stop {
-        let ours = self.recording.entries.iter().rev();
+        let ours = self.recording().entries.iter().rev();
         let sent = ours
             .filter(|entry| entry.from == Party::Client)
             .find(|entry| entry.method.as_deref() != Some(super::expect::BARRIER));
@@ -340,86 +348,23 @@ impl Conn {
         }
     }
 
-    fn not_a_message(&mut self, text: String, rule: Rule, reason: &str) -> usize {
-        let (kind, judged) = (Kind::Malformed, Judged::Invalid);
-        let index = self.push(Party::Agent, Value::Null, Some(text), kind, judged, None);
-        if let Some(entry) = self.recording.entries.get_mut(index) {
-            entry.findings.push(Finding {
-                place: index as u64,
-                level: Level::Error,
-                rule,
-                by: Some(Party::Agent),
-                method: None,
-                pointer: String::new(),
-                message: format!("not a message: {reason}"),
-            });
-        }
-        index
+    fn noise(&mut self, text: String, rule: Rule, reason: &str) -> usize {
+        let at = self.started.elapsed();
+        self.recorder.noise(Party::Agent, text, rule, reason, at)
     }
 
     fn record(&mut self, from: Party, value: Value) -> usize {
-        let observed = self.tracker.observe(from, self.mark() as u64, &value);
-        let index = self.push(
-            from,
-            value,
-            None,
-            observed.kind,
-            observed.judged,
-            observed.method,
-        );
-        if let Some(entry) = self.recording.entries.get_mut(index) {
-            entry.findings = observed.findings;
-        }
-        index
-    }
-
-    fn push(
-        &mut self,
-        from: Party,
-        value: Value,
-        raw: Option<String>,
-        kind: Kind,
-        judged: Judged,
-        method: Option<String>,
-    ) -> usize {
-        let index = self.mark();
-        let answers = matches!(kind, Kind::Result | Kind::Error);
-        let request = value
-            .get("id")
-            .filter(|_| answers)
-            .and_then(|id| self.open_request(from.peer(), id));
-        self.recording.entries.push(Entry {
-            from,
-            at: self.started.elapsed(),
-            value,
-            raw,
-            kind,
-            judged,
-            method,
-            request,
-            findings: Vec::new(),
-        });
-        index
-    }
-
-    /// The youngest request of a side with this id that has no answer yet.
-    fn open_request(&self, of: Party, id: &Value) -> Option<usize> {
-        let entries = self.recording.entries.iter().enumerate();
-        let with_id = |(_, entry): &(usize, &Entry)| {
-            entry.from == of && entry.kind == Kind::Request && entry.value.get("id") == Some(id)
-        };
-        let (index, _) = entries.rev().find(with_id)?;
-        self.recording.answer(index).is_none().then_some(index)
+        self.recorder.message(from, value, self.started.elapsed())
     }
 
     fn respond(&mut self, index: usize) {
-        let Some(entry) = self.recording.entries.get(index) else {
+        let Some(entry) = self.recording().entries.get(index) else {
             return;
         };
         let method = entry.method.clone().unwrap_or_default();
         if entry.calls(Party::Agent, "$/cancel_request") {
             let id = entry.params().get("requestId").cloned();
-            let open = id.and_then(|id| self.open_request(Party::Agent, &id));
+            let open = id.and_then(|id| self.recorder.open_request(Party::Agent, &id));
             if let Some(position) = self.held.iter().position(|held| Some(*held) == open) {
                 let held = self.held.swap_remove(position);
                 self.say(held, Script::cancelled(""));
@@ -440,8 +385,9 @@ impl Conn {
             entry.method.as_deref() == Some("terminal/wait_for_exit")
                 && entry.params().get("terminalId") == killed.get("terminalId")
         };
-        let entries = &self.recording.entries;
-        let (ended, held) = std::mem::take(&mut self.held)
+        let all = std::mem::take(&mut self.held);
+        let entries = &self.recording().entries;
+        let (ended, held) = all
             .into_iter()
             .partition(|index| entries.get(*index).is_some_and(waits));
         self.held = held;
@@ -452,7 +398,7 @@ impl Conn {
     }
 
     fn say(&mut self, request: usize, said: Said) {
-        let entry = self.recording.entries.get(request);
+        let entry = self.recording().entries.get(request);
         let Some(id) = entry.and_then(|entry| entry.value.get("id")).cloned() else {
             return;
         };

@@ -53,7 +53,7 @@ impl Conn {
     /// # Errors
     /// When none comes in time.
     pub fn reply_within(&mut self, request: usize, limit: Duration) -> Outcome<Reply> {
-        let entry = self.recording.entries.get(request);
+        let entry = self.recording().entries.get(request);
         let method = entry.and_then(|entry| entry.method.clone());
         let sent = entry.map(Entry::excerpt);
         let what = format!("answer to {}", method.as_deref().unwrap_or("the message"));
@@ -131,7 +131,7 @@ impl Conn {
     /// A failure at the message of this place.
     #[must_use]
     pub fn at(&self, index: usize, reason: impl Into<String>) -> Stop {
-        Stop::at(&self.recording, index, reason)
+        Stop::at(self.recording(), index, reason)
     }
 
     /// Waits until the agent has read all that was sent, as far as that can be told,
@@ -147,7 +147,7 @@ impl Conn {
         let barrier = self.request(BARRIER, json!({}));
         let limit = self.env.timeout.min(Duration::from_secs(1));
         let deadline = std::time::Instant::now() + limit;
-        while self.recording.answer(barrier).is_none() {
+        while self.recording().answer(barrier).is_none() {
             match self.pump(deadline) {
                 super::Waiting::Entry(_) => {}
                 super::Waiting::Timeout => {
@@ -403,7 +403,7 @@ impl Conn {
     /// The id of the request at this place.
     #[must_use]
     pub fn id_of(&self, request: usize) -> Value {
-        let entry = self.recording.entries.get(request);
+        let entry = self.recording().entries.get(request);
         let id = entry.and_then(|entry| entry.value.get("id"));
         id.cloned().unwrap_or_default()
     }

@@ -11,6 +11,7 @@ mod expect;
 mod files;
 mod outcome;
 mod profile;
+mod recorder;
 mod script;
 
 pub use self::conn::{Caps, Conn, Env, Waiting};
@@ -18,4 +19,5 @@ pub use self::evidence::{Entry, Recording};
 pub use self::expect::{Reply, Turn};
 pub use self::outcome::{Failure, Outcome, Stop, fail, inconclusive, skip};
 pub use self::profile::Profile;
+pub use self::recorder::Recorder;
 pub use self::script::{Consent, Script, Terminals, UserInput};

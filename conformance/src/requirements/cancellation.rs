@@ -184,9 +184,17 @@ fn idle(cx: &mut Cx) -> Outcome {
 fn at_once(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
-    let running = conn.begin(&session, "slow")?;
-    conn.cancel(&session);
-    let reply = conn.turn_reply(running)?;
+    let Some(text) = conn.env.profile.prompt("slow", &conn.env.folder) else {
+        return inconclusive("the profile has no prompt `slow`");
+    };
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+    let id = conn.next_id();
+    // In one write, so that the agent may read both before it does anything.
+    let sent = conn.send_joined(&[
+        json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params}),
+        json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}),
+    ]);
+    let reply = conn.turn_reply(sent.first().copied().unwrap_or_default())?;
     match stop_of(&reply.answer) {
         Some("cancelled") => Ok(()),
         Some("end_turn") => inconclusive("the turn may have ended before the cancellation"),
@@ -222,12 +230,12 @@ fn one_session_only(cx: &mut Cx) -> Outcome {
     conn.cancel(&other);
     conn.turn_reply(to_cancel)?;
     conn.settle()?;
-    let hit = conn.recording.answer(running).map(|(index, _)| index);
+    let hit = conn.recording().answer(running).map(|(index, _)| index);
     conn.cancel(&kept);
     conn.turn_reply(running)?;
     match hit {
         Some(index) => {
-            let stopped = conn.recording.result(running);
+            let stopped = conn.recording().result(running);
             let cancelled = stopped.and_then(|result| result.get("stopReason"));
             if cancelled == Some(&json!("cancelled")) {
                 Err(conn.at(index, "the turn of another session was cancelled"))
@@ -248,7 +256,7 @@ fn cancel_request(conn: &mut Conn) -> Outcome<(usize, Option<usize>)> {
     conn.notify("$/cancel_request", json!({"requestId": id}));
     conn.settle()?;
     conn.listen(conn.env.quiet);
-    let honoured = conn.recording.answer(running).map(|(index, _)| index);
+    let honoured = conn.recording().answer(running).map(|(index, _)| index);
     if honoured.is_none() {
         conn.cancel(&session);
     }
@@ -263,7 +271,7 @@ fn request(cx: &mut Cx) -> Outcome {
         return inconclusive("the agent does not cancel requests, which is optional");
     };
     let error = conn
-        .recording
+        .recording()
         .answer(running)
         .and_then(|(_, entry)| entry.value.get("error"));
     match error

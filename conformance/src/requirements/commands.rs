@@ -89,7 +89,7 @@ fn run(cx: &mut Cx) -> Outcome {
         conn.settle()?;
     }
     let update = conn
-        .recording
+        .recording()
         .updates_of("available_commands_update")
         .last();
     if update.is_none() {

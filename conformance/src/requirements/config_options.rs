@@ -202,7 +202,7 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
         conn.result("session/set_config_option", params)?;
         conn.settle()?;
     }
-    let told = told(&conn.recording);
+    let told = told(conn.recording());
     let found = told
         .iter()
         .find(|(_, _, state)| items(state, "/configOptions").any(is_boolean));

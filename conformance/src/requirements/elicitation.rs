@@ -156,7 +156,7 @@ fn tempted(cx: &mut Cx, elicitation: Value) -> Outcome<&mut Conn> {
 fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
     for nothing in [json!({}), json!({"form": null, "url": null})] {
         let conn = tempted(cx, nothing)?;
-        if let Some((index, _)) = questions(&conn.recording, "").next() {
+        if let Some((index, _)) = questions(conn.recording(), "").next() {
             return Err(conn.at(index, "the client declares no mode"));
         }
     }
@@ -166,10 +166,10 @@ fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
 fn fallback(cx: &mut Cx) -> Outcome {
     let conn = tempted(cx, Value::Null)?;
     let refused = conn
-        .recording
+        .recording()
         .calls(Party::Client, "session/prompt")
         .find_map(|(request, _)| {
-            let (index, answer) = conn.recording.answer(request)?;
+            let (index, answer) = conn.recording().answer(request)?;
             answer.value.get("error").map(|_| index)
         });
     match refused {

@@ -36,6 +36,12 @@ pub(super) const ROWS: &[Requirement] = &[
         Run(meta),
     ),
     must(
+        "extensibility.no-custom-fields",
+        "extensibility#the-meta-field",
+        "Implementations MUST NOT add any custom fields at the root of a type that's part of the specification.",
+        watch(no_custom_fields, "no message of the agent"),
+    ),
+    must(
         "extensibility.method-names",
         "extensibility#extension-methods",
         "The protocol reserves any method name starting with an underscore (`_`) for custom extensions.",
@@ -102,6 +108,10 @@ fn meta(cx: &mut Cx) -> Outcome {
     let params = json!({"sessionId": session, "prompt": [block], "_meta": meta});
     let request = conn.request("session/prompt", params);
     conn.finish(request).map(drop)
+}
+
+fn no_custom_fields(recording: &Recording) -> Outcome<usize> {
+    free_of(recording, &[Rule::CustomField], Level::Warning)
 }
 
 fn method_names(recording: &Recording) -> Outcome<usize> {

@@ -179,7 +179,7 @@ fn baseline_methods(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
     if !conn
-        .recording
+        .recording()
         .updates()
         .any(|update| update.index < turn.end)
     {

@@ -302,7 +302,7 @@ fn concurrent(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     let running = conn.begin_slow(&session)?;
     let during = conn.session();
-    let answered = conn.recording.answer(running).is_none();
+    let answered = conn.recording().answer(running).is_none();
     conn.cancel(&session);
     conn.turn_reply(running)?;
     during?;

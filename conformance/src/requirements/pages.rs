@@ -294,6 +294,7 @@ pub const PAGES: &[Page] = &[
         anchors: &[
             "schema",
             "errorcode",
+            "sessionupdate",
             "requestid",
             "session-cancel",
             "session-update",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{text, watch};
+use super::watch::{has_turns, text, watch};
 use super::{Check, Requirement, info, must, should};
 use crate::harness::{Outcome, Recording, Stop};
 use crate::suite::Cx;
@@ -62,6 +62,18 @@ pub(super) const ROWS: &[Requirement] = &[
             "no cost was reported; the prompt `usage` may cause it",
         ),
     ),
+    must(
+        "prompt-turn.no-undeclared-notice",
+        "schema#sessionupdate",
+        "Agents MUST only send this update when the Client advertised the `session.notices` Client capability.",
+        watch(no_undeclared_notice, NO_TURN),
+    ),
+    must(
+        "prompt-turn.no-undeclared-compaction",
+        "schema#sessionupdate",
+        "Agents MUST only send this update when the Client advertised the `session.compaction` Client capability.",
+        watch(no_undeclared_compaction, NO_TURN),
+    ),
     info(
         "prompt-turn.within-the-turn",
         "prompt-turn#the-prompt-turn-lifecycle",
@@ -81,6 +93,8 @@ pub(super) const ROWS: &[Requirement] = &[
         Run(second_prompt),
     ),
 ];
+
+const NO_TURN: &str = "no turn with a client that declares less";
 
 const STOP_REASONS: [&str; 5] = [
     "end_turn",
@@ -123,7 +137,7 @@ fn reports_output(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
-    let said = conn.recording.updates_of("agent_message_chunk");
+    let said = conn.recording().updates_of("agent_message_chunk");
     let within = turn.request..turn.end;
     if said
         .filter(|update| within.contains(&update.index))
@@ -198,13 +212,37 @@ fn currency(recording: &Recording) -> Outcome<usize> {
     Ok(seen)
 }
 
+/// Updates of these kinds need this capability of the client.
+fn undeclared(recording: &Recording, pointer: &str, kinds: &[&str]) -> Outcome<usize> {
+    if recording.declared(pointer).is_some() || !has_turns(recording) {
+        return Ok(0);
+    }
+    let mut updates = recording.updates();
+    match updates.find(|update| kinds.contains(&update.kind)) {
+        Some(update) => {
+            let reason = format!("{}, which the client does not declare", update.kind);
+            Err(Stop::at(recording, update.index, reason))
+        }
+        None => Ok(1),
+    }
+}
+
+fn no_undeclared_notice(recording: &Recording) -> Outcome<usize> {
+    undeclared(recording, "/session/notices", &["notice"])
+}
+
+fn no_undeclared_compaction(recording: &Recording) -> Outcome<usize> {
+    let kinds = ["compaction_update", "compaction_summary_chunk"];
+    undeclared(recording, "/session/compaction", &kinds)
+}
+
 fn within_the_turn(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
     conn.settle()?;
     conn.listen(conn.env.quiet);
-    let late = conn.recording.updates_of("agent_message_chunk");
+    let late = conn.recording().updates_of("agent_message_chunk");
     match late.filter(|update| update.session == session).last() {
         Some(update) if update.index > turn.end => {
             Err(conn.at(update.index, "text after the answer to the prompt"))

@@ -131,7 +131,7 @@ fn again(conn: &mut Conn, method: &str, session: &str) -> Outcome<(usize, usize)
 
 /// The conversation's kinds of update between two places.
 fn told<'a>(conn: &'a Conn, session: &str, from: usize, to: usize) -> Vec<(usize, &'a str)> {
-    conn.recording
+    conn.recording()
         .updates()
         .filter(|update| (from..to).contains(&update.index) && update.session == session)
         .filter(|update| CONVERSATION.contains(&update.kind))

@@ -145,7 +145,7 @@ fn independent(cx: &mut Cx) -> Outcome {
     conn.cancel(&slow);
     conn.finish(running)?;
     let turn = turn?;
-    let strays = conn.recording.updates().find(|update| {
+    let strays = conn.recording().updates().find(|update| {
         let within = turn.request < update.index && update.index < turn.end;
         within && update.session != slow && update.session != quick
     });
@@ -181,7 +181,7 @@ fn mcp_http(cx: &mut Cx) -> Outcome {
     if conn.capability("/mcpCapabilities/http").is_some() {
         return Ok(());
     }
-    let answer = conn.recording.calls(Party::Client, "initialize").next();
+    let answer = conn.recording().calls(Party::Client, "initialize").next();
     let index = answer.map_or(0, |(index, _)| index + 1);
     Err(conn.at(index, "`mcpCapabilities.http` is not declared"))
 }

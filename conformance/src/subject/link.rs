@@ -109,6 +109,19 @@ impl Link {
         self.process.as_mut()?.exit(deadline)
     }
 
+    /// The exit code of a process that has ended, waiting until `deadline`: `None`
+    /// while it runs, `Some(None)` when a signal ended it.
+    pub fn exit_code(&mut self, deadline: Instant) -> Option<Option<i32>> {
+        self.process.as_mut()?.exit_code(deadline)
+    }
+
+    /// Interrupts the process, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        if let Some(process) = &self.process {
+            process.interrupt();
+        }
+    }
+
     /// Whether the agent is a process of its own.
     #[must_use]
     pub fn is_process(&self) -> bool {

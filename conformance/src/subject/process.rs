@@ -66,8 +66,30 @@ pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Filter>) -
 }
 
 impl Process {
-    /// How it ended, waiting until `deadline`; `None` while it runs.
+    /// How it ended, in words, waiting until `deadline`; `None` while it runs.
     pub(super) fn exit(&mut self, deadline: Instant) -> Option<String> {
+        self.status(deadline).map(|status| status.to_string())
+    }
+
+    /// Its exit code, if it has one, once it has ended.
+    pub(super) fn exit_code(&mut self, deadline: Instant) -> Option<Option<i32>> {
+        self.status(deadline).map(|status| status.code())
+    }
+
+    /// Interrupts it, as Ctrl-C does; its children are its own business.
+    pub(super) fn interrupt(&self) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process};
+            let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+            if let Some(id) = id {
+                // Fails when it has ended, which its exit shows.
+                let _ = kill_process(id, Signal::INT);
+            }
+        }
+    }
+
+    fn status(&mut self, deadline: Instant) -> Option<ExitStatus> {
         while self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
             if self.status.is_none() {
@@ -77,7 +99,7 @@ impl Process {
                 thread::sleep(POLL);
             }
         }
-        self.status.map(|status| status.to_string())
+        self.status
     }
 
     /// The last lines that it wrote to its standard error.

@@ -44,7 +44,7 @@ impl Cx {
         if self.shared.is_none() {
             let mut conn = Conn::start(self.env.clone())?;
             if let Err(stop) = conn.open(&Caps::Full) {
-                self.done.push(std::mem::take(&mut conn.recording));
+                self.done.push(conn.into_recording());
                 return Err(stop);
             }
             self.shared = Some(conn);
@@ -95,12 +95,12 @@ impl Cx {
     pub(super) fn end(&mut self, passed: bool) {
         let fresh = std::mem::take(&mut self.fresh);
         self.done
-            .extend(fresh.into_iter().map(|conn| conn.recording));
+            .extend(fresh.into_iter().map(Conn::into_recording));
         if let Some(conn) = self.shared.take() {
             if passed && conn.is_clean() {
                 self.shared = Some(conn);
             } else {
-                self.done.push(conn.recording);
+                self.done.push(conn.into_recording());
             }
         }
     }

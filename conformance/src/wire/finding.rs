@@ -59,6 +59,9 @@ pub enum Rule {
     UnknownMethod,
     /// An update that follows the answer of a cancelled turn.
     LateUpdate,
+    /// A member that the schema does not have, where it reserves all names. Only
+    /// the suite looks for it.
+    CustomField,
     /// A malformed message of the client that the agent refused.
     Probe,
     /// A `null` result where the schema wants an object without required members.
@@ -81,6 +84,7 @@ impl Rule {
             Self::UnmatchedAnswer => "unmatched-answer",
             Self::UnknownMethod => "unknown-method",
             Self::LateUpdate => "late-update",
+            Self::CustomField => "custom-field",
             Self::Probe => "probe",
             Self::NullResult => "null-result",
         }

@@ -10,6 +10,7 @@ mod finding;
 mod party;
 mod pending;
 mod schema;
+mod surplus;
 mod tracker;
 mod turns;
 

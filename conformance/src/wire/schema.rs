@@ -4,6 +4,7 @@ use acp_schema::{Checked, Document, Kind, Protocol, Side, Validator, Violation};
 use serde_json::Value;
 
 use super::Party;
+use super::surplus::surplus;
 use crate::Result;
 
 /// What the schema says about a value.
@@ -22,6 +23,7 @@ pub enum Verdict {
 pub struct Schema {
     protocol: Protocol,
     validator: Validator,
+    definitions: Value,
     empty_results: Vec<(Side, String)>,
 }
 
@@ -46,6 +48,7 @@ impl Schema {
         Ok(Self {
             protocol,
             validator,
+            definitions: document.value.get("$defs").cloned().unwrap_or_default(),
             empty_results,
         })
     }
@@ -71,6 +74,38 @@ impl Schema {
         match self.side(by.peer(), method) {
             Some(side) => self.validator.result(side, method, result).into(),
             None => Verdict::Unknown,
+        }
+    }
+
+    /// The JSON Pointer of the first member of params that the schema does not have.
+    #[must_use]
+    pub(crate) fn surplus_in_params(
+        &self,
+        from: Party,
+        method: &str,
+        params: &Value,
+    ) -> Option<String> {
+        let method = self.protocol.method(self.side(from, method)?, method)?;
+        let name = match &method.kind {
+            Kind::Request { params, .. } | Kind::Notification { params } => params,
+        };
+        surplus(&self.definitions, name, params)
+    }
+
+    /// The JSON Pointer of the first member of a result that the schema does not have.
+    #[must_use]
+    pub(crate) fn surplus_in_result(
+        &self,
+        by: Party,
+        method: &str,
+        result: &Value,
+    ) -> Option<String> {
+        let method = self
+            .protocol
+            .method(self.side(by.peer(), method)?, method)?;
+        match &method.kind {
+            Kind::Request { result: name, .. } => surplus(&self.definitions, name, result),
+            Kind::Notification { .. } => None,
         }
     }
 

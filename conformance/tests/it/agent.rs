@@ -35,8 +35,15 @@ fn one_requirement_can_be_run_alone() {
 fn a_report_can_go_to_a_file_beside_the_text() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("report.json");
-    let ran = acp_conformance(["agent", "--only", "plan", "--json", path.to_str().unwrap()]);
+    let xml = folder.path().join("report.xml");
+    let (json, junit) = (path.to_str().unwrap(), xml.to_str().unwrap());
+    let ran = acp_conformance(["agent", "--only", "plan", "--json", json, "--junit", junit]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let xml = std::fs::read_to_string(xml).unwrap();
+    assert!(
+        xml.contains("<testcase classname=\"plan\" name=\"plan.entries\""),
+        "{xml}"
+    );
     assert!(ran.stdout.contains("plan "), "{}", ran.stdout);
     let report: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     assert_eq!(report["requirements"][0]["area"], "plan");

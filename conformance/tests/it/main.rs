@@ -3,6 +3,7 @@
 
 mod agent;
 mod check;
+mod client;
 mod command;
 mod matrix;
 #[cfg(unix)]

@@ -1,0 +1,85 @@
+//! Acts a scene: the agent that the client under test launches.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::scenes::{SCENES, Scene};
+use super::stage::{SESSION, Stage};
+use crate::{Error, Result};
+
+/// How long a scene may take, whatever the client does.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Acts the scene of this name on standard input and output, and writes it down.
+///
+/// # Errors
+/// When there is no such scene, or no record can be written.
+pub fn act(name: &str, record: &Path) -> Result<()> {
+    let scene = SCENES.iter().find(|scene| scene.name == name);
+    let scene = scene.ok_or_else(|| Error::NoRequirement(name.to_owned()))?;
+    let file = File::create(record).map_err(Error::Output)?;
+    let mut stage = Stage::new(file);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let message = if stage.waiting.is_empty() {
+            match stage.next(deadline) {
+                Ok(Some(message)) => message,
+                Ok(None) => return Ok(()),
+                Err(()) => {
+                    stage.mark("closed");
+                    return Ok(());
+                }
+            }
+        } else {
+            stage.waiting.remove(0)
+        };
+        if !serve(&mut stage, scene, &message) {
+            return Ok(());
+        }
+    }
+}
+
+/// Serves one message. Whether the agent lives on.
+fn serve(stage: &mut Stage, scene: &Scene, message: &Value) -> bool {
+    let method = message.get("method").and_then(Value::as_str);
+    let params = message.get("params").cloned().unwrap_or_default();
+    match method {
+        Some("initialize") => {
+            stage.client = params;
+            stage.answer(
+                message,
+                &json!({
+                    "protocolVersion": scene.version,
+                    "agentCapabilities": {},
+                    "agentInfo": {"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")},
+                    "authMethods": [],
+                }),
+            );
+        }
+        Some("session/new") => {
+            let cwd = params.get("cwd").and_then(Value::as_str);
+            stage.folder = cwd.unwrap_or_default().to_owned();
+            stage.answer(message, &json!({"sessionId": SESSION}));
+        }
+        Some("session/prompt") => {
+            stage.cancelled = false;
+            if !(scene.turn)(stage) {
+                return false;
+            }
+            let stop = if stage.cancelled {
+                "cancelled"
+            } else {
+                "end_turn"
+            };
+            stage.answer(message, &json!({"stopReason": stop}));
+        }
+        Some(other) if message.get("id").is_some() => {
+            stage.refuse(message, -32601, &format!("the agent has no method {other}"));
+        }
+        _ => {}
+    }
+    true
+}

@@ -1,0 +1,18 @@
+//! Clients under test: the suite plays the agent.
+//!
+//! A client is a command that launches an agent; the suite gives it one of its own.
+//! That agent acts a [`Scene`] and writes down everything that is said; when the
+//! client has ended, the requirements look at it. Nothing but the agent's standard
+//! input and output connects the two, so any client can be tested that can be told
+//! which agent to launch.
+
+mod act;
+mod run;
+mod scenes;
+mod stage;
+mod table;
+
+pub use self::act::act;
+pub use self::run::{ClientEnv, Played, play, run};
+pub use self::scenes::{SCENES, Scene};
+pub use self::table::{AREAS, ClientArea, ClientRequirement, all};

@@ -1,0 +1,232 @@
+//! Plays the scenes to a client, and judges what it said.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::scenes::SCENES;
+use super::table::{self, ClientRequirement};
+use crate::harness::{Recorder, Recording};
+use crate::subject::{Event, Link, Subject};
+use crate::suite::Verdict;
+use crate::wire::{Party, Rule, Schema};
+use crate::{Error, Result};
+
+/// How often the record is looked at while the client runs.
+const POLL: Duration = Duration::from_millis(10);
+
+/// The client, and what the suite needs to play to it.
+#[derive(Clone, Debug)]
+pub struct ClientEnv {
+    /// Its command; `{agent}`, `{cwd}` and `{prompt}` are replaced.
+    pub command: Vec<OsString>,
+    /// The program that acts as the agent: this one.
+    pub program: PathBuf,
+    /// What is said to the agent.
+    pub prompt: String,
+    /// The protocol.
+    pub schema: Arc<Schema>,
+    /// How long a scene may take.
+    pub timeout: Duration,
+}
+
+/// A scene that was played.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The record, as the agent of the scene wrote it.
+    pub record: String,
+    /// What was said.
+    pub recording: Recording,
+    /// Whether the client closed the agent's input.
+    pub closed: bool,
+    /// How the client ended: its exit code, if it has one; `None` when it had to be
+    /// killed.
+    pub exit: Option<Option<i32>>,
+    /// The last lines of its standard error.
+    pub stderr: String,
+    /// The working directory.
+    pub folder: PathBuf,
+}
+
+impl Played {
+    /// What a record says, and how the client ended.
+    #[must_use]
+    pub fn new(
+        schema: &Arc<Schema>,
+        record: String,
+        exit: Option<Option<i32>>,
+        stderr: String,
+        folder: PathBuf,
+    ) -> Self {
+        let (recording, closed) = read(schema, &record);
+        Self {
+            record,
+            recording,
+            closed,
+            exit,
+            stderr,
+            folder,
+        }
+    }
+
+    /// What the client said last on its standard error, for the end of a sentence.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        match self.stderr.lines().last() {
+            Some(line) => format!("; it says: {line}"),
+            None => String::new(),
+        }
+    }
+}
+
+/// Plays every scene that a requirement of these needs. Yields the verdicts in the
+/// order of the table.
+///
+/// # Errors
+/// When the client cannot be started.
+pub fn run(
+    env: &ClientEnv,
+    wanted: impl Fn(&ClientRequirement) -> bool,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Vec<(&'static ClientRequirement, Verdict)>> {
+    let rows: Vec<_> = table::all().filter(|row| wanted(row)).collect();
+    let needed = |name: &str| rows.iter().any(|row| row.scene == name);
+    let scenes: Vec<_> = SCENES.iter().filter(|scene| needed(scene.name)).collect();
+    let mut verdicts = Vec::new();
+    for (done, scene) in scenes.iter().enumerate() {
+        let played = play(env, scene.name)?;
+        progress(done + 1, scenes.len());
+        for row in rows.iter().filter(|row| row.scene == scene.name) {
+            verdicts.push((*row, Verdict::from((row.check)(&played))));
+        }
+    }
+    let place = |row: &ClientRequirement| rows.iter().position(|other| other.id == row.id);
+    verdicts.sort_by_key(|(row, _)| place(row));
+    Ok(verdicts)
+}
+
+/// Plays one scene.
+///
+/// # Errors
+/// When the client cannot be started.
+pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
+    let (stage, folder) = (folder()?, folder()?);
+    let cwd = folder.path().canonicalize().map_err(Error::Folder)?;
+    std::fs::write(cwd.join("input.txt"), "one\ntwo\nthree\n").map_err(Error::Folder)?;
+    let record = stage.path().join("record.jsonl");
+    let words = command(env, scene, &record, &cwd);
+    let mut link = Subject::command(words).start(&cwd)?;
+    // A client that reads its standard input finds it empty.
+    link.close();
+    let ended = watch(&mut link, &record, Instant::now() + env.timeout);
+    let deadline = Instant::now() + Duration::from_millis(500);
+    let exit = match ended {
+        true => link.exit_code(deadline),
+        false => None,
+    };
+    let stderr = link.stderr();
+    drop(link);
+    // Without a record the client never launched the agent; the checks say so.
+    let record = std::fs::read_to_string(record).unwrap_or_default();
+    let folder = keep(folder, cwd);
+    Ok(Played::new(&env.schema, record, exit, stderr, folder))
+}
+
+fn folder() -> Result<tempfile::TempDir> {
+    let folder = tempfile::Builder::new()
+        .prefix("acp-conformance-")
+        .tempdir();
+    folder.map_err(Error::Folder)
+}
+
+/// The folder must outlive the checks, which look at what was written into it; it
+/// goes with the others when the program ends.
+fn keep(folder: tempfile::TempDir, cwd: PathBuf) -> PathBuf {
+    FOLDERS
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .push(folder);
+    cwd
+}
+
+/// Working directories of scenes that were played.
+static FOLDERS: std::sync::Mutex<Vec<tempfile::TempDir>> = std::sync::Mutex::new(Vec::new());
+
+/// Reads away the client's output until it ends, and interrupts it when the scene
+/// asks for it. Whether it has ended.
+fn watch(link: &mut Link, record: &Path, deadline: Instant) -> bool {
+    let mut interrupted = false;
+    loop {
+        match link.next(Instant::now() + POLL) {
+            Some(Event::End) => return true,
+            Some(_) => {}
+            None if Instant::now() > deadline => return false,
+            None => thread::yield_now(),
+        }
+        if !interrupted
+            && std::fs::read_to_string(record)
+                .is_ok_and(|text| text.contains("{\"mark\":\"interrupt\"}"))
+        {
+            interrupted = true;
+            link.interrupt();
+        }
+    }
+}
+
+/// The client's command for a scene.
+fn command(env: &ClientEnv, scene: &str, record: &Path, cwd: &Path) -> Vec<OsString> {
+    let agent = [
+        env.program.clone().into_os_string(),
+        "act".into(),
+        scene.into(),
+        record.as_os_str().to_owned(),
+    ];
+    let line = Subject::command(agent.to_vec()).command_line();
+    let mut words = Vec::new();
+    for word in &env.command {
+        match word.to_str() {
+            // On its own it is as many words as the agent's command has.
+            Some("{agent}") => words.extend(agent.iter().cloned()),
+            Some(text) => {
+                let text = text.replace("{agent}", &line);
+                let text = text.replace("{cwd}", &cwd.to_string_lossy());
+                words.push(text.replace("{prompt}", &env.prompt).into());
+            }
+            None => words.push(word.clone()),
+        }
+    }
+    words
+}
+
+/// Reads a record back; whether the client closed the agent's input.
+fn read(schema: &Arc<Schema>, record: &str) -> (Recording, bool) {
+    let mut recorder = Recorder::new(schema.clone());
+    let mut closed = false;
+    for line in record.lines() {
+        let Ok(line) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        closed |= line.get("mark").and_then(Value::as_str) == Some("closed");
+        let from = match line.get("from").and_then(Value::as_str) {
+            Some("client") => Party::Client,
+            Some("agent") => Party::Agent,
+            _ => continue,
+        };
+        let at = line.get("at").and_then(Value::as_u64).unwrap_or_default();
+        let at = Duration::from_millis(at);
+        match (line.get("value"), line.get("raw").and_then(Value::as_str)) {
+            (Some(value), _) => {
+                recorder.message(from, value.clone(), at);
+            }
+            (None, Some(raw)) => {
+                recorder.noise(from, raw.to_owned(), Rule::NotJson, "it is not JSON", at);
+            }
+            (None, None) => {}
+        }
+    }
+    (recorder.recording, closed)
+}

@@ -1,0 +1,200 @@
+//! The scenes that the suite plays to a client.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::stage::Stage;
+
+/// A scene: how the agent behaves from its start to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene {
+    /// Its name, for the record and the command line.
+    pub name: &'static str,
+    /// The protocol version that the agent chooses.
+    pub version: u32,
+    /// What happens in a turn. Whether the agent lives on.
+    pub turn: fn(&mut Stage) -> bool,
+}
+
+/// All scenes.
+pub const SCENES: &[Scene] = &[
+    scene("hello", hello),
+    Scene {
+        name: "version",
+        version: 65_535,
+        turn: hello,
+    },
+    scene("permission", permission),
+    scene("files", files),
+    scene("terminals", terminals),
+    scene("strangeness", strangeness),
+    scene("noise", noise),
+    scene("questions", questions),
+    scene("cancellation", cancellation),
+    scene("death", death),
+];
+
+const fn scene(name: &'static str, turn: fn(&mut Stage) -> bool) -> Scene {
+    Scene {
+        name,
+        version: 1,
+        turn,
+    }
+}
+
+/// The text that ends a scene; a client that shows it has come to the end.
+pub(super) const CURTAIN: &str = "the scene is over";
+
+fn hello(stage: &mut Stage) -> bool {
+    stage.text(CURTAIN);
+    true
+}
+
+fn tool_call(stage: &mut Stage, id: &str) {
+    stage.update(&json!({
+        "sessionUpdate": "tool_call", "toolCallId": id, "title": "Try something",
+        "kind": "read", "status": "pending",
+    }));
+}
+
+fn options() -> Value {
+    // Rejection first, and ids that say nothing: a choice by position or name is wrong.
+    json!([
+        {"optionId": "o-1", "name": "No", "kind": "reject_once"},
+        {"optionId": "o-2", "name": "Yes", "kind": "allow_once"},
+    ])
+}
+
+fn permission(stage: &mut Stage) -> bool {
+    tool_call(stage, "call-1");
+    let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
+    stage.ask("session/request_permission", asked);
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "completed",
+    }));
+    hello(stage)
+}
+
+fn files(stage: &mut Stage) -> bool {
+    let path = |name: &str| format!("{}/{name}", stage.folder);
+    let (input, nested, missing) = (path("input.txt"), path("new/out.txt"), path("missing.txt"));
+    stage.ask("fs/read_text_file", json!({"path": input}));
+    stage.ask(
+        "fs/read_text_file",
+        json!({"path": input, "line": 2, "limit": 1}),
+    );
+    stage.ask("fs/read_text_file", json!({"path": missing}));
+    stage.ask("fs/read_text_file", json!({"path": "input.txt"}));
+    let content = "Grüße\nwithout a last newline";
+    stage.ask(
+        "fs/write_text_file",
+        json!({"path": nested, "content": content}),
+    );
+    stage.ask("fs/read_text_file", json!({"path": nested}));
+    stage.ask("fs/write_text_file", json!({"path": nested, "content": ""}));
+    hello(stage)
+}
+
+fn terminals(stage: &mut Stage) -> bool {
+    if !stage.declares("/terminal") {
+        stage.ask("terminal/create", json!({"command": "true"}));
+        return hello(stage);
+    }
+    let shell = |script: &str| json!({"command": "sh", "args": ["-c", script]});
+    let id = create(stage, shell("printf hello; exit 3"));
+    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/release", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    let mut long = shell("printf 'aaaaääää'");
+    if let Some(long) = long.as_object_mut() {
+        long.insert("outputByteLimit".to_owned(), json!(5));
+    }
+    let id = create(stage, long);
+    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/release", json!({"terminalId": id}));
+    let id = create(stage, shell("printf started; exec sleep 60"));
+    stage.ask("terminal/kill", json!({"terminalId": id}));
+    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/release", json!({"terminalId": id}));
+    hello(stage)
+}
+
+fn create(stage: &mut Stage, params: Value) -> Value {
+    let created = stage.ask("terminal/create", params);
+    created.get("terminalId").cloned().unwrap_or_default()
+}
+
+fn strangeness(stage: &mut Stage) -> bool {
+    stage.notify("_acp-conformance/note", &json!({"probe": true}));
+    stage.ask("_acp-conformance/unknown", json!({"probe": true}));
+    stage.ask("no/such/method", json!({}));
+    stage.update(&json!({"sessionUpdate": "from_the_future", "depth": 3}));
+    stage.notify(
+        "session/update",
+        &json!({"sessionId": "another", "update": {
+            "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"},
+        }}),
+    );
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "never-announced",
+        "status": "completed",
+    }));
+    stage.update(&json!({
+        "sessionUpdate": "agent_message_chunk", "fromTheFuture": 1, "_meta": {"x": {"y": 1}},
+        "content": {"type": "hologram", "depth": 3},
+    }));
+    stage.update(&json!({
+        "sessionUpdate": "config_option_update", "configOptions": [{
+            "id": "x", "name": "X", "type": "dial", "category": "unheard-of", "currentValue": 3,
+        }],
+    }));
+    hello(stage)
+}
+
+fn noise(stage: &mut Stage) -> bool {
+    stage.raw("agent 1.0: this line is no message");
+    stage.raw("");
+    stage.send(&json!({"jsonrpc": "2.0", "id": "nobody", "result": {}}));
+    stage.text(&"x".repeat(1 << 20));
+    hello(stage)
+}
+
+fn questions(stage: &mut Stage) -> bool {
+    let form = json!({
+        "mode": "form", "message": "Who are you?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    });
+    stage.ask("elicitation/create", form);
+    stage.notify(
+        "elicitation/complete",
+        &json!({"elicitationId": "never-asked"}),
+    );
+    hello(stage)
+}
+
+fn cancellation(stage: &mut Stage) -> bool {
+    tool_call(stage, "call-1");
+    stage.text("waiting to be cancelled");
+    stage.mark("interrupt");
+    let cancel = json!("session/cancel");
+    let limit = Duration::from_secs(10);
+    let cancelled = stage.wait(limit, |value| value.get("method") == Some(&cancel));
+    if cancelled.is_some() {
+        // Asked after the cancellation: the turn still is the cancelled one.
+        let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
+        stage.ask("session/request_permission", asked);
+        stage.update(&json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
+        }));
+    }
+    true
+}
+
+fn death(stage: &mut Stage) -> bool {
+    stage.text("farewell");
+    false
+}

@@ -1,0 +1,169 @@
+//! Makes a recording out of messages: each is judged, and joined to the request
+//! that it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Entry, Recording};
+use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Schema, Tracker};
+
+/// A recording in the making.
+#[derive(Debug)]
+pub struct Recorder {
+    /// What was recorded so far.
+    pub recording: Recording,
+    tracker: Tracker,
+    schema: Arc<Schema>,
+}
+
+impl Recorder {
+    /// Nothing was said yet.
+    #[must_use]
+    pub fn new(schema: Arc<Schema>) -> Self {
+        Self {
+            recording: Recording::default(),
+            tracker: Tracker::new(schema.clone()),
+            schema,
+        }
+    }
+
+    /// Takes a message. Yields its place.
+    pub fn message(&mut self, from: Party, value: Value, at: Duration) -> usize {
+        let index = self.recording.entries.len();
+        let observed = self.tracker.observe(from, index as u64, &value);
+        let answers = matches!(observed.kind, Kind::Result | Kind::Error);
+        let id = value.get("id").filter(|_| answers);
+        let request = id.and_then(|id| self.open_request(from.peer(), id));
+        self.recording.entries.push(Entry {
+            from,
+            at,
+            value,
+            raw: None,
+            kind: observed.kind,
+            judged: observed.judged,
+            method: observed.method,
+            request,
+            findings: observed.findings,
+        });
+        let custom = self.custom_field(index);
+        if let Some(entry) = self.recording.entries.get_mut(index) {
+            entry.findings.extend(custom);
+        }
+        // What waited for the answer to decide its weight belongs to the request.
+        self.hand_back(index);
+        index
+    }
+
+    /// Takes a line that is no message, for this reason. Yields its place.
+    pub fn noise(
+        &mut self,
+        from: Party,
+        line: String,
+        rule: Rule,
+        reason: &str,
+        at: Duration,
+    ) -> usize {
+        let finding = Finding {
+            place: self.recording.entries.len() as u64,
+            level: Level::Error,
+            rule,
+            by: Some(from),
+            method: None,
+            pointer: String::new(),
+            message: format!("not a message: {reason}"),
+        };
+        self.push(from, Value::Null, line, Kind::Malformed, at, vec![finding])
+    }
+
+    /// Takes what the client wrote off the protocol on purpose. Yields its place.
+    pub fn probe(&mut self, line: String, at: Duration) -> usize {
+        let value = serde_json::from_str::<Value>(&line).unwrap_or_default();
+        self.tracker.observe_probe(Party::Client, &value);
+        let kind = match (value.get("method"), value.get("id")) {
+            (Some(_), Some(_)) => Kind::Request,
+            (Some(_), None) => Kind::Notification,
+            _ => Kind::Malformed,
+        };
+        self.push(Party::Client, value, line, kind, at, Vec::new())
+    }
+
+    fn push(
+        &mut self,
+        from: Party,
+        value: Value,
+        line: String,
+        kind: Kind,
+        at: Duration,
+        findings: Vec<Finding>,
+    ) -> usize {
+        let method = value.get("method").and_then(Value::as_str);
+        let method = method.map(str::to_owned);
+        let judged = if findings.is_empty() {
+            Judged::Open
+        } else {
+            Judged::Invalid
+        };
+        self.recording.entries.push(Entry {
+            from,
+            at,
+            value,
+            raw: Some(line),
+            kind,
+            judged,
+            method,
+            request: None,
+            findings,
+        });
+        self.recording.entries.len() - 1
+    }
+
+    /// Moves findings to the messages that they are about.
+    fn hand_back(&mut self, index: usize) {
+        let Some(entry) = self.recording.entries.get_mut(index) else {
+            return;
+        };
+        let findings = std::mem::take(&mut entry.findings);
+        for finding in findings {
+            let place = usize::try_from(finding.place).unwrap_or(index);
+            if let Some(entry) = self.recording.entries.get_mut(place) {
+                entry.findings.push(finding);
+            }
+        }
+    }
+
+    /// The youngest request of a side with this id that has no answer yet.
+    pub(super) fn open_request(&self, of: Party, id: &Value) -> Option<usize> {
+        let entries = self.recording.entries.iter().enumerate();
+        let with_id = |(_, entry): &(usize, &Entry)| {
+            entry.from == of && entry.kind == Kind::Request && entry.value.get("id") == Some(id)
+        };
+        let (index, _) = entries.rev().find(with_id)?;
+        self.recording.answer(index).is_none().then_some(index)
+    }
+
+    /// A member of a message that the schema does not have.
+    fn custom_field(&self, index: usize) -> Option<Finding> {
+        let entry = self.recording.entries.get(index)?;
+        let method = entry.method.as_deref()?;
+        let from = entry.from;
+        let (member, at) = if entry.is_call() {
+            let found = self.schema.surplus_in_params(from, method, entry.params());
+            ("/params", found?)
+        } else {
+            let result = entry.value.get("result")?;
+            let found = self.schema.surplus_in_result(from, method, result);
+            ("/result", found?)
+        };
+        Some(Finding {
+            place: index as u64,
+            level: Level::Warning,
+            rule: Rule::CustomField,
+            by: Some(from),
+            method: Some(method.to_owned()),
+            pointer: format!("{member}{at}"),
+            message: "the schema has no such member; what is custom goes into `_meta`".to_owned(),
+        })
+    }
+}
