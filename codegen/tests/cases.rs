@@ -48,8 +48,8 @@ macro_rules! cases {
 }
 
 cases! {
-    calls default_variant defaults flattened_union id integer keywords leniency map object
-    patch recursive string_enum tagged_union untagged_union
+    calls default_variant defaults flattened_union id integer keywords leniency map nested_union
+    object patch recursive string_enum tagged_union untagged_union wrapper
 }
 
 /// Reads and writes `text`, which must stay the same, and gives the value.
@@ -129,6 +129,22 @@ fn a_union_among_members() {
             vec!["/note".into()]
         )
     );
+}
+
+#[test]
+fn a_union_in_a_variant_of_another() {
+    use case::nested_union::State;
+    let (text, dropped) = lenient::<State>(r#"{"state":"idle","why":"later","more":1,"note":5}"#);
+    assert_eq!(dropped, ["/note"]);
+    assert_eq!(text, r#"{"state":"idle","why":"later","more":1}"#);
+}
+
+#[test]
+fn a_type_by_another_name_knows_its_paths() {
+    use case::wrapper::{Origin, Path};
+    same::<Origin>(r#"{"x":1}"#);
+    assert_eq!(fails::<Origin>(r#"{"x":"1"}"#), "/x");
+    assert_eq!(fails::<Path>(r#"[{"x":1},{}]"#), "/1/x");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::view::{Alternative, Field, Form, View};
 use crate::lower::target;
 
 /// One value of each kind of JSON.
-fn kinds() -> [Value; 7] {
+pub(super) fn kinds() -> [Value; 7] {
     [
         Value::Null,
         true.into(),

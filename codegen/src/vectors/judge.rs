@@ -116,6 +116,19 @@ impl<'a> Judge<'a> {
             .flat_map(tags_in)
             .map(|(name, _)| name)
             .collect();
+        let tolerant = |tag: &&str| forms.iter().any(|form| form.tolerant.contains(tag));
+        let odd = |tag: &str| {
+            value
+                .get(tag)
+                .is_some_and(|v| !v.is_string() && !v.is_null())
+        };
+        if let Some(tag) = tags.iter().copied().find(|tag| odd(tag) && tolerant(tag)) {
+            let mut rest = value.clone();
+            rest.shift_remove(tag);
+            let means = self.object(forms, &rest, at)?;
+            self.dropped.push(format!("{at}/{}", escape(tag)));
+            return Ok(means);
+        }
         let word = |tag: &str| value.get(tag).and_then(Value::as_str);
         let known = |tag: &str, word| {
             forms
@@ -123,11 +136,9 @@ impl<'a> Judge<'a> {
                 .flat_map(tags_in)
                 .any(|pair| pair == (tag, word))
         };
-        if tags
-            .iter()
-            .any(|tag| word(tag).is_some_and(|word| !known(tag, word)))
-        {
-            return self.unknown(forms, value, at);
+        let unknown = |tag: &str| word(tag).is_some_and(|word| !known(tag, word));
+        if let Some(tag) = tags.iter().copied().find(|tag| unknown(tag)) {
+            return self.unknown(forms, tag, value, at);
         }
         let matches = |form: &&Alternative<'a>| {
             !form.open && tags_in(form).all(|(tag, expected)| word(tag) == Some(expected))
@@ -147,40 +158,53 @@ impl<'a> Judge<'a> {
             let odd = tags.iter().filter(|tag| word(tag).is_none());
             paths.extend(odd.map(|tag| format!("{at}/{}", escape(tag))));
             if fullest.is_empty() {
-                let own = own_fields(forms);
-                paths.extend(self.fields(&own, value, at).err().unwrap_or_default());
+                let beside = forms.first().map_or_else(Vec::new, |form| {
+                    let fields = form.fields.iter().filter(|field| field.within.is_empty());
+                    fields.cloned().collect()
+                });
+                paths.extend(self.fields(&beside, value, at).err().unwrap_or_default());
             }
             paths
         })
     }
 
-    /// A tag that nobody knows: the members beside the union are read, the rest kept.
-    fn unknown(&mut self, forms: &[Alternative<'a>], value: &Map<String, Value>, at: &str) -> Read {
-        let open = forms.iter().filter(|form| form.open);
-        let open: Vec<&Alternative<'a>> = open.collect();
-        let own = own_fields(forms);
-        let is_own = |name: &str| own.iter().any(|field| field.name == name);
-        // Whether the schema has a place for it is all that the open end decides.
-        let mut strict = Judge {
-            document: self.document,
-            dropped: Vec::new(),
-            odd: false,
+    /// A tag with a word that nobody knows: what stands beside its union is read, and
+    /// the rest is kept as it is.
+    fn unknown(
+        &mut self,
+        forms: &[Alternative<'a>],
+        tag: &str,
+        value: &Map<String, Value>,
+        at: &str,
+    ) -> Read {
+        let word = |name: &str| value.get(name).and_then(Value::as_str);
+        let fits = |form: &&Alternative<'a>| {
+            tags_in(form).all(|(name, expected)| name == tag || word(name) == Some(expected))
         };
-        let valid = open.iter().any(|form| {
-            let rest: Vec<Field<'a>> = form
-                .fields
-                .iter()
-                .filter(|field| !field.own)
-                .copied()
-                .collect();
-            strict.fields(&rest, value, at).is_ok() && !strict.odd && strict.dropped.is_empty()
+        let forms: Vec<&Alternative<'a>> = forms.iter().filter(fits).collect();
+        let has_union =
+            |form: &&&Alternative<'a>| form.fields.iter().any(|field| field.name == tag);
+        let (beside, _) = forms
+            .iter()
+            .find(has_union)
+            .map_or_else(Default::default, |form| split(form, tag));
+        let is_beside = |name: &str| beside.iter().any(|field| field.name == name);
+        // Whether the schema has a place for it is all that the open end decides.
+        let valid = forms.iter().filter(|form| form.open).any(|form| {
+            let mut strict = Judge {
+                document: self.document,
+                dropped: Vec::new(),
+                odd: false,
+            };
+            let (_, union) = split(form, tag);
+            strict.fields(&union, value, at).is_ok() && !strict.odd && strict.dropped.is_empty()
         });
         self.odd |= !valid;
-        let mut means = match self.fields(&own, value, at)? {
+        let mut means = match self.fields(&beside, value, at)? {
             Value::Object(means) => means,
             _ => Map::new(),
         };
-        let kept = value.iter().filter(|(name, _)| !is_own(name));
+        let kept = value.iter().filter(|(name, _)| !is_beside(name));
         means.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
         Ok(Value::Object(means))
     }
@@ -342,10 +366,10 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The members that stand beside the unions of an object.
-fn own_fields<'a>(forms: &[Alternative<'a>]) -> Vec<Field<'a>> {
-    let fields = forms.first().into_iter().flat_map(|form| &form.fields);
-    fields.filter(|field| field.own).copied().collect()
+/// The members beside the union that `tag` belongs to, and those in its branches.
+fn split<'a>(form: &Alternative<'a>, tag: &str) -> (Vec<Field<'a>>, Vec<Field<'a>>) {
+    let fields = form.fields.iter().cloned();
+    fields.partition(|field| !field.within.contains(&tag))
 }
 
 fn tags_in<'a, 'b>(form: &'b Alternative<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + 'b {

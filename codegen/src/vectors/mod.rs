@@ -12,6 +12,7 @@
 
 mod fault;
 mod judge;
+mod random;
 mod sample;
 mod view;
 
@@ -96,6 +97,14 @@ pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
         .collect())
 }
 
+/// A vector made by chance, the same for the same seed: a whole message, often with
+/// members in an odd order, with about `faults` of a thousand parts made wrong.
+#[must_use]
+pub fn random(document: &Document, definition: &str, seed: u32, faults: u32) -> Vector {
+    let value = random::random(document, definition, seed.into(), faults.into());
+    judged(document, definition, format!("seed {seed}"), value)
+}
+
 fn of(document: &Document, name: &str) -> Vec<Vector> {
     let mut seen = BTreeSet::new();
     let candidates = valid(document, name)
@@ -103,19 +112,27 @@ fn of(document: &Document, name: &str) -> Vec<Vector> {
         .chain(fault::faults(document, name));
     candidates
         .filter(|(_, value)| seen.insert(value.to_string()))
-        .map(|(what, value)| {
-            let expect = match judge(document, name, &value) {
-                Verdict::Valid { means } => Expect::Valid { means },
-                Verdict::Lenient { means, dropped } => Expect::Lenient { means, dropped },
-                Verdict::Invalid { paths } => Expect::Invalid { paths },
-            };
-            Vector {
-                name: what,
-                value,
-                expect,
-            }
-        })
+        .map(|(what, value)| judged(document, name, what, value))
         .collect()
+}
+
+fn judged(document: &Document, definition: &str, name: String, value: Value) -> Vector {
+    let expect = expect(document, definition, &value);
+    Vector {
+        name,
+        value,
+        expect,
+    }
+}
+
+/// What a reader of the definition must make of any value.
+#[must_use]
+pub fn expect(document: &Document, definition: &str, value: &Value) -> Expect {
+    match judge(document, definition, value) {
+        Verdict::Valid { means } => Expect::Valid { means },
+        Verdict::Lenient { means, dropped } => Expect::Lenient { means, dropped },
+        Verdict::Invalid { paths } => Expect::Invalid { paths },
+    }
 }
 
 /// Valid values with their names.

@@ -39,7 +39,7 @@ pub(super) fn sample(document: &Document, view: &View<'_>, amount: Amount) -> Va
         Form::Null => Value::Null,
         Form::Boolean => full.into(),
         Form::Integer(range) if full => number(range.allowed.1),
-        Form::Integer(range) => number(0.clamp(range.allowed.0, range.allowed.1)),
+        Form::Integer(range) => number(0.max(range.allowed.0).min(range.allowed.1)),
         Form::Number { least, most } => 0.5_f64
             .max(least.unwrap_or(f64::MIN))
             .min(most.unwrap_or(f64::MAX))
@@ -108,7 +108,7 @@ pub(super) fn choices(document: &Document, view: &View<'_>) -> Vec<Value> {
         Form::Boolean => vec![false.into(), true.into()],
         Form::Integer(range) => {
             let (least, most) = range.allowed;
-            let mut numbers = vec![least, 0.clamp(least, most), most];
+            let mut numbers = vec![least, 0.max(least).min(most), most];
             numbers.dedup();
             numbers.into_iter().map(number).collect()
         }

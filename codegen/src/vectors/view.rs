@@ -66,17 +66,19 @@ pub(super) struct Alternative<'a> {
     pub(super) fields: Vec<Field<'a>>,
     /// Takes the tags that no other alternative has.
     pub(super) open: bool,
+    /// The tags of unions that are absent when their tag is odd.
+    pub(super) tolerant: Vec<&'a str>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Field<'a> {
     pub(super) name: &'a str,
     pub(super) schema: &'a Value,
     pub(super) required: bool,
     /// The value that the member must have, when it tells alternatives apart.
     pub(super) tag: Option<&'a str>,
-    /// Stands beside the union rather than in a branch of it.
-    pub(super) own: bool,
+    /// The tags of the unions in whose branches it stands; one without a tag is empty.
+    pub(super) within: Vec<&'a str>,
 }
 
 impl Field<'_> {
@@ -140,6 +142,7 @@ fn look<'a>(document: &'a Document, schema: &'a Value, root: bool) -> View<'a> {
         Some("object") => object(document, schema, root),
         _ => Form::Any,
     };
+    let null = null || matches!(form, Form::Null);
     View { null, form }
 }
 
@@ -258,7 +261,7 @@ fn alternatives<'a>(document: &'a Document, schema: &'a Value) -> Vec<Alternativ
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         let name = name.strip_prefix("#/$defs/").unwrap_or_default();
         let referred = document.def(name).unwrap_or(&Value::Null);
-        found = cross(&found, &inner(alternatives(document, referred)));
+        found = cross(&found, &alternatives(document, referred));
     }
     for part in schema
         .get("allOf")
@@ -266,23 +269,37 @@ fn alternatives<'a>(document: &'a Document, schema: &'a Value) -> Vec<Alternativ
         .into_iter()
         .flatten()
     {
-        found = cross(&found, &inner(alternatives(document, part)));
+        found = cross(&found, &alternatives(document, part));
     }
     if let Some((_, branches)) = branches(schema) {
-        let tag = crate::lower::tag(schema);
+        let tag = tag(schema);
         let spread = branches
             .iter()
-            .flat_map(|branch| branch_forms(document, branch, tag.as_deref()));
-        found = cross(&found, &inner(spread.collect()));
+            .flat_map(|branch| branch_forms(document, branch, tag));
+        let own = tag.and_then(|tag| schema.pointer(&format!("/properties/{}", escape(tag))));
+        let tolerant = own.is_some_and(|own| {
+            own.get("x-deserialize-default-on-error")
+                .is_some_and(|flag| flag == true)
+        });
+        found = cross(&found, &spread.collect::<Vec<_>>());
+        for form in found.iter_mut().filter(|_| tolerant) {
+            form.tolerant.extend(tag);
+        }
     }
     found
 }
 
-fn inner(mut forms: Vec<Alternative<'_>>) -> Vec<Alternative<'_>> {
-    for field in forms.iter_mut().flat_map(|form| &mut form.fields) {
-        field.own = false;
-    }
-    forms
+/// The name of the member that tells the branches of a union apart.
+fn tag(schema: &Value) -> Option<&str> {
+    let name = crate::lower::tag(schema)?;
+    let (_, branches) = branches(schema)?;
+    // The same text, borrowed from the document.
+    branches.iter().find_map(|branch| {
+        let properties = branch.get("properties")?.as_object()?;
+        properties
+            .get_key_value(&name)
+            .map(|(name, _)| name.as_str())
+    })
 }
 
 fn own_fields<'a>(schema: &'a Value) -> Vec<Field<'a>> {
@@ -294,7 +311,7 @@ fn own_fields<'a>(schema: &'a Value) -> Vec<Field<'a>> {
         schema,
         required: is_required(name),
         tag: None,
-        own: true,
+        within: Vec::new(),
     };
     properties.into_iter().flatten().map(field).collect()
 }
@@ -302,7 +319,7 @@ fn own_fields<'a>(schema: &'a Value) -> Vec<Field<'a>> {
 fn branch_forms<'a>(
     document: &'a Document,
     branch: &'a Value,
-    tag: Option<&str>,
+    tag: Option<&'a str>,
 ) -> Vec<Alternative<'a>> {
     let own = tag.and_then(|tag| branch.pointer(&format!("/properties/{}", escape(tag))));
     let constant = own.and_then(|own| own.get("const")?.as_str());
@@ -315,11 +332,12 @@ fn branch_forms<'a>(
             "" => label.to_owned(),
             more => format!("{label}, {more}"),
         };
-        let tagged = form
-            .fields
-            .iter_mut()
-            .filter(|field| Some(field.name) == tag);
-        tagged.for_each(|field| field.tag = constant);
+        for field in &mut form.fields {
+            field.within.push(tag.unwrap_or_default());
+            if Some(field.name) == tag {
+                field.tag = constant;
+            }
+        }
     }
     forms
 }
@@ -335,8 +353,9 @@ fn cross<'a>(left: &[Alternative<'a>], right: &[Alternative<'a>]) -> Vec<Alterna
         let labels: Vec<&str> = labels.into_iter().filter(|text| !text.is_empty()).collect();
         Alternative {
             label: labels.join(", "),
-            fields: kept.chain(&two.fields).copied().collect(),
+            fields: kept.chain(&two.fields).cloned().collect(),
             open: one.open || two.open,
+            tolerant: [&one.tolerant[..], &two.tolerant].concat(),
         }
     };
     let pairs = left

@@ -37,5 +37,5 @@ pub use crate::{
     __acp_deserialize_with as deserialize_with, __acp_integer as integer,
     __acp_object_union as object_union, __acp_string_enum as string_enum,
     __acp_string_id as string_id, __acp_tagged_union as tagged_union, __acp_value as value,
-    __acp_value_union as value_union,
+    __acp_value_union as value_union, __acp_wrapper as wrapper,
 };

@@ -179,3 +179,19 @@ macro_rules! __acp_value {
         }
     };
 }
+
+/// Implements `FromJson` for a newtype by what is in it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_wrapper {
+    ($name:ident) => {
+        impl $crate::runtime::FromJson for $name {
+            fn from_json(
+                raw: &$crate::runtime::RawValue,
+                cx: &mut $crate::runtime::Decode,
+            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
+                $crate::runtime::FromJson::from_json(raw, cx).map(Self)
+            }
+        }
+    };
+}

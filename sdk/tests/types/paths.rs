@@ -110,3 +110,10 @@ fn a_variant_without_a_tag_may_have_a_member_of_that_name() {
     // When it does not fit either, the tag is to blame.
     assert_eq!(error::<AuthMethod>(r#"{"type":5}"#).path, "/type");
 }
+
+#[test]
+fn what_is_tolerated_is_not_to_blame() {
+    // The type of the contents may be odd, so that it is a text decides.
+    let text = r#"{"mimeType":[],"text":true,"uri":"u"}"#;
+    assert_eq!(error::<EmbeddedResourceResource>(text).path, "/text");
+}

@@ -232,6 +232,13 @@ impl<'a> Object<'a> {
         tag.map(Some)
     }
 
+    /// Passes over the member `name`, which nobody gets to see any more.
+    pub(crate) fn skip(&mut self, name: &str) {
+        let members = self.members.iter_mut();
+        let found = members.filter(|member| member.name == name);
+        found.for_each(|member| member.taken = true);
+    }
+
     /// An error that says that the member `name` is missing.
     pub(crate) fn missing(&mut self, name: &'static str) -> DecodeError {
         self.cx

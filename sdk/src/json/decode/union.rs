@@ -55,8 +55,11 @@ pub fn first_of<T>(
     expected: &str,
     branches: &[Branch<T>],
 ) -> Result<T, DecodeError> {
-    let mut error = cx.error(format!("invalid type: {}, expected {expected}", kind(raw)));
+    let wrong = cx.error(format!("invalid type: {}, expected {expected}", kind(raw)));
+    let mut error = wrong.clone();
     for &strict in rounds(cx) {
+        // What the last round says counts: an earlier one blames what is tolerated.
+        error = wrong.clone();
         for (_, read) in branches.iter().filter(|(form, _)| form.has(raw)) {
             match cx.attempt(strict, |cx| read(raw, cx)) {
                 Ok(value) => return Ok(value),
@@ -83,8 +86,10 @@ impl Object<'_> {
         expected: &str,
         branches: &[ObjectBranch<T>],
     ) -> Result<T, DecodeError> {
-        let mut error = self.cx.error(format!("invalid value: expected {expected}"));
+        let wrong = self.cx.error(format!("invalid value: expected {expected}"));
+        let mut error = wrong.clone();
         for &strict in rounds(self.cx) {
+            error = wrong.clone();
             // A branch whose members are not there is only asked for the sake of its error.
             let complete = |names: &[&str]| names.iter().all(|name| self.has(name));
             let any = branches.iter().any(|(names, _)| complete(names));

@@ -129,7 +129,13 @@ pub trait Branch: Sized {
 /// When they are not those of a `T`.
 pub fn tagged_object<T: Tagged>(object: &mut Object<'_>) -> Result<T, DecodeError> {
     match object.tag(T::TAG) {
-        Ok(Some(tag)) => T::read(&tag, object),
+        Ok(Some(tag)) => T::read(
+            &tag,
+            Found {
+                object,
+                tag: T::TAG,
+            },
+        ),
         Ok(None) => T::untagged(object),
         // A variant without a tag may have a member of that name, of any form.
         Err(error) => {
@@ -139,11 +145,19 @@ pub fn tagged_object<T: Tagged>(object: &mut Object<'_>) -> Result<T, DecodeErro
     }
 }
 
-impl Branch for &mut Object<'_> {
+/// An object whose tag is known and still among its members.
+struct Found<'o, 'a> {
+    object: &'o mut Object<'a>,
+    tag: &'static str,
+}
+
+impl Branch for Found<'_, '_> {
     type Error = DecodeError;
 
     fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, DecodeError> {
-        P::from_object(self)
+        // The tag is no member of the payload, nor of a union in it.
+        self.object.skip(self.tag);
+        P::from_object(self.object)
     }
 
     fn unit(self) -> Result<(), DecodeError> {
@@ -151,7 +165,7 @@ impl Branch for &mut Object<'_> {
     }
 
     fn unknown(self, tag: &str) -> Result<UnknownVariant, DecodeError> {
-        Ok(self.rest(tag))
+        Ok(self.object.rest(tag))
     }
 
     fn payload_or_unknown<P: FromObject + DeserializeOwned, T>(
@@ -160,8 +174,8 @@ impl Branch for &mut Object<'_> {
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
     ) -> Result<T, DecodeError> {
-        let payload = self.first_of("", &[(&[], P::from_object)]);
-        Ok(payload.map_or_else(|_| unknown(self.rest(tag)), known))
+        let payload = self.object.first_of("", &[(&[], P::from_object)]);
+        Ok(payload.map_or_else(|_| unknown(self.object.rest(tag)), known))
     }
 }
 

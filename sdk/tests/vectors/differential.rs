@@ -1,0 +1,234 @@
+//! Ours against the official types: what either accepts, and what it writes.
+//!
+//! Every vector and many random messages go through both. What differs must have a
+//! row in the table, and a row that nothing needs fails.
+
+use std::collections::BTreeSet;
+
+use acp_codegen::vectors::{Expect, expect, random};
+use acp_sdk::runtime::Leniency;
+use serde_json::Value;
+
+use crate::types::{Type, all};
+use crate::{DOCUMENT, SEEDS, VECTORS, same};
+
+/// A way in which the two differ, and why that is right.
+struct Known {
+    reason: &'static str,
+    applies: fn(&Difference) -> bool,
+}
+
+const KNOWN: &[Known] = &[
+    Known {
+        reason: "ours keeps a word or variant of a later version, and theirs refuses, \
+                 drops or replaces it",
+        applies: |found| {
+            found.keeps_unknown
+                && match &found.kind {
+                    Kind::OnlyOurs(_) => true,
+                    Kind::Written { ours, .. } => ours.to_string().contains('"'),
+                    Kind::OnlyTheirs { .. } => false,
+                }
+        },
+    },
+    Known {
+        reason: "theirs takes a list for an object, as serde does by default",
+        applies: |found| found.dropped_list || found.refused("array, expected an object"),
+    },
+    Known {
+        reason: "theirs leaves the kind `other` and the status `pending` of a tool call \
+                 out, which stand for their absence",
+        applies: |found| {
+            let word = |word: &str| match &found.kind {
+                Kind::Written { ours, theirs, .. } => ours == word && theirs.is_null(),
+                _ => false,
+            };
+            found.only_ours_writes("/kind") && word("other")
+                || found.only_ours_writes("/status") && word("pending")
+        },
+    },
+    Known {
+        reason: "ours keeps all members of an unknown mode, null ones too",
+        applies: |found| found.only_ours_writes("/toolCallId"),
+    },
+    Known {
+        reason: "ours goes by the tag `boolean`, and theirs takes a wrong value for an id",
+        applies: |found| {
+            found.definition == "SetSessionConfigOptionRequest"
+                && matches!(&found.kind, Kind::OnlyTheirs { path, .. } if path == "/value")
+        },
+    },
+    Known {
+        reason: "theirs takes null for params and results that need no members, ours only \
+                 for results, and says so",
+        applies: |found| found.refused("null, expected an object"),
+    },
+    #[cfg(feature = "unstable")]
+    Known {
+        reason: "theirs keeps members of an MCP error that are not defined",
+        applies: |found| found.definition == "McpError" && found.only_theirs_writes("/notDefined"),
+    },
+    #[cfg(not(feature = "unstable"))]
+    Known {
+        reason: "theirs has the proposals for version 1 compiled in",
+        applies: |found| found.only_theirs_writes("/acp"),
+    },
+];
+
+#[derive(Debug)]
+enum Kind {
+    /// Only ours accepts the value; what theirs says.
+    OnlyOurs(#[allow(dead_code, reason = "for the message of the failure")] String),
+    /// Only theirs accepts the value; where and why ours refuses it.
+    OnlyTheirs { path: String, message: String },
+    /// Both accept it, and write it differently at `path`.
+    Written {
+        path: String,
+        ours: Value,
+        theirs: Value,
+    },
+}
+
+#[derive(Debug)]
+struct Difference {
+    definition: &'static str,
+    kind: Kind,
+    /// What ours writes has a word that the schema does not.
+    keeps_unknown: bool,
+    /// Ours dropped a list where an object belongs.
+    dropped_list: bool,
+}
+
+impl Difference {
+    fn refused(&self, why: &str) -> bool {
+        matches!(&self.kind, Kind::OnlyTheirs { message, .. } if message.contains(why))
+    }
+
+    fn only_ours_writes(&self, end: &str) -> bool {
+        matches!(&self.kind, Kind::Written { path, theirs: Value::Null, .. } if path.ends_with(end))
+    }
+
+    fn only_theirs_writes(&self, end: &str) -> bool {
+        matches!(&self.kind, Kind::Written { path, ours: Value::Null, .. } if path.ends_with(end))
+    }
+}
+
+#[test]
+fn both_accept_refuse_and_write_alike() {
+    let mut used = BTreeSet::new();
+    let mut unknown = Vec::new();
+    let mut judge = |ty: &'static Type, value: &Value| {
+        for difference in differences(ty, value) {
+            let mut rows = KNOWN.iter().enumerate();
+            match rows.find(|(_, row)| (row.applies)(&difference)) {
+                Some((index, _)) => drop(used.insert(index)),
+                None => unknown.push(format!("{difference:?}\n    {value}")),
+            }
+        }
+    };
+    for set in VECTORS.iter() {
+        let ty = all().find(|ty| ty.name == set.definition).unwrap();
+        set.vectors
+            .iter()
+            .for_each(|vector| judge(ty, &vector.value));
+    }
+    for ty in all() {
+        for seed in 0..SEEDS {
+            judge(ty, &random(&DOCUMENT, ty.name, seed, seed / 2).value);
+        }
+    }
+    let shown: Vec<_> = unknown.iter().take(40).cloned().collect();
+    assert!(
+        unknown.is_empty(),
+        "{} differences without a reason:\n{}",
+        unknown.len(),
+        shown.join("\n")
+    );
+    for (index, row) in KNOWN.iter().enumerate() {
+        assert!(
+            used.contains(&index),
+            "nothing differs any more because {}; remove the row",
+            row.reason
+        );
+    }
+}
+
+fn differences(ty: &'static Type, value: &Value) -> Vec<Difference> {
+    let text = value.to_string();
+    let one = |kind| Difference {
+        definition: ty.name,
+        kind,
+        keeps_unknown: false,
+        dropped_list: false,
+    };
+    let ((ours, dropped), theirs) = match ((ty.read)(&text), (ty.official)(&text)) {
+        (Err(_), Err(_)) => return Vec::new(),
+        (Err(error), Ok(_)) => {
+            let (path, message) = (error.path, error.message);
+            return vec![one(Kind::OnlyTheirs { path, message })];
+        }
+        (Ok(read), theirs) => (read, theirs),
+    };
+    let ours: Value = serde_json::from_str(&ours).unwrap();
+    let mut found = Vec::new();
+    match theirs {
+        Ok(theirs) => written(
+            &ours,
+            &serde_json::from_str(&theirs).unwrap(),
+            "",
+            &mut found,
+        ),
+        Err(error) => found.push(Kind::OnlyOurs(error)),
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let keeps_unknown = keeps_unknown(ty, &ours);
+    let lists = |leniency: &Leniency| leniency.reason.contains("array, expected an object");
+    let dropped_list = dropped.iter().any(lists);
+    let complete = |kind| Difference {
+        keeps_unknown,
+        dropped_list,
+        ..one(kind)
+    };
+    found.into_iter().map(complete).collect()
+}
+
+/// Whether a value that nothing is wrong with otherwise has a word that the schema
+/// does not.
+fn keeps_unknown(ty: &Type, written: &Value) -> bool {
+    matches!(expect(&DOCUMENT, ty.name, written), Expect::Lenient { dropped, .. } if dropped.is_empty())
+}
+
+/// All places where two values differ; what is absent is null here.
+fn written(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<Kind>) {
+    match (ours, theirs) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for name in names {
+                let at = format!("{at}/{name}");
+                let (a, b) = (a.get(name), b.get(name));
+                if a.is_none() != b.is_none() {
+                    found.push(Kind::Written {
+                        path: at,
+                        ours: a.cloned().unwrap_or_default(),
+                        theirs: b.cloned().unwrap_or_default(),
+                    });
+                } else if let (Some(a), Some(b)) = (a, b) {
+                    written(a, b, &at, found);
+                }
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                written(a, b, &format!("{at}/{index}"), found);
+            }
+        }
+        (a, b) if same(a, b) => {}
+        (a, b) => found.push(Kind::Written {
+            path: at.to_owned(),
+            ours: a.clone(),
+            theirs: b.clone(),
+        }),
+    }
+}
