@@ -23,6 +23,9 @@ use crate::workspace::Workspace;
 /// Updates that wait for their session's reader, in bytes of JSON; each takes some memory more.
 const QUEUED_BYTES: usize = 1 << 20;
 
+/// Requests of the agent that are answered at once; more are refused. Each may hold a file.
+const REQUESTS: usize = 256;
+
 /// How long updates that are still unread when the agent is gone may take to be read. Handlers
 /// that wait for something else end when the agent is gone.
 const DRAIN: Duration = Duration::from_secs(3600);
@@ -151,6 +154,7 @@ impl ClientBuilder {
         let mut connection = ConnectionBuilder::new()
             .observer(Listening(noise.clone()))
             .max_queued_bytes(QUEUED_BYTES)
+            .max_requests(REQUESTS)
             .grace(DRAIN);
         if let Some(bytes) = self.max_message_bytes {
             connection = connection.max_message_bytes(bytes);

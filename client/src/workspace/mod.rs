@@ -25,6 +25,8 @@ use acp_sdk::v1::{
 };
 use acp_sdk::{Error as SdkError, Result as SdkResult};
 
+use tokio::sync::Semaphore;
+
 use self::roots::Roots;
 use self::terminal::Terminals;
 use crate::error::{Error, Result};
@@ -34,8 +36,13 @@ use crate::error::{Error, Result};
 pub struct Workspace {
     roots: Arc<Roots>,
     terminals: Arc<Terminals>,
+    /// Whoever works on files takes a part of it.
+    workers: Arc<Semaphore>,
     read_only: bool,
 }
+
+/// Files that are read or written at once.
+const WORKERS: usize = 16;
 
 impl Workspace {
     /// A workspace of one directory and all that is below it. Commands run there unless
@@ -50,6 +57,7 @@ impl Workspace {
         Ok(Self {
             roots: Arc::new(roots),
             terminals: Arc::default(),
+            workers: Arc::new(Semaphore::new(WORKERS)),
             read_only: false,
         })
     }
@@ -123,7 +131,7 @@ impl Workspace {
 
     /// Answers `terminal/create`: starts a program, without a shell.
     ///
-    /// 1 MiB of output is kept if the request names no limit, and 12 MiB at most.
+    /// 1 MiB of output is kept if the request names no limit, and 4 MiB at most.
     ///
     /// # Errors
     ///
@@ -226,6 +234,8 @@ impl Workspace {
         work: impl FnOnce(&Roots) -> SdkResult<T> + Send + 'static,
     ) -> SdkResult<T> {
         let roots = self.roots.clone();
+        // The semaphore is never closed, so there is always a permit in the end.
+        let _permit = self.workers.acquire().await;
         let done = tokio::task::spawn_blocking(move || work(&roots)).await;
         done.unwrap_or_else(|error| Err(SdkError::internal(error)))
     }

@@ -37,8 +37,8 @@ use crate::process::{Exit, pipe, why_not};
 /// Output kept if the agent names no limit.
 const DEFAULT_LIMIT: u64 = 1 << 20;
 
-/// The most output kept whatever limit the agent names; the same as for files.
-const LARGEST_LIMIT: u64 = super::fs::MOST_TEXT;
+/// The most output kept whatever limit the agent names; there may be many terminals.
+const LARGEST_LIMIT: u64 = 4 << 20;
 
 /// Terminals that an agent may have without releasing one.
 const MOST_TERMINALS: usize = 64;

@@ -164,6 +164,18 @@ async fn output_is_bounded_even_without_a_limit() {
 }
 
 #[tokio::test]
+async fn output_is_bounded_whatever_limit_is_named() {
+    let case = Case::new();
+    let request = script("head -c 5000000 /dev/zero | tr '\\0' x");
+    let id = case.create(request.with_output_byte_limit(u64::MAX)).await;
+    let id = id.unwrap();
+    case.wait(&id).await;
+    let output = case.output(&id).await;
+    assert_eq!(output.output.len(), 4 << 20);
+    assert!(output.truncated);
+}
+
+#[tokio::test]
 async fn output_can_be_read_while_the_command_runs() {
     let case = Case::new();
     let id = case.script("echo started; exec sleep 1000").await;

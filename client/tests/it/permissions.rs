@@ -199,6 +199,23 @@ async fn a_pending_question_does_not_outlive_the_turn_or_the_connection() {
     }
 }
 
+#[tokio::test]
+async fn questions_beyond_measure_are_refused() {
+    let (_client, mut raw) = Raw::connect(Client::builder().permissions(Silent::default())).await;
+    let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": []});
+    for id in 0..257 {
+        raw.send(json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params}))
+            .await;
+    }
+    let refused = raw.next().await;
+    assert_eq!(refused["id"], 256);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("256 requests are in progress"),
+        "{message}"
+    );
+}
+
 /// Tells when it is no longer asked.
 struct Dropped(Silent, Arc<Notify>);
 
