@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use acp_sdk::v1::{
     AvailableCommand, AvailableCommandInput, BooleanPropertySchema, CompactionStatus,
-    CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentBlock, Cost,
+    CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentBlock, ContentChunk, Cost,
     CurrentModeUpdate, ElicitationAction, ElicitationPropertySchema, ElicitationSchema,
     IntegerPropertySchema, McpServer, Notice, NoticeSeverity, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, SessionUpdate, StopReason, StringPropertySchema, TextContent,
     ToolCallLocation, ToolKind, UnstructuredCommandInput, UsageUpdate,
 };
-use acp_sdk::{Error as RpcError, runtime::Map};
+use acp_sdk::{Error as RpcError, Meta, runtime::Map};
 
 use super::content;
 use crate::{Capability, Error, Result, Turn};
@@ -33,6 +33,7 @@ The first word of a prompt says what to do:
   title TEXT          a new title for the session
   mode                the current mode
   config              the config options
+  meta                a message with the `_meta` of the prompt, or with a greeting
   servers             names the MCP servers of the session
   notice              a notice
   compact             a compaction with its summary
@@ -104,6 +105,7 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
             turn.update(SessionUpdate::ConfigOptionUpdate(update))
                 .await?;
         }
+        "meta" => meta(turn).await?,
         "servers" => turn.text(servers(turn)).await?,
         "notice" => {
             let notice = Notice::new(NoticeSeverity::Info, "For your information");
@@ -278,6 +280,20 @@ fn in_words(action: &ElicitationAction) -> String {
         ElicitationAction::Cancel => "cancelled".to_owned(),
         _ => "something new".to_owned(),
     }
+}
+
+async fn meta(turn: &Turn) -> Result<()> {
+    let meta = match turn.meta() {
+        Some(meta) => meta.clone(),
+        None => {
+            let mut greeting = Meta::new();
+            greeting.insert("acp-sdk", "hello").map_err(Error::failed)?;
+            greeting
+        }
+    };
+    let text = ContentBlock::Text(TextContent::new("See `_meta`."));
+    let chunk = ContentChunk::new(text).with_meta(meta);
+    turn.update(SessionUpdate::AgentMessageChunk(chunk)).await
 }
 
 fn servers(turn: &Turn) -> String {

@@ -240,7 +240,7 @@ impl<H: Handler> Agent for Runtime<H> {
             session,
             store: self.store.clone(),
         };
-        let stop = turn::run(&self.handler, cx, about, req.prompt, place, self.grace).await?;
+        let stop = turn::run(&self.handler, cx, about, req, place, self.grace).await?;
         Ok(PromptResponse::new(stop))
     }
 

@@ -24,11 +24,12 @@ pub use tool_call::ToolCall;
 
 use std::sync::Arc;
 
+use acp_sdk::Meta;
 use acp_sdk::v1::{
     AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock, CreateTerminalRequest,
-    ElicitationAction, ElicitationSchema, PermissionOption, Plan, PlanEntry, ReadTextFileRequest,
-    SessionConfigOption, SessionInfoUpdate, SessionUpdate, TextContent, ToolCallLocation, ToolKind,
-    UsageUpdate, WriteTextFileRequest,
+    ElicitationAction, ElicitationSchema, PermissionOption, Plan, PlanEntry, PromptRequest,
+    ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate, SessionUpdate, TextContent,
+    ToolCallLocation, ToolKind, UsageUpdate, WriteTextFileRequest,
 };
 
 use crate::session::{Session, Voice};
@@ -45,17 +46,30 @@ use crate::{Capability, Result};
 pub struct Turn {
     core: Arc<Core>,
     prompt: Vec<ContentBlock>,
+    meta: Option<Meta>,
 }
 
 impl Turn {
-    pub(crate) fn new(core: Arc<Core>, prompt: Vec<ContentBlock>) -> Self {
-        Self { core, prompt }
+    pub(crate) fn new(core: Arc<Core>, request: PromptRequest) -> Self {
+        Self {
+            core,
+            prompt: request.prompt,
+            meta: request.meta,
+        }
     }
 
     /// What the user said.
     #[must_use]
     pub fn prompt(&self) -> &[ContentBlock] {
         &self.prompt
+    }
+
+    /// What the client attached to the prompt, such as a trace context.
+    ///
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/extensibility#the-meta-field>
+    #[must_use]
+    pub fn meta(&self) -> Option<&Meta> {
+        self.meta.as_ref()
     }
 
     /// The text blocks of the prompt, a line feed between them.

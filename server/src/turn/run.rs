@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use acp_sdk::v1::{AgentCx, ContentBlock, StopReason};
+use acp_sdk::v1::{AgentCx, PromptRequest, StopReason};
 
 use super::{About, Core, Turn};
 use crate::session::Place;
@@ -18,7 +18,7 @@ pub(crate) async fn run<H: Handler>(
     handler: &H,
     cx: &AgentCx,
     about: About,
-    prompt: Vec<ContentBlock>,
+    request: PromptRequest,
     mut place: Place,
     grace: Duration,
 ) -> Result<StopReason> {
@@ -30,8 +30,8 @@ pub(crate) async fn run<H: Handler>(
         () = place.turn() => {}
     }
     let core = Arc::new(Core::new(about, cancel));
-    let ended = match core.keep_prompt(&prompt).await {
-        Ok(()) => answer(handler, cx, &core, prompt, grace).await,
+    let ended = match core.keep_prompt(&request.prompt).await {
+        Ok(()) => answer(handler, cx, &core, request, grace).await,
         Err(error) => Err(error),
     };
     let wound_up = core.wind_up().await;
@@ -54,10 +54,10 @@ async fn answer<H: Handler>(
     handler: &H,
     cx: &AgentCx,
     core: &Arc<Core>,
-    prompt: Vec<ContentBlock>,
+    request: PromptRequest,
     grace: Duration,
 ) -> Result<StopReason> {
-    let turn = Turn::new(core.clone(), prompt);
+    let turn = Turn::new(core.clone(), request);
     // Made inside, for a handler may panic before it returns its future.
     let handling = async { handler.prompt(turn).await };
     let mut handling = std::pin::pin!(without_panic(handling));

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use acp_sdk::v1::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::editor::{Desk, Editor, Permission, everything};
+use crate::editor::{Desk, Editor, Permission, everything, text};
 
 #[tokio::test]
 async fn every_word_does_what_help_says() {
@@ -170,6 +170,22 @@ async fn a_rejected_tool_call_fails_and_the_turn_goes_on() {
             "agent_message_chunk Permission: reject"
         ]
     );
+}
+
+#[tokio::test]
+async fn the_meta_of_a_prompt_comes_back() {
+    let desk = Desk::new().await;
+    desk.prompt("meta").await.unwrap();
+    let sent = json!({ "traceparent": "00-80e1-7a08-01", "example.com/x": [1, null] });
+    let mut request = PromptRequest::new(desk.session.clone(), text("meta"));
+    request.meta = Some(serde_json::from_value(sent.clone()).unwrap());
+    desk.agent.prompt(request).await.unwrap();
+    let log = desk.editor.take();
+    assert_eq!(
+        log[0]["params"]["update"]["_meta"],
+        json!({ "acp-sdk": "hello" })
+    );
+    assert_eq!(log[1]["params"]["update"]["_meta"], sent);
 }
 
 /// Content blocks by their kind, the two kinds of resource apart.
