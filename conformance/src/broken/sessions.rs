@@ -31,6 +31,21 @@ pub(super) const TABLE: &[Broken] = &[
             tap.forward(&it);
         },
     ),
+    // News of a session may come at any time: sound, as no other row is.
+    exactly("tells-news-of-its-first-session", &[], |tap, it| {
+        let created = it.value.pointer("/result/sessionId");
+        if let Some(id) = created.filter(|_| it.succeeds("session/new"))
+            && tap.kept("first").is_null()
+        {
+            *tap.kept("first") = id.clone();
+        }
+        if it.updates("agent_message_chunk")
+            && let Some(first) = tap.kept("first").as_str().map(str::to_owned)
+        {
+            tap.update(&first, &json!({"sessionUpdate": "session_info_update"}));
+        }
+        tap.forward(&it);
+    }),
     exactly(
         "mixes-sessions-up",
         &[

@@ -8,7 +8,7 @@ use super::watch::{agent_calls, repeated, text, watch};
 use super::{Check, Requirement, capability, info, must, should};
 use crate::harness::{Outcome, Recording, Stop};
 use crate::suite::Cx;
-use crate::wire::Party;
+use crate::wire::{Party, is_output};
 
 use Check::{Excluded, Run};
 
@@ -147,7 +147,9 @@ fn independent(cx: &mut Cx) -> Outcome {
     let turn = turn?;
     let strays = conn.recording().updates().find(|update| {
         let within = turn.request < update.index && update.index < turn.end;
-        within && update.session != slow && update.session != quick
+        // News of another session may come at any time, what a turn produces may not.
+        let strange = update.session != slow && update.session != quick;
+        within && strange && is_output(update.kind)
     });
     match strays {
         Some(update) => Err(conn.at(update.index, "an update names neither session")),

@@ -21,3 +21,4 @@ pub use self::finding::{Finding, Level, Rule};
 pub use self::party::Party;
 pub use self::schema::{Schema, Verdict};
 pub use self::tracker::{Judged, Kind, Observed, Tracker};
+pub use self::turns::is_output;

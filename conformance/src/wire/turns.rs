@@ -23,6 +23,12 @@ const OF_A_TURN: [&str; 6] = [
     "plan",
 ];
 
+/// Whether an update of this kind carries what a turn produces.
+#[must_use]
+pub fn is_output(kind: &str) -> bool {
+    OF_A_TURN.contains(&kind)
+}
+
 /// How an update stands to a cancelled turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
@@ -78,7 +84,7 @@ impl Turns {
         if session.open > 0 || !session.cancelled {
             return None;
         }
-        Some(if OF_A_TURN.contains(&kind) {
+        Some(if is_output(kind) {
             Late::Output
         } else {
             Late::News
