@@ -181,6 +181,7 @@ mod tests {
     use tokio::net::unix::pipe;
 
     use super::*;
+    use crate::lifeline::GUARD;
 
     struct Person {
         ask: Ask,
@@ -219,6 +220,7 @@ mod tests {
                 biased;
                 decision = ask.decide(question) => (decision, shown),
                 () = answering => unreachable!("it never ends"),
+                () = tokio::time::sleep(GUARD) => panic!("nobody decides"),
             }
         }
     }
