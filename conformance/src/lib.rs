@@ -11,6 +11,7 @@
 //! - [`suite`]: a run of them, and [`report`]: what it came to;
 //! - [`clients`]: the same for clients, to which the suite plays the agent;
 //! - `proxy`: live traffic between an editor and an agent;
+//! - `script`: a peer that says what a file tells it to;
 //! - [`broken`]: agents that break the rules, which prove the checks.
 //!
 //! The suite speaks to its subjects in raw bytes. It uses the schema, never the
@@ -27,6 +28,8 @@ mod progress;
 pub mod proxy;
 pub mod report;
 pub mod requirements;
+#[cfg(unix)]
+pub mod script;
 pub mod subject;
 pub mod suite;
 pub mod transcript;

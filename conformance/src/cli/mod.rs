@@ -10,6 +10,8 @@ mod list;
 #[cfg(unix)]
 mod proxy;
 mod reference_agent;
+#[cfg(unix)]
+mod script;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -51,6 +53,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    #[cfg(unix)]
+    Script(script::Args),
     /// Serve as the bundled reference agent on standard input and output
     #[command(hide = true)]
     ReferenceAgent,
@@ -83,6 +87,8 @@ pub fn main() -> ExitCode {
         Command::Proxy(args) => return proxy::run(args),
         #[cfg(unix)]
         Command::ProxyGuard(args) => return proxy::guard(args),
+        #[cfg(unix)]
+        Command::Script(args) => return script::run(args),
         Command::ReferenceAgent => reference_agent::run(),
     };
     let flushed = out.flush().map_err(Error::Output);

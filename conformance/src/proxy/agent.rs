@@ -17,21 +17,21 @@ use crate::{Error, Result};
 
 /// A running agent. It is not ended by dropping this.
 #[derive(Debug)]
-pub(super) struct Agent {
+pub(crate) struct Agent {
     child: Child,
     group: Pid,
 }
 
 /// The agent's ends of the wire.
 #[derive(Debug)]
-pub(super) struct Streams {
-    pub(super) input: File,
-    pub(super) output: File,
+pub(crate) struct Streams {
+    pub(crate) input: File,
+    pub(crate) output: File,
 }
 
 impl Agent {
     /// Starts the agent; its standard error is ours.
-    pub(super) fn start(words: &[OsString]) -> Result<(Self, Streams)> {
+    pub(crate) fn start(words: &[OsString]) -> Result<(Self, Streams)> {
         let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         let failed = |source| Error::Start {
             command: line.join(" "),
@@ -60,19 +60,19 @@ impl Agent {
     }
 
     /// The number of its process group.
-    pub(super) fn group(&self) -> Pid {
+    pub(crate) fn group(&self) -> Pid {
         self.group
     }
 
     /// Sends a signal to everybody in the group.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         // A group that has ended already needs none.
         let _ = kill_process_group(self.group, signal);
     }
 
     /// Its exit code, or 128 and the number of the signal that ended it, as a shell
-    /// would have it. To be called when it is known to have ended.
-    pub(super) fn reap(mut self) -> u8 {
+    /// would have it. To be called when it is known to end.
+    pub(crate) fn reap(&mut self) -> u8 {
         let Ok(status) = self.child.wait() else {
             return u8::MAX;
         };
@@ -84,7 +84,7 @@ impl Agent {
 }
 
 /// Waits until the leader of a group has ended, without reaping it.
-pub(super) fn wait_for(leader: Pid) {
+pub(crate) fn wait_for(leader: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(Errno::INTR) = waitid(WaitId::Pid(leader), options) {}
 }

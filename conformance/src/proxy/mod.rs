@@ -13,10 +13,10 @@
 //!
 //! Only for Unix.
 
-mod agent;
+pub(crate) mod agent;
 mod guard;
 mod judge;
-mod pump;
+pub(crate) mod pump;
 mod recorder;
 mod signals;
 mod supervise;

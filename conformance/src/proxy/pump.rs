@@ -147,7 +147,7 @@ fn is_transient(error: &io::Error) -> bool {
 }
 
 /// Takes standard input and output over, so that dropping them closes them.
-pub(super) fn stdio() -> io::Result<(File, File)> {
+pub(crate) fn stdio() -> io::Result<(File, File)> {
     let own = |fd: &dyn AsFd| fd.as_fd().try_clone_to_owned().map(File::from);
     let (input, output) = (own(&io::stdin())?, own(&io::stdout())?);
     let null = File::options().read(true).write(true).open("/dev/null")?;

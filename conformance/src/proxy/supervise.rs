@@ -196,7 +196,7 @@ impl Connection {
     }
 
     /// The agent's exit code. Who is left of its group is ended if the editor is gone.
-    fn end(self) -> u8 {
+    fn end(&mut self) -> u8 {
         if self.stage != Stage::Open {
             self.agent.signal(Signal::KILL);
         }

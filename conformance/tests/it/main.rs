@@ -8,3 +8,5 @@ mod command;
 mod matrix;
 #[cfg(unix)]
 mod proxy;
+#[cfg(unix)]
+mod script;

@@ -1,0 +1,152 @@
+//! `acp-conformance script`: a scripted peer.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::failed;
+use crate::script::{Failure, Played, Script, Wire, play};
+use crate::{Error, Result};
+
+/// Play a scripted peer, which can say and do what no SDK would
+///
+/// Plays a client against an agent's command, by default the bundled reference
+/// agent; with --as-agent it plays the agent on standard input and output, to be
+/// started by the client under test.
+///
+/// A script is a TOML file of steps. Each does one thing:
+///
+///   send = {…}      a message; "jsonrpc" is added. A string is JSON as it is.
+///   raw = "…"       bytes as text; they need not be a message. No newline is added.
+///   hex = "ff 00"   any bytes
+///   expect = {…}    waits for a message with these members; others are passed over
+///   silence = 0.5   nothing may come for so many seconds
+///   delay = 0.5     waits
+///   close = true    closes the peer's input
+///   end = true      waits for the end of the peer's output
+///   exit = 0        waits for the process to exit with this code (128 + signal)
+///   kill = "TERM"   sends TERM, INT, KILL, STOP or CONT to its process group
+///   die = 1         exits at once with this code
+///
+/// and may have: note = "…" for reports; within = 5, its limit in seconds; next =
+/// true, for an `expect` that the very next line has to meet; and for what is sent,
+/// repeat = 1000 ({n} counts from 0), split = 7, in pieces of 7 bytes, and pause =
+/// 0.01 between them. Before the steps, timeout = 5 is the limit of all steps, and
+/// [variables] has values.
+///
+/// In a pattern, "{name}" binds a variable, or is compared with its value; in what
+/// is sent it stands for the value. {cwd} is the working directory. "{any}",
+/// "{string}", "{number}", "{object}" and "{array}" match such values, "{absent}" a
+/// member that is not there, and "{more}", last in an array, further items.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = EXAMPLE)]
+pub(super) struct Args {
+    /// The script
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Play the agent on standard input and output
+    #[arg(long, conflicts_with = "command")]
+    as_agent: bool,
+    /// Give a variable a value: JSON, or else text
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    set: Vec<(String, Value)>,
+    /// The agent's command; the bundled reference agent by default
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+const EXAMPLE: &str = r#"Example: a prompt that is cut in two, and an agent that is left alone
+
+  [[step]]
+  send = { id = 0, method = "initialize", params = { protocolVersion = 1 } }
+  [[step]]
+  expect = { id = 0, result = { protocolVersion = 1 } }
+  [[step]]
+  send = { id = 1, method = "session/new", params = { cwd = "{cwd}", mcpServers = [] } }
+  [[step]]
+  expect = { id = 1, result = { sessionId = "{session}" } }
+  [[step]]
+  split = 20
+  [step.send]
+  id = 2
+  method = "session/prompt"
+  params.sessionId = "{session}"
+  params.prompt = [{ type = "text", text = "hello" }]
+  [[step]]
+  expect = { id = 2, result = { stopReason = "end_turn" } }
+  [[step]]
+  raw = '{"jsonrpc": "2.0", "id"'
+  [[step]]
+  close = true
+  [[step]]
+  note = "exits when its input ends, even within a line"
+  exit = 0
+
+Exit codes: 0 all steps done, 1 a step failed, 2 usage or failure; or that of `die`"#;
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    match played(args) {
+        Ok(Ok(code)) => ExitCode::from(code),
+        Ok(Err(failure)) => {
+            // Nobody may be reading; the exit code says it too.
+            let _ = writeln!(io::stderr(), "{failure}");
+            ExitCode::from(1)
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+fn played(args: &Args) -> Result<std::result::Result<u8, Box<Failure>>> {
+    let text = std::fs::read_to_string(&args.file).map_err(|source| Error::Read {
+        path: args.file.clone(),
+        source,
+    })?;
+    let name = args.file.display().to_string();
+    let mut script = Script::parse(&name, &text)?;
+    if let Ok(folder) = std::env::current_dir() {
+        script.set("cwd", folder.display().to_string().into());
+    }
+    for (name, value) in &args.set {
+        script.set(name, value.clone());
+    }
+    let mut wire = if args.as_agent {
+        Wire::stdio().map_err(|source| Error::Start {
+            command: "the script".into(),
+            source,
+        })?
+    } else {
+        Wire::start(&command(args)?)?
+    };
+    let code = match play(&script, &mut wire) {
+        Ok(Played::Through) => 0,
+        Ok(Played::Die(code)) => return Ok(Ok(code)),
+        Err(failure) => return Ok(Err(failure)),
+    };
+    if !args.as_agent {
+        let steps = script.steps().len();
+        writeln!(io::stdout(), "{name}: {steps} steps done").map_err(Error::Output)?;
+    }
+    Ok(Ok(code))
+}
+
+fn command(args: &Args) -> Result<Vec<OsString>> {
+    if !args.command.is_empty() {
+        return Ok(args.command.clone());
+    }
+    let program = std::env::current_exe().map_err(|source| Error::Start {
+        command: "the reference agent".into(),
+        source,
+    })?;
+    Ok(vec![program.into(), "reference-agent".into()])
+}
+
+fn variable(text: &str) -> std::result::Result<(String, Value), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| "must be NAME=VALUE".to_owned())?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    Ok((name.to_owned(), value))
+}
