@@ -72,6 +72,9 @@ pub(super) struct Args {
     /// Write the report as JUnit XML to a file too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write the report as a page for a browser to a file too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// A number of seconds that makes sense as a limit.
@@ -109,6 +112,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     if let Some(path) = &args.junit {
         let xml = report::junit(&report, args.strict);
         std::fs::write(path, xml).map_err(Error::Output)?;
+    }
+    if let Some(path) = &args.html {
+        let page = report::html(&report, args.strict);
+        std::fs::write(path, page).map_err(Error::Output)?;
     }
     let document = report::Document::of(&report, args.strict);
     match args.json.as_deref() {

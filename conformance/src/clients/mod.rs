@@ -7,12 +7,16 @@
 //! which agent to launch.
 
 mod act;
+mod conduct;
+mod handshake;
+mod look;
 mod run;
 mod scenes;
+mod services;
 mod stage;
 mod table;
 
 pub use self::act::act;
 pub use self::run::{ClientEnv, Played, play, run};
 pub use self::scenes::{SCENES, Scene};
-pub use self::table::{AREAS, ClientArea, ClientRequirement, all};
+pub use self::table::{ClientRequirement, all};

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::clients;
 use crate::requirements::{self, Check, Requirement, pages};
 use crate::suite::{Coverage, Report, Row, Verdict};
 
@@ -82,9 +83,17 @@ impl Listed {
     /// The whole table.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        requirements::all()
-            .map(|(area, row)| Self::of(area.name, row))
-            .collect()
+        let agents = requirements::all().map(|(area, row)| Self::of(area.name, row));
+        let clients = clients::all().map(|row| Self {
+            id: row.id,
+            area: "client",
+            tier: row.tier.as_str(),
+            side: "client",
+            quote: row.quote,
+            cite: pages::address(row.cite).unwrap_or_else(|| row.cite.to_owned()),
+            excluded: None,
+        });
+        agents.chain(clients).collect()
     }
 
     fn of(area: &'static str, row: &Requirement) -> Self {

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use crate::clients;
 use crate::requirements::{self, Check, Tier, pages};
 use crate::suite::{Coverage, Report, Row, UnionUse, Verdict};
 
@@ -58,11 +59,19 @@ pub fn list() -> String {
         }
     }
     let checked = requirements::all().filter(|(_, row)| !matches!(row.check, Check::Excluded(_)));
+    let (all, checked) = (requirements::all().count(), checked.count());
+    out.push('\n');
+    for row in clients::all() {
+        let tier = row.tier.as_str();
+        let _ = writeln!(out, "{:<width$}  {tier:<10}  {}", row.id, row.quote);
+        let cite = pages::address(row.cite).unwrap_or_else(|| row.cite.to_owned());
+        let _ = writeln!(out, "{:width$}  {:10}  {cite}", "", "");
+    }
+    let of_clients = clients::all().count();
     let _ = writeln!(
         out,
-        "\n{} requirements, {} of them checked",
-        requirements::all().count(),
-        checked.count()
+        "\n{} requirements: {all} of agents, {checked} of them checked; {of_clients} of clients",
+        all + of_clients
     );
     out
 }

@@ -100,6 +100,25 @@ fn an_agent_may_start_slowly() {
     assert!(ran.stdout.contains("1 passed"), "{}", ran.stdout);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_page_shows_the_failure_and_nothing_that_runs() {
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("report.html");
+    let options = ["agent", "--only", "initialization.answer", "--html"];
+    let options = options.into_iter().chain([page.to_str().unwrap()]);
+    let ran = acp_conformance(options.chain(["--", "sh", "-c", REFUSES]));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("<span class=\"fail\">not conformant</span>"),
+        "{page}"
+    );
+    assert!(page.contains("<summary><b>initialization.answer</b> (must): the handshake"));
+    assert!(page.contains("<pre>{&quot;jsonrpc&quot;:&quot;2.0&quot;,&quot;id&quot;:0"));
+    assert!(!page.contains("<script") && !page.contains("src="));
+}
+
 /// An agent in shell that answers every request with the same error.
 #[cfg(unix)]
 const REFUSES: &str = r#"while read -r line; do
@@ -143,7 +162,7 @@ fn the_list_has_every_requirement_with_its_citation() {
     let table: Value = serde_json::from_str(&table.stdout).unwrap();
     let rows = table.as_array().unwrap();
     let last = ran.stdout.lines().last().unwrap();
-    assert!(last.starts_with(&format!("{} requirements, ", rows.len())));
+    assert!(last.starts_with(&format!("{} requirements: ", rows.len())));
     for row in rows {
         assert!(row["cite"].as_str().unwrap().starts_with("https://"));
     }

@@ -1,0 +1,189 @@
+//! How a client takes what it does not know or does not want: extensions, updates of
+//! the future, noise, cancellation, the death of its agent.
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::look::{answer, answers, expect, first, result, survives};
+use super::table::{ClientRequirement, row};
+use crate::harness::{Outcome, Stop, fail, inconclusive};
+use crate::requirements::Tier::{Info, Must, Should};
+use crate::wire::{Kind, Party};
+
+pub(super) const ROWS: &[ClientRequirement] = &[
+    row(
+        Must,
+        "client.answers-extensions",
+        "strangeness",
+        "extensibility#custom-requests",
+        "Upon receiving a custom request, implementations MUST respond accordingly",
+        answers_extensions,
+    ),
+    row(
+        Should,
+        "client.method-not-found",
+        "strangeness",
+        "extensibility#custom-requests",
+        "it should respond with the standard \"Method not found\" error",
+        method_not_found,
+    ),
+    row(
+        Should,
+        "client.ignores-notifications",
+        "strangeness",
+        "extensibility#custom-notifications",
+        "implementations SHOULD ignore unrecognized notifications",
+        ignores_notifications,
+    ),
+    row(
+        Must,
+        "client.survives-the-future",
+        "strangeness",
+        "session-config-options#option-categories",
+        "Clients MUST handle missing or unknown categories gracefully.",
+        survives,
+    ),
+    row(
+        Info,
+        "client.survives-noise",
+        "noise",
+        "transports#stdio",
+        "MUST NOT write anything to its `stdout` that is not a valid ACP message",
+        survives,
+    ),
+    row(
+        Must,
+        "client.no-undeclared-answers",
+        "questions",
+        "elicitation#url-completion",
+        "Requests using a mode the Client has not advertised produce JSON-RPC `-32602`",
+        questions,
+    ),
+    row(
+        Must,
+        "client.ignores-completions",
+        "questions",
+        "elicitation#url-completion",
+        "Clients MUST ignore unknown or already-completed IDs.",
+        survives,
+    ),
+    row(
+        Must,
+        "client.cancels-permission",
+        "cancellation",
+        "prompt-turn#cancellation",
+        "The Client MUST respond to all pending `session/request_permission` requests",
+        cancels_permission,
+    ),
+    row(
+        Should,
+        "client.hears-after-cancelling",
+        "cancellation",
+        "prompt-turn#cancellation",
+        "The Client SHOULD still accept tool call updates received after sending `session/cancel`.",
+        hears_after_cancelling,
+    ),
+    row(
+        Info,
+        "client.notices-death",
+        "death",
+        "transports#stdio",
+        "Client->>Agent Process: Close stdin, terminate subprocess",
+        notices_death,
+    ),
+];
+
+fn answers_extensions(played: &Played) -> Outcome {
+    answer(played, "_acp-conformance/unknown", 0).map(drop)
+}
+
+fn method_not_found(played: &Played) -> Outcome {
+    for method in ["_acp-conformance/unknown", "no/such/method"] {
+        let (index, entry) = answer(played, method, 0)?;
+        let code = entry.value.pointer("/error/code");
+        expect(
+            played,
+            index,
+            code == Some(&json!(-32601)),
+            "the error is -32601",
+        )?;
+    }
+    Ok(())
+}
+
+fn ignores_notifications(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    let stray = played.recording.entries.iter().position(|entry| {
+        let answer = matches!(entry.kind, Kind::Result | Kind::Error);
+        entry.from == Party::Client && answer && entry.request.is_none()
+    });
+    match stray {
+        Some(index) => Err(Stop::at(
+            &played.recording,
+            index,
+            "a notification was answered",
+        )),
+        None => survives(played),
+    }
+}
+
+fn questions(played: &Played) -> Outcome {
+    let form = played
+        .recording
+        .declared("/elicitation")
+        .and_then(|modes| modes.get("form"));
+    let (index, entry) = answer(played, "elicitation/create", 0)?;
+    if form.is_some_and(|form| !form.is_null()) {
+        return expect(
+            played,
+            index,
+            entry.kind == Kind::Result,
+            "the client declares forms and refuses one",
+        );
+    }
+    let code = entry.value.pointer("/error/code").and_then(Value::as_i64);
+    expect(
+        played,
+        index,
+        matches!(code, Some(-32602 | -32601)),
+        "a mode that is not declared is refused with -32602",
+    )
+}
+
+fn cancels_permission(played: &Played) -> Outcome {
+    let mut cancels = played.recording.calls(Party::Client, "session/cancel");
+    if cancels.next().is_none() {
+        return inconclusive("the client does not cancel when it is interrupted");
+    }
+    let (index, result) = result(played, "session/request_permission", 0)?;
+    let outcome = result.pointer("/outcome/outcome");
+    expect(
+        played,
+        index,
+        outcome == Some(&json!("cancelled")),
+        "the turn was cancelled, and so is the question",
+    )
+}
+
+fn hears_after_cancelling(played: &Played) -> Outcome {
+    cancels_permission(played)?;
+    let (prompt, _) = first(played, "session/prompt")?;
+    if answers(played, "session/request_permission").is_empty()
+        || !played
+            .recording
+            .answer(prompt)
+            .is_some_and(|(_, answer)| answer.kind == Kind::Result)
+    {
+        return fail("the client did not stay until the turn was over");
+    }
+    Ok(())
+}
+
+fn notices_death(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    match played.exit {
+        None => fail("the client goes on although its agent has ended"),
+        Some(Some(0)) => fail("the client ends as if all were well, although its agent has died"),
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,294 @@
+//! The handshake, what a client may say at all, and how it ends.
+
+use serde_json::Value;
+
+use super::Played;
+use super::look::{expect, first};
+use super::table::{ClientRequirement, row};
+use crate::harness::{Outcome, Stop, fail};
+use crate::requirements::Tier::{Info, Must, Should};
+use crate::wire::{Party, Rule};
+
+pub(super) const ROWS: &[ClientRequirement] = &[
+    row(
+        Must,
+        "client.initialize-first",
+        "hello",
+        "initialization#initialization",
+        "Before a Session can be created, Clients MUST initialize the connection",
+        initialize_first,
+    ),
+    row(
+        Must,
+        "client.version",
+        "hello",
+        "initialization#version-negotiation",
+        "The `initialize` request MUST include the latest protocol version the Client supports.",
+        version,
+    ),
+    row(
+        Should,
+        "client.info",
+        "hello",
+        "initialization#implementation-information",
+        "Both Clients and Agents SHOULD provide information about their implementation",
+        info,
+    ),
+    row(
+        Should,
+        "client.closes-on-other-version",
+        "version",
+        "initialization#version-negotiation",
+        "the Client SHOULD close the connection and inform the user about it",
+        closes_on_other_version,
+    ),
+    row(
+        Must,
+        "client.only-messages",
+        "hello",
+        "transports#stdio",
+        "MUST NOT write anything to the agent's `stdin` that is not a valid ACP message",
+        only_messages,
+    ),
+    row(
+        Must,
+        "client.valid-files",
+        "files",
+        "transports#stdio",
+        "MUST NOT write anything to the agent's `stdin` that is not a valid ACP message",
+        only_messages,
+    ),
+    row(
+        Must,
+        "client.valid-terminals",
+        "terminals",
+        "transports#stdio",
+        "MUST NOT write anything to the agent's `stdin` that is not a valid ACP message",
+        only_messages,
+    ),
+    row(
+        Must,
+        "client.absolute-cwd",
+        "hello",
+        "session-setup#working-directory",
+        "MUST be an absolute path",
+        absolute_cwd,
+    ),
+    row(
+        Must,
+        "client.no-undeclared-methods",
+        "hello",
+        "session-setup#checking-support",
+        "Clients MUST NOT attempt to call `session/load`",
+        no_undeclared_methods,
+    ),
+    row(
+        Must,
+        "client.no-undeclared-content",
+        "hello",
+        "prompt-turn#1-user-message",
+        "Clients MUST restrict types of content according to the Prompt Capabilities",
+        no_undeclared_content,
+    ),
+    row(
+        Must,
+        "client.no-undeclared-servers",
+        "hello",
+        "session-setup#checking-transport-support",
+        "Before using HTTP or SSE transports, Clients MUST verify the Agent's capabilities",
+        no_undeclared_servers,
+    ),
+    row(
+        Must,
+        "client.no-undeclared-directories",
+        "hello",
+        "session-setup#additional-workspace-roots",
+        "Clients MUST only send `additionalDirectories` when the Agent advertises",
+        no_undeclared_directories,
+    ),
+    row(
+        Must,
+        "client.custom-fields",
+        "hello",
+        "extensibility#the-meta-field",
+        "Implementations MUST NOT add any custom fields at the root of a type that's part of the specification.",
+        custom_fields,
+    ),
+    row(
+        Info,
+        "client.comes-to-an-end",
+        "hello",
+        "transports#stdio",
+        "Client->>Agent Process: Close stdin, terminate subprocess",
+        comes_to_an_end,
+    ),
+];
+
+fn initialize_first(played: &Played) -> Outcome {
+    let (index, _) = first(played, "initialize")?;
+    let mut ours = played.recording.entries.iter().enumerate();
+    let first = ours.find(|(_, entry)| entry.from == Party::Client);
+    expect(
+        played,
+        index,
+        first.is_some_and(|(first, _)| first == index),
+        "something came before `initialize`",
+    )?;
+    self::first(played, "session/new").map(drop)
+}
+
+fn version(played: &Played) -> Outcome {
+    let (index, entry) = first(played, "initialize")?;
+    let version = entry
+        .params()
+        .get("protocolVersion")
+        .and_then(Value::as_u64);
+    expect(
+        played,
+        index,
+        version.is_some_and(|version| version >= 1),
+        "no protocol version",
+    )
+}
+
+fn info(played: &Played) -> Outcome {
+    let (index, entry) = first(played, "initialize")?;
+    let has = |name: &str| {
+        let text = entry
+            .params()
+            .get("clientInfo")
+            .and_then(|info| info.get(name));
+        text.and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    };
+    expect(
+        played,
+        index,
+        has("name") && has("version"),
+        "no `clientInfo` with a name and a version",
+    )
+}
+
+fn closes_on_other_version(played: &Played) -> Outcome {
+    first(played, "initialize")?;
+    let mut after = played.recording.calls(Party::Client, "session/new");
+    match after.next() {
+        Some((index, _)) => Err(Stop::at(
+            &played.recording,
+            index,
+            "a session with an agent that speaks version 65535",
+        )),
+        None if played.closed || played.exit.is_some() => Ok(()),
+        None => fail("the client neither goes on nor closes the connection"),
+    }
+}
+
+fn only_messages(played: &Played) -> Outcome {
+    for (index, entry) in played.recording.entries.iter().enumerate() {
+        if let Some(finding) = entry.findings.iter().find(|finding| {
+            let rules = [
+                Rule::Schema,
+                Rule::Envelope,
+                Rule::NotJson,
+                Rule::TooLong,
+                Rule::UnmatchedAnswer,
+            ];
+            finding.by == Some(Party::Client) && rules.contains(&finding.rule)
+        }) {
+            return Err(Stop::at(&played.recording, index, finding.to_string()));
+        }
+    }
+    first(played, "initialize").map(drop)
+}
+
+fn absolute_cwd(played: &Played) -> Outcome {
+    let (index, entry) = first(played, "session/new")?;
+    let cwd = entry
+        .params()
+        .get("cwd")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    expect(
+        played,
+        index,
+        std::path::Path::new(cwd).is_absolute(),
+        "`cwd` is not an absolute path",
+    )
+}
+
+fn no_undeclared_methods(played: &Played) -> Outcome {
+    first(played, "initialize")?;
+    for method in [
+        "session/load",
+        "session/resume",
+        "session/list",
+        "session/close",
+        "session/delete",
+        "logout",
+    ] {
+        if let Some((index, _)) = played.recording.calls(Party::Client, method).next() {
+            let reason = format!("the agent does not declare {method}");
+            return Err(Stop::at(&played.recording, index, reason));
+        }
+    }
+    Ok(())
+}
+
+fn no_undeclared_content(played: &Played) -> Outcome {
+    let (index, entry) = first(played, "session/prompt")?;
+    let blocks = entry.params().get("prompt").and_then(Value::as_array);
+    let plain = blocks.into_iter().flatten().all(|block| {
+        let kind = block.get("type").and_then(Value::as_str);
+        matches!(kind, Some("text" | "resource_link"))
+    });
+    expect(played, index, plain, "the agent declares no such content")
+}
+
+fn no_undeclared_servers(played: &Played) -> Outcome {
+    let (index, entry) = first(played, "session/new")?;
+    let servers = entry.params().get("mcpServers").and_then(Value::as_array);
+    let mut remote = servers
+        .into_iter()
+        .flatten()
+        .filter(|server| server.get("url").is_some());
+    expect(
+        played,
+        index,
+        remote.next().is_none(),
+        "the agent declares no HTTP or SSE",
+    )
+}
+
+fn no_undeclared_directories(played: &Played) -> Outcome {
+    let (index, entry) = first(played, "session/new")?;
+    let more = entry
+        .params()
+        .get("additionalDirectories")
+        .and_then(Value::as_array);
+    expect(
+        played,
+        index,
+        more.is_none_or(Vec::is_empty),
+        "the agent declares no additional directories",
+    )
+}
+
+fn custom_fields(played: &Played) -> Outcome {
+    for (index, entry) in played.recording.entries.iter().enumerate() {
+        let found = entry
+            .findings
+            .iter()
+            .find(|finding| finding.rule == Rule::CustomField);
+        if let (Party::Client, Some(finding)) = (entry.from, found) {
+            return Err(Stop::at(&played.recording, index, finding.to_string()));
+        }
+    }
+    first(played, "initialize").map(drop)
+}
+
+fn comes_to_an_end(played: &Played) -> Outcome {
+    if played.exit.is_some() {
+        return Ok(());
+    }
+    fail("the client did not end after its only turn")
+}

@@ -1,0 +1,266 @@
+//! What a client does for agents: permission, files, terminals.
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::look::{expect, needs, refused, result};
+use super::table::{ClientRequirement, row};
+use crate::harness::{Outcome, skip};
+use crate::requirements::Tier::{Capability, Must, Should};
+
+pub(super) const ROWS: &[ClientRequirement] = &[
+    row(
+        Must,
+        "client.permission",
+        "permission",
+        "tool-calls#requesting-permission",
+        "The Client responds with the user's decision",
+        permission,
+    ),
+    row(
+        Capability,
+        "client.reads",
+        "files",
+        "file-system#reading-files",
+        "The Client responds with the file contents",
+        reads,
+    ),
+    row(
+        Capability,
+        "client.reads-lines",
+        "files",
+        "file-system#reading-files",
+        "Optional line number to start reading from (1-based)",
+        reads_lines,
+    ),
+    row(
+        Capability,
+        "client.read-fails",
+        "files",
+        "overview#error-handling",
+        "Errors include an `error` object with `code` and `message`",
+        read_fails,
+    ),
+    row(
+        Should,
+        "client.refuses-relative-paths",
+        "files",
+        "overview#argument-requirements",
+        "All file paths in the protocol MUST be absolute.",
+        refuses_relative_paths,
+    ),
+    row(
+        Capability,
+        "client.creates-files",
+        "files",
+        "file-system#writing-files",
+        "The Client MUST create the file if it doesn't exist.",
+        creates_files,
+    ),
+    row(
+        Capability,
+        "client.writes-exactly",
+        "files",
+        "file-system#writing-files",
+        "The text content to write to the file",
+        writes_exactly,
+    ),
+    row(
+        Capability,
+        "client.runs-commands",
+        "terminals",
+        "terminals#getting-output",
+        "The Client responds with the current output and exit status",
+        runs_commands,
+    ),
+    row(
+        Capability,
+        "client.exit-code",
+        "terminals",
+        "terminals#waiting-for-exit",
+        "The Client responds once the command exits",
+        exit_code,
+    ),
+    row(
+        Capability,
+        "client.release-invalidates",
+        "terminals",
+        "terminals#releasing-terminals",
+        "After release the terminal ID becomes invalid for all other `terminal/*` methods.",
+        release_invalidates,
+    ),
+    row(
+        Capability,
+        "client.truncates-characters",
+        "terminals",
+        "terminals#executing-commands",
+        "The Client MUST ensure truncation happens at a character boundary",
+        truncates_characters,
+    ),
+    row(
+        Capability,
+        "client.keeps-killed-terminals",
+        "terminals",
+        "terminals#killing-commands",
+        "After killing a command, the terminal remains valid",
+        keeps_killed_terminals,
+    ),
+    row(
+        Should,
+        "client.refuses-undeclared-terminals",
+        "terminals",
+        "terminals#checking-support",
+        "the Agent MUST NOT attempt to call any terminal methods",
+        refuses_undeclared_terminals,
+    ),
+];
+
+fn permission(played: &Played) -> Outcome {
+    let (index, result) = result(played, "session/request_permission", 0)?;
+    let chosen = result.pointer("/outcome/optionId");
+    let offered = [json!("o-1"), json!("o-2")];
+    let cancelled = result.pointer("/outcome/outcome") == Some(&json!("cancelled"));
+    expect(
+        played,
+        index,
+        cancelled || chosen.is_some_and(|id| offered.contains(id)),
+        "the client chose what was not offered",
+    )
+}
+
+fn content(played: &Played, n: usize) -> Outcome<(usize, String)> {
+    needs(played, "/fs/readTextFile")?;
+    let (index, result) = result(played, "fs/read_text_file", n)?;
+    let content = result.get("content").and_then(Value::as_str);
+    Ok((index, content.unwrap_or_default().to_owned()))
+}
+
+fn reads(played: &Played) -> Outcome {
+    let (index, content) = content(played, 0)?;
+    expect(
+        played,
+        index,
+        content == "one\ntwo\nthree\n",
+        "the content is not the file's",
+    )
+}
+
+fn reads_lines(played: &Played) -> Outcome {
+    let (index, content) = content(played, 1)?;
+    expect(
+        played,
+        index,
+        content.trim_end_matches('\n') == "two",
+        "line 2 is `two`, and one line was asked for",
+    )
+}
+
+fn read_fails(played: &Played) -> Outcome {
+    needs(played, "/fs/readTextFile")?;
+    refused(played, "fs/read_text_file", 2).map(drop)
+}
+
+fn refuses_relative_paths(played: &Played) -> Outcome {
+    needs(played, "/fs/readTextFile")?;
+    refused(played, "fs/read_text_file", 3).map(drop)
+}
+
+fn creates_files(played: &Played) -> Outcome {
+    needs(played, "/fs/writeTextFile")?;
+    let (index, _) = result(played, "fs/write_text_file", 0)?;
+    let written = played.folder.join("new/out.txt").exists();
+    expect(played, index, written, "the file does not exist afterwards")
+}
+
+fn writes_exactly(played: &Played) -> Outcome {
+    needs(played, "/fs/writeTextFile")?;
+    result(played, "fs/write_text_file", 1)?;
+    let (index, back) = content(played, 4)?;
+    expect(
+        played,
+        index,
+        back == "Grüße\nwithout a last newline",
+        "the file holds something else",
+    )?;
+    let left = std::fs::read_to_string(played.folder.join("new/out.txt"));
+    expect(
+        played,
+        index,
+        left.is_ok_and(|left| left.is_empty()),
+        "overwriting with nothing left something",
+    )
+}
+
+fn output(played: &Played, n: usize) -> Outcome<(usize, &Value)> {
+    needs(played, "/terminal")?;
+    result(played, "terminal/output", n)
+}
+
+fn runs_commands(played: &Played) -> Outcome {
+    let (index, output) = output(played, 0)?;
+    expect(
+        played,
+        index,
+        output.get("output") == Some(&json!("hello")),
+        "the output is not the command's",
+    )?;
+    let code = output.pointer("/exitStatus/exitCode");
+    expect(
+        played,
+        index,
+        code == Some(&json!(3)),
+        "the exit status is not the command's",
+    )
+}
+
+fn exit_code(played: &Played) -> Outcome {
+    needs(played, "/terminal")?;
+    let (index, exit) = result(played, "terminal/wait_for_exit", 0)?;
+    expect(
+        played,
+        index,
+        exit.get("exitCode") == Some(&json!(3)),
+        "the exit code is 3",
+    )
+}
+
+fn release_invalidates(played: &Played) -> Outcome {
+    needs(played, "/terminal")?;
+    refused(played, "terminal/output", 1).map(drop)
+}
+
+fn truncates_characters(played: &Played) -> Outcome {
+    let (index, output) = output(played, 2)?;
+    expect(
+        played,
+        index,
+        output.get("truncated") == Some(&json!(true)),
+        "eight bytes more than the limit, and not truncated",
+    )?;
+    let text = output
+        .get("output")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let whole = text.chars().all(|c| c == 'ä');
+    expect(
+        played,
+        index,
+        whole && text.len() <= 5,
+        "the end of the output, cut between characters, is due",
+    )
+}
+
+fn keeps_killed_terminals(played: &Played) -> Outcome {
+    needs(played, "/terminal")?;
+    result(played, "terminal/kill", 0)?;
+    result(played, "terminal/wait_for_exit", 2)?;
+    result(played, "terminal/output", 3)?;
+    result(played, "terminal/release", 2).map(drop)
+}
+
+fn refuses_undeclared_terminals(played: &Played) -> Outcome {
+    if played.recording.declared("/terminal").is_some() {
+        return skip("the client declares terminals");
+    }
+    refused(played, "terminal/create", 0).map(drop)
+}
