@@ -254,3 +254,6 @@ impl Agent for Prober {
         params.ok_or_else(|| Error::invalid_params("", "nothing to repeat"))
     }
 }
+
+#[cfg(test)]
+mod tests;

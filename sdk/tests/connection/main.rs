@@ -13,6 +13,7 @@ mod coalesce;
 mod end;
 mod framing;
 mod load;
+mod model;
 mod order;
 mod sockets;
 mod spans;
