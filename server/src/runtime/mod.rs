@@ -28,8 +28,8 @@ use connection::Connection;
 /// - **Sessions** are created, listed, loaded with a full replay, resumed without one, closed
 ///   and deleted. A closed session frees what is active and stays in the list until it is
 ///   deleted; prompts need it to be loaded or resumed first.
-/// - **Prompts** of one session are answered in the order of arrival. Up to 16 wait; more are
-///   refused with `-32600`.
+/// - **Prompts** of one session are answered in the order of arrival. Up to 16 wait, of 64 MiB
+///   in all; more are refused with `-32600`.
 /// - **`session/cancel`** is for all prompts of the session that have arrived, and never for a
 ///   later one. Each ends with the stop reason `cancelled`.
 /// - **Before `initialize`** every request but unknown methods is refused with `-32600`.
