@@ -115,6 +115,44 @@ async fn a_replay_that_is_cancelled_stops() {
     assert_eq!(replayed, 5001);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_begins_after_the_answer_of_the_one_before() {
+    let mut raw = Raw::start();
+    raw.call(0, "initialize", json!({ "protocolVersion": 1 }))
+        .await;
+    let (created, _) = raw
+        .call(1, "session/new", json!({ "cwd": "/", "mcpServers": [] }))
+        .await;
+    let session = created["result"]["sessionId"].clone();
+    for round in 0..8 {
+        // Much output, so that answers have to wait for room, and little.
+        let said = if round % 2 == 0 {
+            "stream 400"
+        } else {
+            "stream 1"
+        };
+        let ids: Vec<u32> = (0..15).map(|at| 100 + round * 100 + at).collect();
+        for id in &ids {
+            let prompt = [json!({ "type": "text", "text": said })];
+            let params = json!({ "sessionId": session, "prompt": prompt });
+            let request =
+                json!({ "jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params });
+            raw.send(request).await;
+        }
+        let chunks = if round % 2 == 0 { 400 } else { 1 };
+        for id in ids {
+            for _ in 0..chunks {
+                let message = raw.next().await;
+                assert_eq!(
+                    message["method"], "session/update",
+                    "round {round}: {message}"
+                );
+            }
+            assert_eq!(raw.next().await["id"], id, "round {round}");
+        }
+    }
+}
+
 /// Numbers that look random and are the same each time.
 struct Dice(u64);
 
