@@ -209,6 +209,31 @@ async fn standard_error_is_drained_and_its_end_is_kept() {
 }
 
 #[tokio::test]
+async fn standard_error_is_drained_after_the_exit_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = dir.path().join("gate");
+    let made = std::process::Command::new("mkfifo").arg(&gate).status();
+    assert!(made.unwrap().success());
+    let script = format!(
+        "{{ read -r _ <'{}'; echo late >&2; }} & exit 0",
+        gate.display()
+    );
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let agent = AgentCommand::new("sh")
+        .arg("-c")
+        .arg(script)
+        .on_stderr(move |line| drop(tell.send(line.to_owned())))
+        .spawn()
+        .unwrap();
+    timeout(GUARD, agent.exited()).await.unwrap();
+    assert_eq!(agent.last_words().await, [""; 0]);
+    // What the agent has left behind must not block on a pipe that nobody reads.
+    std::fs::write(&gate, "go\n").unwrap();
+    let line = timeout(GUARD, told.recv()).await.unwrap();
+    assert_eq!(line.as_deref(), Some("late"));
+}
+
+#[tokio::test]
 async fn an_agent_that_only_closes_its_output_is_called_alive() {
     let mut agent = patient("exec >&-; cat >/dev/null");
     let (mut output, mut input) = agent.take_streams().unwrap();

@@ -414,6 +414,13 @@ mod tests {
         SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
     }
 
+    /// Fails a test that would hang.
+    async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
+        let limit = std::time::Duration::from_secs(30);
+        let result = tokio::time::timeout(limit, future).await;
+        result.expect("nobody wakes it")
+    }
+
     async fn update(inbox: &Inbox, update: SessionUpdate) {
         if let Some(waiting) = inbox.take_in(update) {
             inbox.put_in(waiting).await;
@@ -477,7 +484,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         assert_eq!(next(&turn), Some(text(big)));
-        waiting.await.unwrap();
+        within(waiting).await.unwrap();
         assert_eq!(next(&turn), Some(text("last")));
     }
 
@@ -492,7 +499,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         turn.stop_reading();
-        waiting.await.unwrap();
+        within(waiting).await.unwrap();
         assert_eq!(inbox.take_missed().updates, [text("last")]);
     }
 

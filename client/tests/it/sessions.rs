@@ -129,6 +129,12 @@ async fn a_directory_is_checked_before_the_agent_is_asked() {
     let error = within(client.new_session("/no/such/directory")).await;
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("cannot use /no/such/directory as a working directory"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = within(client.new_session(file.path())).await.unwrap_err();
+    assert!(
+        error.to_string().ends_with("it is not a directory"),
+        "{error}"
+    );
     let session = within(client.new_session(".")).await.unwrap();
     let here = std::env::current_dir().unwrap();
     assert_eq!(
