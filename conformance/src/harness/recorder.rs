@@ -163,7 +163,7 @@ impl Recorder {
             by: Some(from),
             method: Some(method.to_owned()),
             pointer: format!("{member}{at}"),
-            message: "the schema has no such member; what is custom goes into `_meta`".to_owned(),
+            message: "neither the schema nor a proposal has such a member; what is custom goes into `_meta`".to_owned(),
         })
     }
 }

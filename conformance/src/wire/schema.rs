@@ -1,6 +1,6 @@
 //! The protocol's schema as the wire needs it: asked by writer and method.
 
-use acp_schema::{Checked, Document, Kind, Protocol, Side, Validator, Violation};
+use acp_schema::{Checked, Document, Kind, Protocol, Side, V1_UNSTABLE, Validator, Violation};
 use serde_json::Value;
 
 use super::Party;
@@ -23,6 +23,7 @@ pub enum Verdict {
 pub struct Schema {
     protocol: Protocol,
     validator: Validator,
+    /// With the proposals: their names are the protocol's too, nobody's own.
     definitions: Value,
     empty_results: Vec<(Side, String)>,
 }
@@ -45,10 +46,11 @@ impl Schema {
             .filter(|(_, result)| is_empty_object(result))
             .map(|(method, _)| (method.side, method.name.clone()))
             .collect();
+        let proposals = document.overlay("v1.unstable.json", V1_UNSTABLE)?;
         Ok(Self {
             protocol,
             validator,
-            definitions: document.value.get("$defs").cloned().unwrap_or_default(),
+            definitions: proposals.value.get("$defs").cloned().unwrap_or_default(),
             empty_results,
         })
     }
@@ -202,6 +204,17 @@ mod tests {
             Some(false)
         );
         assert_eq!(schema.is_request(Party::Client, "session/new"), Some(true));
+    }
+
+    #[test]
+    fn names_of_proposals_are_not_custom() {
+        let schema = Schema::v1().unwrap();
+        let surplus = |method, result| schema.surplus_in_result(Party::Agent, method, &result);
+        let answer = json!({"agentCapabilities": {"mcpCapabilities": {"acp": false}}});
+        assert_eq!(surplus("initialize", answer), None);
+        let turn = json!({"stopReason": "end_turn", "usage": {}, "cost": 1});
+        let found = surplus("session/prompt", turn);
+        assert_eq!(found.as_deref(), Some("/cost"));
     }
 
     #[test]
