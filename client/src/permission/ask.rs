@@ -1,6 +1,7 @@
 //! Asking a person, line by line.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 
 use tokio::sync::{Mutex, mpsc};
@@ -36,22 +37,28 @@ impl Ask {
     /// When the process has no terminal.
     pub fn terminal() -> io::Result<Self> {
         let name = if cfg!(windows) { "CON" } else { "/dev/tty" };
-        let input = std::fs::File::open(name)?;
-        let output = std::fs::OpenOptions::new().write(true).open(name)?;
-        Ok(Self::new(input, output))
+        let input = File::open(name)?;
+        let output = File::options().write(true).open(name)?;
+        let typed_ahead = input.try_clone()?;
+        let mut ask = Self::new(input, output);
+        ask.dialog.get_mut().terminal = Some(typed_ahead);
+        Ok(ask)
     }
 
-    /// Asks through two streams.
+    /// Asks through two streams. The input is read from the first question on.
     pub fn new(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> Self {
         // One line may wait; whoever types more without being asked is not listened to.
         let (tell, lines) = mpsc::channel(1);
-        // A read from a terminal cannot be taken back, so it gets a thread that nobody waits for.
-        std::thread::spawn(move || read_lines(input, &tell));
+        let listen = move || {
+            std::thread::spawn(move || read_lines(input, &tell));
+        };
         Self {
             approve_reads: false,
             dialog: Mutex::new(Dialog {
+                listen: Some(Box::new(listen)),
                 lines,
                 output: Box::new(output),
+                terminal: None,
             }),
         }
     }
@@ -78,8 +85,14 @@ impl Permissions for Ask {
 }
 
 struct Dialog {
+    /// Starts a thread that reads, once. A read from a terminal cannot be taken back, so nobody
+    /// waits for that thread; and it does not begin before it must, for somebody else may be
+    /// reading from the same terminal.
+    listen: Option<Box<dyn FnOnce() + Send>>,
     lines: mpsc::Receiver<String>,
     output: Box<dyn Write + Send>,
+    /// The input, if it is a terminal that may hold what was typed before.
+    terminal: Option<File>,
 }
 
 impl std::fmt::Debug for Dialog {
@@ -91,7 +104,13 @@ impl std::fmt::Debug for Dialog {
 impl Dialog {
     async fn ask(&mut self, question: &Question) -> Decision {
         // What was typed before the question cannot be an answer to it.
+        if let Some(terminal) = &self.terminal {
+            forget_typed(terminal);
+        }
         while self.lines.try_recv().is_ok() {}
+        if let Some(listen) = self.listen.take() {
+            listen();
+        }
         let mut text = shown(question);
         for _ in 0..TRIES {
             if self.show(&text).is_err() {
@@ -151,6 +170,15 @@ fn answer(line: &str, question: &Question) -> Option<Decision> {
         }
     }
 }
+
+#[cfg(unix)]
+fn forget_typed(terminal: &File) {
+    // If it fails, the worst is an answer that came too early.
+    let _ = rustix::termios::tcflush(terminal, rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn forget_typed(_: &File) {}
 
 fn read_lines(input: impl Read, tell: &mpsc::Sender<String>) {
     let mut input = BufReader::new(input);
@@ -286,8 +314,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nothing_is_read_before_the_first_question() {
+        let person = Person::new();
+        let mut dialog = person.ask.dialog.lock().await;
+        assert!(dialog.listen.is_some());
+        dialog.listen = None;
+        // Whoever could read has gone without having begun to.
+        assert_eq!(dialog.lines.recv().await, None);
+    }
+
+    #[tokio::test]
     async fn what_was_typed_before_the_question_is_no_answer() {
         let mut person = Person::new();
+        let (decision, _) = person.asked(&question(ToolKind::Execute), &["n"]).await;
+        assert_eq!(decision, Decision::Reject);
         person.types("y\n");
         while person.ask.dialog.lock().await.lines.is_empty() {
             tokio::task::yield_now().await;
