@@ -14,11 +14,11 @@
 //!     async fn prompt(&self, turn: Turn) -> Result<StopReason> {
 //!         turn.text(format!("You said: {}", turn.prompt_text())).await?;
 //!         let call = turn.tool_call("Write a greeting", ToolKind::Edit).await?;
-//!         if !turn.ask_permission(&call).await?.is_allowed() {
-//!             call.reject().await?;
-//!         } else {
+//!         if turn.ask_permission(&call).await?.is_allowed() {
 //!             turn.write_file("greeting.txt", "Hello!\n").await?;
 //!             call.complete("Written.").await?;
+//!         } else {
+//!             call.reject().await?;
 //!         }
 //!         Ok(StopReason::EndTurn)
 //!     }
