@@ -44,7 +44,7 @@ pub(super) const TABLE: &[Broken] = &[
         },
     ),
     exactly("answers-twice", &["jsonrpc.answers-once"], |tap, it| {
-        if it.succeeds("authenticate") {
+        if it.succeeds("session/prompt") && it.prompt() == "plan" {
             tap.forward(&it);
         }
         tap.forward(&it);

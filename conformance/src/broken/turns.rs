@@ -145,7 +145,8 @@ pub(super) const TABLE: &[Broken] = &[
         &["cancellation.updates-first"],
         |tap, it| {
             tap.forward(&it);
-            if it.value.pointer("/result/stopReason") == Some(&json!("cancelled")) {
+            let cancelled = it.value.pointer("/result/stopReason") == Some(&json!("cancelled"));
+            if cancelled && it.answers("session/prompt") {
                 tap.update(it.at("/sessionId"), &chunk());
             }
         },
