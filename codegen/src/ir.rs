@@ -48,6 +48,18 @@ pub(crate) struct Field {
     pub(crate) leniency: Leniency,
     /// The members of the field's object stand among the struct's own.
     pub(crate) flattened: bool,
+    /// The members of a free object that have a type.
+    pub(crate) typed: Vec<Typed>,
+}
+
+/// A member of a free object that has a type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Typed {
+    /// The name on the wire.
+    pub(crate) key: String,
+    pub(crate) docs: Option<String>,
+    /// The definition of its type.
+    pub(crate) ty: String,
 }
 
 /// What the absence of a field means.

@@ -24,6 +24,7 @@ mod builder;
 mod diff;
 mod dispatch;
 mod error;
+mod export;
 mod format;
 mod ir;
 mod lower;
@@ -33,11 +34,14 @@ mod refine;
 mod types;
 pub mod vectors;
 
-use acp_schema::{Document, Protocol};
+pub use acp_schema::{Document, Side};
+
+use acp_schema::Protocol;
 
 pub use self::builder::Builder;
 pub use self::diff::{Change, diff};
 pub use self::error::Error;
+pub use self::export::export;
 use self::overrides::Overrides;
 
 /// How to generate.

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use acp_codegen::{Options, generate};
 use acp_schema::Document;
-use acp_sdk::runtime::{FromJson, decode};
+use acp_sdk::runtime::{FromJson, Meta, decode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -49,7 +49,7 @@ macro_rules! cases {
 
 cases! {
     calls default_variant defaults flattened_union id integer keywords leniency map nested_union
-    object patch recursive string_enum tagged_union untagged_union wrapper
+    object open_object patch recursive string_enum tagged_union untagged_union wrapper
 }
 
 /// Reads and writes `text`, which must stay the same, and gives the value.
@@ -137,6 +137,23 @@ fn a_union_in_a_variant_of_another() {
     let (text, dropped) = lenient::<State>(r#"{"state":"idle","why":"later","more":1,"note":5}"#);
     assert_eq!(dropped, ["/note"]);
     assert_eq!(text, r#"{"state":"idle","why":"later","more":1}"#);
+}
+
+#[test]
+fn members_of_an_open_object_with_types() {
+    use case::open_object::{Letter, Readers};
+    let text = r#"{"text":"t","_meta":{"other":[1],"example.com/seen-by":{"names":["a"]}},"extra":{"readers":5}}"#;
+    let note: Letter = same(text);
+    assert_eq!(note.meta_seen_by(), Some(Readers::new(vec!["a".into()])));
+    // What does not fit its type is kept, but not given.
+    assert_eq!(note.extra_readers(), None);
+    let note = Letter::new("t", Meta::new())
+        .with_meta_seen_by(&Readers::new(vec![]))
+        .with_extra_readers(&Readers::new(vec![]));
+    assert_eq!(
+        serde_json::to_string(&note).unwrap(),
+        r#"{"text":"t","_meta":{"example.com/seen-by":{"names":[]}},"extra":{"readers":{"names":[]}}}"#
+    );
 }
 
 #[test]

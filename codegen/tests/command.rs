@@ -162,6 +162,39 @@ fn differences_as_text_json_and_markdown() {
 }
 
 #[test]
+fn derived_schemas_become_an_overlay_that_the_document_takes() {
+    let directory = tempfile::tempdir().unwrap();
+    let schema = directory.path().join("schemas.json");
+    let marked = |title: &str| {
+        format!(
+            r#"{{"title": "{title}", "type": "object", "x-method": "_example/ping", "x-side": "agent"}}"#
+        )
+    };
+    let both = format!("[{}, {}]", marked("PingRequest"), marked("PingResponse"));
+    std::fs::write(&schema, both).unwrap();
+    let output = run(
+        directory.path(),
+        &["export", "schemas.json", "--out", "overlay.json"],
+    );
+    assert!(output.status.success(), "{output:?}");
+    let table = run(directory.path(), &["methods", "--overlay", "overlay.json"]);
+    assert!(text(&table.stdout).contains("_example/ping"), "{table:?}");
+
+    // A request without a response is no overlay.
+    std::fs::write(&schema, marked("PingRequest")).unwrap();
+    let output = run(
+        directory.path(),
+        &["export", "schemas.json", "--out", "other.json"],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("/$defs/PingRequest"),
+        "{output:?}"
+    );
+    assert!(!directory.path().join("other.json").exists());
+}
+
+#[test]
 fn errors_name_the_file_and_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["generate", "absent.json"]);

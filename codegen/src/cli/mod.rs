@@ -3,6 +3,7 @@
 //! Results go to standard output or, whole or not at all, to the file asked for.
 
 mod diff;
+mod export;
 mod methods;
 mod output;
 mod vectors;
@@ -54,6 +55,19 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Makes an overlay of schemas that were derived from Rust types.
+    ///
+    /// The input is what `schemars::schema_for!` gives, or a list of such. Methods are
+    /// marked in the types, by `#[schemars(extend("x-method" = "_my/method", "x-side" =
+    /// "agent"))]`. The overlay is checked against the bundled document.
+    Export {
+        /// The schemas; standard input if not given.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Where to write; standard output if not given.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Compares two documents: what is different on the wire, and for whom it breaks.
     ///
     /// A change is breaking for agents when an agent written for the old document may
@@ -100,6 +114,7 @@ impl Command {
                 write(None, &text?)
             }
             Self::Vectors { source, out } => vectors::write(&source.document()?, out.as_deref()),
+            Self::Export { file, out } => export::write(file.as_deref(), out.as_deref()),
             Self::Diff {
                 old,
                 new,

@@ -159,11 +159,12 @@ fn call<'a>(
     let ty = |name: &str| format_ident!("{}", if model.get(name).is_some() { name } else { ANY });
     let mut docs = method.description.clone().unwrap_or_default();
     let link = match &options.reference {
-        Some(page) => {
+        // The page has the protocol's own methods.
+        Some(page) if !method.name.starts_with('_') => {
             let anchor = method.name.trim_start_matches("$/").replace('/', "-");
             format!("[`{}`]({page}#{anchor})", method.name)
         }
-        None => format!("`{}`", method.name),
+        _ => format!("`{}`", method.name),
     };
     if !docs.is_empty() {
         docs.push_str("\n\n");

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::value::{nullable, reference};
-use super::{Lowerer, branches, docs};
+use super::value::{nullable, reference, target};
+use super::{FREE_OBJECT, Lowerer, branches, docs};
 use crate::Error;
-use crate::ir::{Field, Leniency, Presence, Shape};
+use crate::ir::{Field, Leniency, Presence, Shape, Typed};
 use crate::overrides::Hint;
 
 /// The fields of an object, in the IR and for typify.
@@ -71,6 +71,7 @@ impl Lowerer<'_> {
             },
             leniency: own.map_or_else(Leniency::default, leniency),
             flattened: true,
+            typed: Vec::new(),
         });
         Ok(members.finish())
     }
@@ -100,7 +101,11 @@ impl Lowerer<'_> {
             .filter(|(wire, _)| Some(wire.as_str()) != tag)
         {
             let at = format!("{at}/properties/{}", super::escape(wire));
-            let value = self.value(&Self::inline_name(name, wire), &at, property)?;
+            let typed = self.typed(&at, property)?;
+            let value = match typed.is_empty() {
+                true => self.value(&Self::inline_name(name, wire), &at, property)?,
+                false => nullable_free(property),
+            };
             let presence = presence(required.contains(&wire.as_str()), property, &value);
             // typify wraps what is not required in an `Option`, which is right for
             // these two only.
@@ -114,9 +119,36 @@ impl Lowerer<'_> {
                 presence,
                 leniency: leniency(property),
                 flattened: false,
+                typed,
             });
         }
         Ok(members)
+    }
+
+    /// The typed members of an object that says itself that it is open.
+    fn typed(&self, at: &str, property: &Value) -> Result<Vec<Typed>, Error> {
+        let open = property.get("additionalProperties") == Some(&Value::Bool(true));
+        let members = property.get("properties").and_then(Value::as_object);
+        let members = members.filter(|_| open).into_iter().flatten();
+        let typed = |(key, schema): (&String, &Value)| {
+            let at = format!("{at}/properties/{}", super::escape(key));
+            let name = target(schema).and_then(|target| target.strip_prefix("#/$defs/"));
+            let name = name.filter(|name| !self.any.contains(*name));
+            let Some(name) = name else {
+                return Err(Error::unsupported(
+                    at,
+                    "a member of an open object has a type without a name",
+                    "define the type and refer to it as `#/$defs/Name`",
+                ));
+            };
+            self.reference(&at, &format!("#/$defs/{name}"))?;
+            Ok(Typed {
+                key: key.clone(),
+                docs: docs(schema),
+                ty: name.to_owned(),
+            })
+        };
+        members.map(typed).collect()
     }
 
     /// Field, type and description of a union among an object's members.
@@ -137,6 +169,15 @@ impl Lowerer<'_> {
             let union = Self::inline_name(name, &field);
             (field, union, docs)
         })
+    }
+}
+
+/// An object of free content, as optional as the property is.
+fn nullable_free(property: &Value) -> Value {
+    let free = reference(FREE_OBJECT);
+    match nullable(property) {
+        Some(_) => json!({ "anyOf": [free, { "type": "null" }] }),
+        None => free,
     }
 }
 

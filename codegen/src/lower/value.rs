@@ -64,7 +64,7 @@ impl Lowerer<'_> {
         Ok(reference(name))
     }
 
-    fn reference(&self, at: &str, target: &str) -> Result<Value, Error> {
+    pub(super) fn reference(&self, at: &str, target: &str) -> Result<Value, Error> {
         let Some(name) = target.strip_prefix("#/$defs/") else {
             return Err(Error::unsupported(
                 at,

@@ -1,12 +1,13 @@
 //! Constructors: `new` with what is required, a setter for each of the rest.
 
+use heck::ToSnakeCase as _;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Type as RustType};
 
 use super::structs::Part;
-use super::{Model, head, unions, unwrap_option};
-use crate::ir::{Presence, Shape};
+use super::{Model, described, head, unions, unwrap_option, written};
+use crate::ir::{Presence, Shape, Typed};
 
 pub(super) fn items(
     model: &Model<'_>,
@@ -25,6 +26,10 @@ pub(super) fn items(
         let value = part.default.as_ref()?;
         Some(quote!(fn #ident() -> #ty { #value }))
     });
+    let typed = parts.iter().flat_map(|part| {
+        let one = move |typed| self::typed(part, typed);
+        part.field.typed.iter().map(one)
+    });
     let by_hand = (!required && !own_defaults).then(|| {
         quote! {
             impl Default for #name {
@@ -36,6 +41,7 @@ pub(super) fn items(
         impl #name {
             #new
             #(#setters)*
+            #(#typed)*
             #(#defaults)*
         }
 
@@ -125,6 +131,48 @@ fn setter(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
         #[must_use]
         pub fn #name(mut self, #ident: #parameter) -> Self {
             self.#ident = #value;
+            self
+        }
+    }
+}
+
+/// Getter and setter of a member of a free object that has a type.
+fn typed(part: &Part<'_>, typed: &Typed) -> TokenStream {
+    let Typed { key, docs, ty } = typed;
+    let (field, ty) = (part.ident, format_ident!("{ty}"));
+    let word = key.rsplit('/').next().unwrap_or(key).to_snake_case();
+    let get = format_ident!("{field}_{word}");
+    let set = format_ident!("with_{field}_{word}");
+    let place = format!("The member `{key}` of [`{field}`](Self::{field})");
+    let get_docs = match docs {
+        Some(docs) => described(
+            Some(&format!("{docs}\n\n{place}, if it is well-formed.")),
+            "",
+        ),
+        None => written(&format!("{place}, if it is well-formed.")),
+    };
+    let set_docs = written(&format!(
+        "Sets the member `{key}` of [`{field}`](Self::{field})."
+    ));
+    let optional = part.field.presence == Presence::Optional;
+    let (object, whole) = match optional {
+        true => (quote!(self.#field.as_ref()?), quote!(Some(object))),
+        false => (quote!(self.#field), quote!(object)),
+    };
+    let old = match optional {
+        true => quote!(self.#field.take().unwrap_or_default()),
+        false => quote!(::std::mem::take(&mut self.#field)),
+    };
+    quote! {
+        #get_docs
+        #[must_use]
+        pub fn #get(&self) -> Option<#ty> { #object.get(#key) }
+
+        #set_docs
+        #[must_use]
+        pub fn #set(mut self, value: &#ty) -> Self {
+            let object = #old.with(#key, value);
+            self.#field = #whole;
             self
         }
     }

@@ -240,6 +240,10 @@ fn integer(schema: &Value) -> Integer {
 }
 
 fn object<'a>(document: &'a Document, schema: &'a Value, root: bool) -> Form<'a> {
+    if !root && schema.get("additionalProperties") == Some(&Value::Bool(true)) {
+        // Members of such an object are read when somebody asks for them.
+        return Form::Free;
+    }
     let fields = schema.get("properties").is_some() || schema.get("allOf").is_some();
     if fields || branches(schema).is_some() {
         return Form::Object(alternatives(document, schema));

@@ -1,0 +1,50 @@
+//! An agent that indexes texts, and asks before it starts.
+
+use acp_sdk::{Error, Result};
+
+use crate::acp::{
+    Agent, AgentCx, CancelNotification, Choice, ConfirmRequest, ContentBlock, ContentChunk,
+    IndexRequest, IndexResponse, NewSessionRequest, NewSessionResponse, ProgressNotification,
+    PromptRequest, PromptResponse, SessionNotification, SessionUpdate, StopReason, Table,
+};
+
+/// Counts words when the user agrees, and answers a prompt with a table.
+#[derive(Debug)]
+pub struct Librarian;
+
+impl Agent for Librarian {
+    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+        Ok(NewSessionResponse::new("session-1"))
+    }
+
+    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+        let trace = req.meta_trace().map_or("none".into(), |trace| trace.id);
+        let table = Table::new(vec![vec!["trace".into(), trace]]);
+        let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(table)));
+        let note = SessionNotification::new(req.session_id, update);
+        cx.client().session_update(note).await?;
+        Ok(PromptResponse::new(StopReason::EndTurn))
+    }
+
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        Ok(())
+    }
+
+    async fn index(&self, cx: &AgentCx, req: IndexRequest) -> Result<IndexResponse> {
+        let question = ConfirmRequest::new(req.session_id.clone(), "index the text?");
+        let answer = cx
+            .client()
+            .confirm(question.with_fallback(Choice::No))
+            .await?;
+        if answer.choice != Choice::Yes {
+            return Err(Error::invalid_params(
+                "/text",
+                "the user does not want an index",
+            ));
+        }
+        let words = req.text.split_whitespace().count();
+        let done = ProgressNotification::new(req.session_id, 100);
+        cx.client().progress(done).await?;
+        Ok(IndexResponse::new(words as u64))
+    }
+}

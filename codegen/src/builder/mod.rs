@@ -1,0 +1,218 @@
+//! The entry point for build scripts.
+
+mod extend;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use acp_schema::{Document, Side, V1_UNSTABLE};
+use serde_json::Value;
+
+use self::extend::Extension;
+use crate::{Error, Options, export, generate};
+
+/// Generates from the bundled document and extensions of your own, in `build.rs`.
+///
+/// Extensions are added in the order in which they are given, so that one can refer
+/// to another. They come as overlay files, as schemas that were derived from Rust
+/// types, or one by one:
+///
+/// ```
+/// use acp_codegen::{Builder, Side};
+/// use serde_json::json;
+///
+/// let text = Builder::v1()
+///     .definition("Table", json!({
+///         "type": "object",
+///         "properties": { "rows": { "type": "array", "items": { "type": "string" } } },
+///         "required": ["rows"],
+///     }))
+///     .member("ContentBlock", "_example/table", "Table")
+///     .meta("PromptRequest", "example.com/table", "Table")
+///     .request(
+///         Side::Client,
+///         "_example/confirm",
+///         "Confirm",
+///         json!({ "properties": { "question": { "type": "string" } }, "required": ["question"] }),
+///         json!({ "properties": { "yes": { "type": "boolean" } }, "required": ["yes"] }),
+///     )
+///     .generate()?;
+/// assert!(text.contains("fn confirm("));
+/// # Ok::<(), acp_codegen::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    unstable: bool,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    File(PathBuf),
+    Schemas(Vec<Value>),
+    Extension(Extension),
+}
+
+impl Builder {
+    /// Starts with the bundled document of protocol version 1.
+    #[must_use]
+    pub fn v1() -> Self {
+        Self {
+            unstable: false,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Adds the proposals that the version does not contain yet. They may change or
+    /// go with any release.
+    #[must_use]
+    pub fn unstable(mut self) -> Self {
+        self.unstable = true;
+        self
+    }
+
+    /// Adds an overlay: a schema document whose definitions, methods and patches
+    /// are added. Relative paths start at the package, as in any build script.
+    #[must_use]
+    pub fn overlay(self, path: impl Into<PathBuf>) -> Self {
+        self.step(Step::File(path.into()))
+    }
+
+    /// Adds types by the root schemas that another tool derived from them, such as
+    /// those of `schemars::schema_for!`; see [`export()`].
+    #[must_use]
+    pub fn schemas(self, schemas: impl IntoIterator<Item = Value>) -> Self {
+        self.step(Step::Schemas(schemas.into_iter().collect()))
+    }
+
+    /// Adds a type.
+    #[must_use]
+    pub fn definition(self, name: &str, schema: Value) -> Self {
+        self.extend(Extension::Definition {
+            name: name.into(),
+            schema,
+        })
+    }
+
+    /// Adds a request that `side` handles. Its params become the type `{name}Request`
+    /// and its result `{name}Response`; the schemas are those of objects.
+    #[must_use]
+    pub fn request(
+        self,
+        side: Side,
+        method: &str,
+        name: &str,
+        params: Value,
+        result: Value,
+    ) -> Self {
+        self.extend(Extension::Request {
+            side,
+            method: method.into(),
+            name: name.into(),
+            params,
+            result,
+        })
+    }
+
+    /// Adds a notification that `side` handles, its params as `{name}Notification`.
+    #[must_use]
+    pub fn notification(self, side: Side, method: &str, name: &str, params: Value) -> Self {
+        self.extend(Extension::Notification {
+            side,
+            method: method.into(),
+            name: name.into(),
+            params,
+        })
+    }
+
+    /// Adds a member to the union `union`: what the tag `tag` stands for has the
+    /// members of the definition `payload`.
+    #[must_use]
+    pub fn member(self, union: &str, tag: &str, payload: &str) -> Self {
+        self.extend(Extension::Member {
+            union: union.into(),
+            tag: tag.into(),
+            payload: payload.into(),
+        })
+    }
+
+    /// Gives the member `key` of a definition's `_meta` a type, the definition
+    /// `payload`. The type of the definition gets a getter and a setter for it.
+    #[must_use]
+    pub fn meta(self, definition: &str, key: &str, payload: &str) -> Self {
+        self.extend(Extension::Meta {
+            definition: definition.into(),
+            key: key.into(),
+            payload: payload.into(),
+        })
+    }
+
+    /// The document with all extensions.
+    ///
+    /// # Errors
+    /// When an overlay cannot be read, or an extension does not fit the document.
+    pub fn document(&self) -> Result<Document, Error> {
+        let mut document = Document::v1()?;
+        if self.unstable {
+            document = document.overlay("v1.unstable.json", V1_UNSTABLE)?;
+        }
+        for step in &self.steps {
+            document = match step {
+                Step::File(path) => {
+                    let text = fs::read_to_string(path).map_err(|source| Error::Io {
+                        path: path.clone(),
+                        source,
+                    })?;
+                    document.overlay(&path.display().to_string(), &text)?
+                }
+                Step::Schemas(schemas) => {
+                    let overlay = export(schemas.iter().cloned())?;
+                    document.overlay("exported schemas", &overlay.to_string())?
+                }
+                Step::Extension(extension) => extension.apply(document)?,
+            };
+        }
+        Ok(document)
+    }
+
+    /// Generates the text of one module.
+    ///
+    /// # Errors
+    /// As [`Self::document`], and when generation fails.
+    pub fn generate(&self) -> Result<String, Error> {
+        Ok(generate(&self.document()?, &Options::v1())?.text)
+    }
+
+    /// Generates into `file` in the build script's `OUT_DIR` and tells Cargo which
+    /// files the result depends on. Include it with
+    /// `include!(concat!(env!("OUT_DIR"), "/file"))`.
+    ///
+    /// # Errors
+    /// As [`Self::generate`], and when the file cannot be written or there is no
+    /// `OUT_DIR`.
+    #[allow(clippy::print_stdout, reason = "Cargo reads a build script's stdout")]
+    pub fn write_to_out_dir(&self, file: &str) -> Result<(), Error> {
+        println!("cargo::rerun-if-changed=build.rs");
+        for step in &self.steps {
+            if let Step::File(path) = step {
+                println!("cargo::rerun-if-changed={}", path.display());
+            }
+        }
+        let text = self.generate()?;
+        let directory = std::env::var_os("OUT_DIR").ok_or_else(|| Error::Io {
+            path: PathBuf::from("OUT_DIR"),
+            source: std::io::Error::other("not set; call this from a build script"),
+        })?;
+        let path = Path::new(&directory).join(file);
+        fs::write(&path, text).map_err(|source| Error::Io { path, source })
+    }
+
+    fn extend(self, extension: Extension) -> Self {
+        self.step(Step::Extension(extension))
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+}

@@ -1,0 +1,120 @@
+//! Extensions by the builder, and overlays from derived schemas.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
+
+use acp_codegen::{Builder, Side, export};
+use serde_json::{Value, json};
+
+fn assert_has(text: &str, expected: &[&str]) {
+    for expected in expected {
+        assert!(text.contains(expected), "{expected}");
+    }
+}
+
+fn object(member: &str) -> Value {
+    json!({ "properties": { member: { "type": "string" } }, "required": [member] })
+}
+
+#[test]
+fn methods_types_members_and_meta() {
+    let table = json!({ "type": "object", "properties": { "rows": { "type": "string" } } });
+    let text = Builder::v1()
+        .definition("Table", table)
+        .member("ContentBlock", "_example/table", "Table")
+        .meta("PromptRequest", "example.com/first", "Table")
+        .meta("PromptRequest", "example.com/second-one", "Table")
+        .request(
+            Side::Client,
+            "_example/confirm",
+            "Confirm",
+            object("question"),
+            object("answer"),
+        )
+        .notification(Side::Agent, "_example/hint", "Hint", object("text"))
+        .generate()
+        .unwrap();
+    assert_has(
+        &text,
+        &[
+            "\"_example/table\" => branch.payload().map(Self::ExampleTable),",
+            "pub fn meta_first(&self) -> Option<Table>",
+            "pub fn with_meta_second_one(mut self, value: &Table) -> Self",
+            "pub async fn confirm(",
+            "runtime::Result<ConfirmResponse>",
+            "note: HintNotification,",
+            "/// Method `_example/confirm`.",
+        ],
+    );
+}
+
+#[test]
+fn an_extension_that_does_not_fit_says_where_and_what_to_do() {
+    let error = |builder: Builder| builder.generate().unwrap_err().to_string();
+    assert_eq!(
+        error(Builder::v1().member("SessionId", "x", "Plan")),
+        "build script: /$defs/SessionId: no union with a tag, so `x` cannot be a member of it; \
+         name a definition whose `oneOf` or `anyOf` has a tag"
+    );
+    assert_eq!(
+        error(Builder::v1().meta("SessionId", "k", "Plan")),
+        "build script: /$defs/SessionId/properties/_meta: there is no `_meta`, so `k` cannot be \
+         a member of it; name a definition that has the property `_meta`"
+    );
+    let clash = error(Builder::v1().definition("Plan", json!({ "type": "string" })));
+    assert!(
+        clash.starts_with("build script: /$defs/Plan: already defined"),
+        "{clash}"
+    );
+    let nothing = error(Builder::v1().member("ContentBlock", "x", "Nothing"));
+    assert!(nothing.contains("no definition `Nothing`"), "{nothing}");
+}
+
+#[test]
+fn derived_schemas_become_definitions() {
+    let choice = json!({ "type": "string", "enum": ["yes", "no"] });
+    let root = |title: &str, schema: Value| {
+        let mut schema = schema;
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = title.into();
+        schema["$defs"] = json!({ "Choice": choice });
+        schema
+    };
+    let tree = json!({ "type": "object", "properties": {
+        "choice": { "$ref": "#/$defs/Choice" },
+        "children": { "type": "array", "items": { "$ref": "#" } },
+    } });
+    let overlay = export([
+        root("Tree", tree),
+        root("Leaf", json!({ "type": "string" })),
+    ])
+    .unwrap();
+    assert_eq!(
+        overlay,
+        json!({ "$defs": {
+            "Tree": { "type": "object", "properties": {
+                "choice": { "$ref": "#/$defs/Choice" },
+                "children": { "type": "array", "items": { "$ref": "#/$defs/Tree" } },
+            } },
+            "Choice": choice,
+            "Leaf": { "type": "string" },
+        } })
+    );
+}
+
+#[test]
+fn derived_schemas_that_make_no_overlay() {
+    let error = |schemas: Vec<Value>| export(schemas).unwrap_err().to_string();
+    assert_eq!(
+        error(vec![json!({ "type": "string" })]),
+        "exported schemas: /0/title: the schema has no name; give the type's name as its `title`"
+    );
+    let two = ["string", "integer"].map(|kind| json!({ "title": "Id", "type": kind }));
+    assert_eq!(
+        error(two.into()),
+        "exported schemas: /1: two types are called `Id` and differ; rename one of them"
+    );
+    assert_eq!(
+        error(vec![json!(true)]),
+        "exported schemas: /0: not an object; export the root schema of a type"
+    );
+}
