@@ -42,7 +42,7 @@ pub use self::builder::Builder;
 pub use self::diff::{Change, diff};
 pub use self::error::Error;
 pub use self::export::export;
-use self::overrides::Overrides;
+use self::overrides::{Overrides, Row};
 
 /// How to generate.
 #[derive(Clone, Debug)]
@@ -53,6 +53,7 @@ pub struct Options {
     /// Whether a hint that nothing uses is an error, as it is for the document that
     /// the hints are for.
     pub complete: bool,
+    hints: &'static [Row],
 }
 
 impl Options {
@@ -63,6 +64,18 @@ impl Options {
         Self {
             reference: Some(reference),
             complete: true,
+            hints: overrides::V1,
+        }
+    }
+
+    /// Options for the bundled document of the draft of protocol version 2.
+    #[must_use]
+    pub fn v2() -> Self {
+        let reference = "https://agentclientprotocol.com/protocol/v2/schema".to_owned();
+        Self {
+            reference: Some(reference),
+            complete: true,
+            hints: overrides::V2,
         }
     }
 
@@ -72,6 +85,7 @@ impl Options {
         Self {
             reference: None,
             complete: false,
+            hints: overrides::V1,
         }
     }
 }
@@ -94,7 +108,7 @@ pub struct Output {
 /// When the document's methods are not complete, or a definition has a form that
 /// has no Rust type; the error says where.
 pub fn generate(document: &Document, options: &Options) -> Result<Output, Error> {
-    let overrides = Overrides::new(overrides::V1);
+    let overrides = Overrides::new(options.hints);
     let protocol = Protocol::from_document(document)?;
     let lowered = lower::lower(document, &overrides)?;
     names::check(&lowered.types)?;

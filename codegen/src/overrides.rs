@@ -150,6 +150,126 @@ pub(crate) const V1: &[Row] = &[
     },
 ];
 
+/// Hints for the draft of protocol version 2.
+pub(crate) const V2: &[Row] = &[
+    Row {
+        at: "UpdateSessionNotification",
+        hint: Hint::MethodName("session_update"),
+        reason: "the method is session/update, and version 1 calls it so",
+    },
+    Row {
+        at: "initialize",
+        hint: Hint::RequiredMethod,
+        reason: "the answer must name the agent's program, which nobody else can",
+    },
+    Row {
+        at: "session/new",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every agent with sessions",
+    },
+    Row {
+        at: "session/prompt",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every agent with sessions",
+    },
+    Row {
+        at: "session/cancel",
+        hint: Hint::RequiredMethod,
+        reason: "as in version 1: ignored cancels wedge sessions",
+    },
+    Row {
+        at: "session/request_permission",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every client",
+    },
+    Row {
+        at: "session/update",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every client",
+    },
+    Row {
+        at: "ProtocolVersion",
+        hint: Hint::Constant {
+            name: "V2",
+            value: 2,
+            docs: "Protocol version 2.",
+        },
+        reason: "the schema gives the range of versions, not the one it describes",
+    },
+    Row {
+        at: "SessionConfigOption",
+        hint: Hint::Union {
+            field: "kind",
+            name: "SessionConfigKind",
+            docs: "The type of the setting, with its value and what it can be set to.",
+        },
+        reason: "`type` is a keyword, and the type's name is shorter than the derived one",
+    },
+    Row {
+        at: "SetSessionConfigOptionRequest",
+        hint: Hint::Union {
+            field: "value",
+            name: "SessionConfigOptionValue",
+            docs: "The new value of the setting.",
+        },
+        reason: "the union is the new value; its tag only says of which type",
+    },
+    Row {
+        at: "CreateElicitationRequest",
+        hint: Hint::Union {
+            field: "mode",
+            name: "ElicitationMode",
+            docs: "The way in which the user is asked.",
+        },
+        reason: "the derived name, CreateElicitationRequestMode, is long",
+    },
+    Row {
+        at: "CreateElicitationResponse",
+        hint: Hint::Union {
+            field: "action",
+            name: "ElicitationAction",
+            docs: "What the user did with the question.",
+        },
+        reason: "the derived name, CreateElicitationResponseAction, is long",
+    },
+    Row {
+        at: "ElicitationFormMode",
+        hint: Hint::Union {
+            field: "scope",
+            name: "ElicitationScope",
+            docs: "What the question belongs to: a session, or a request outside of any.",
+        },
+        reason: "one type for what both modes share",
+    },
+    Row {
+        at: "ElicitationUrlMode",
+        hint: Hint::Union {
+            field: "scope",
+            name: "ElicitationScope",
+            docs: "What the question belongs to: a session, or a request outside of any.",
+        },
+        reason: "one type for what both modes share",
+    },
+    Row {
+        at: "DiffChange",
+        hint: Hint::Union {
+            field: "operation",
+            name: "DiffOperation",
+            docs: "What happened to the file, and to which path.",
+        },
+        reason: "the derived name, DiffChangeOperation, is long",
+    },
+    Row {
+        at: "IdleStateUpdate",
+        hint: Hint::Union {
+            field: "stop_reason",
+            name: "StopReason",
+            docs: "Why the work stopped, if that is reported.",
+        },
+        reason: "version 1 calls the reasons so",
+    },
+];
+
 /// A table in use: it notes which rows were asked for and found.
 #[derive(Debug)]
 pub(crate) struct Overrides {

@@ -33,6 +33,24 @@ fn the_proposals_are_added_and_change_nothing_else() {
 }
 
 #[test]
+fn version_2_is_generated_with_and_without_proposals() {
+    let text = Builder::v2().generate().unwrap();
+    for expected in [
+        "pub const V2: Self = Self(2);",
+        "fn session_update(",
+        "pub stop_reason: Option<StopReason>,",
+        "pub status: Patch<ToolCallStatus>,",
+        "(https://agentclientprotocol.com/protocol/v2/schema#session-prompt)",
+    ] {
+        assert!(text.contains(expected), "{expected}");
+    }
+    assert!(!text.contains("/protocol/v1/"));
+    assert!(!text.contains("fn fork_session("));
+    let text = Builder::v2().unstable().generate().unwrap();
+    assert!(text.contains("fn fork_session("));
+}
+
+#[test]
 fn generation_does_not_depend_on_the_order_of_runs() {
     let document = Document::v1().unwrap();
     let first = generate(&document, &Options::v1()).unwrap();

@@ -59,6 +59,13 @@ pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/v1.rs"));
 }
 
+/// The draft of protocol version 2: types, traits and typed callers, generated from its
+/// schema. It may change with any release.
+#[cfg(feature = "v2")]
+pub mod v2 {
+    include!(concat!(env!("OUT_DIR"), "/v2.rs"));
+}
+
 /// Serves an agent on standard input and output until the client closes them.
 ///
 /// Takes both over: what the process prints by accident goes to standard error.

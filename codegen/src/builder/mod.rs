@@ -5,7 +5,7 @@ mod extend;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use acp_schema::{Document, Side, V1_UNSTABLE};
+use acp_schema::{Document, Side, V1_UNSTABLE, V2_UNSTABLE};
 use serde_json::Value;
 
 use self::extend::Extension;
@@ -42,8 +42,15 @@ use crate::{Error, Options, export, generate};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
+    version: Version,
     unstable: bool,
     steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Version {
+    V1,
+    V2,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +64,18 @@ impl Builder {
     /// Starts with the bundled document of protocol version 1.
     #[must_use]
     pub fn v1() -> Self {
+        Self::new(Version::V1)
+    }
+
+    /// Starts with the bundled document of the draft of protocol version 2.
+    #[must_use]
+    pub fn v2() -> Self {
+        Self::new(Version::V2)
+    }
+
+    fn new(version: Version) -> Self {
         Self {
+            version,
             unstable: false,
             steps: Vec::new(),
         }
@@ -152,9 +170,12 @@ impl Builder {
     /// # Errors
     /// When an overlay cannot be read, or an extension does not fit the document.
     pub fn document(&self) -> Result<Document, Error> {
-        let mut document = Document::v1()?;
+        let (mut document, name, proposals) = match self.version {
+            Version::V1 => (Document::v1()?, "v1.unstable.json", V1_UNSTABLE),
+            Version::V2 => (Document::v2()?, "v2.unstable.json", V2_UNSTABLE),
+        };
         if self.unstable {
-            document = document.overlay("v1.unstable.json", V1_UNSTABLE)?;
+            document = document.overlay(name, proposals)?;
         }
         for step in &self.steps {
             document = match step {
@@ -180,7 +201,11 @@ impl Builder {
     /// # Errors
     /// As [`Self::document`], and when generation fails.
     pub fn generate(&self) -> Result<String, Error> {
-        Ok(generate(&self.document()?, &Options::v1())?.text)
+        let options = match self.version {
+            Version::V1 => Options::v1(),
+            Version::V2 => Options::v2(),
+        };
+        Ok(generate(&self.document()?, &options)?.text)
     }
 
     /// Generates into `file` in the build script's `OUT_DIR` and tells Cargo which

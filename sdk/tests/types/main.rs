@@ -11,6 +11,8 @@ mod roundtrip;
 mod surface;
 #[cfg(feature = "unstable")]
 mod unstable;
+#[cfg(feature = "v2")]
+mod v2;
 
 use acp_sdk::runtime::{self, DecodeError, FromJson};
 use serde::Serialize;
