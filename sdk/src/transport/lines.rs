@@ -59,6 +59,7 @@ impl Lines {
         let line = buffer.consume(buffer.held().len());
         match self.skipping.take() {
             Some(skipped) => Found::TooLong(skipped + line.len() as u64),
+            None if line.len() > self.max => Found::TooLong(line.len() as u64),
             None => Found::Text(line),
         }
     }

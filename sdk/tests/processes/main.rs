@@ -3,6 +3,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod stdio;
+
 use std::process::Stdio;
 use std::time::Duration;
 

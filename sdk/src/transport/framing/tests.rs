@@ -274,3 +274,10 @@ fn a_huge_header_is_refused_and_the_next_message_is_read() {
         }
     }
 }
+
+#[test]
+fn the_limit_holds_for_what_was_too_short_to_tell() {
+    // Found by fuzzing: the beginning of a mark or a header, and then nothing.
+    assert_frames([0xef], 0, Framing::Auto, &[Out::TooLong(1)]);
+    assert_frames("Conten", 5, Framing::Auto, &[Out::TooLong(6)]);
+}

@@ -1,0 +1,135 @@
+//! Standard input and output as a transport: this very test binary, run again, is the agent.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use acp_sdk::{Result, v1::*};
+use serde_json::{Value, json};
+
+/// Set for the process that is the agent.
+const CHILD: &str = "ACP_SDK_TEST_AGENT";
+
+/// Prints where it must not, and lets a child of its own read where it must not.
+struct Careless;
+
+impl Agent for Careless {
+    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+        Ok(NewSessionResponse::new("s"))
+    }
+
+    #[allow(clippy::print_stdout, reason = "that is what is tried")]
+    async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> {
+        println!("a stray line");
+        let printed = Command::new("sh")
+            .args(["-c", "echo a stray child; cat"])
+            .status();
+        assert!(printed.unwrap().success());
+        Ok(PromptResponse::new(StopReason::EndTurn))
+    }
+
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn child_agent() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(acp_sdk::serve_stdio(Careless)).unwrap();
+    // The harness would print its verdict.
+    std::process::exit(0);
+}
+
+fn agent() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "stdio::child_agent", "--nocapture"])
+        .env(CHILD, "1");
+    command
+}
+
+fn requests() -> String {
+    let prompt = json!({"sessionId": "s", "prompt": []});
+    [("session/prompt", prompt), ("_unknown", json!({}))]
+        .iter()
+        .enumerate()
+        .map(|(id, (method, params))| {
+            let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            format!("{request}\n")
+        })
+        .collect()
+}
+
+/// Checks that the output holds the two answers and, but for what the test harness printed
+/// before the agent began, nothing else.
+fn assert_answers(output: &str) {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.is_empty()).collect();
+    let lines = lines.strip_prefix(&["running 1 test"]).unwrap_or(&lines);
+    let answers: Vec<Value> = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("on the wire: {output}")))
+        .collect();
+    assert_eq!(answers.len(), 2, "{output}");
+    assert_eq!(answers[0]["result"]["stopReason"], "end_turn");
+    assert_eq!(answers[1]["error"]["code"], -32601);
+}
+
+#[test]
+fn what_is_printed_goes_to_standard_error() {
+    let _alone = super::ALONE.blocking_lock();
+    let mut child = agent()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, requests().as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert_answers(&String::from_utf8(output.stdout).unwrap());
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("a stray line\na stray child\n"), "{errors}");
+    assert!(
+        !errors.contains("_unknown"),
+        "a child read the protocol's input: {errors}"
+    );
+}
+
+#[test]
+fn files_and_sockets_do_as_well() {
+    let _alone = super::ALONE.blocking_lock();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("in"), requests()).unwrap();
+    let status = agent()
+        .stdin(File::open(path("in")).unwrap())
+        .stdout(File::create(path("out")).unwrap())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_answers(&std::fs::read_to_string(path("out")).unwrap());
+
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let theirs = std::os::fd::OwnedFd::from(theirs);
+    let mut child = agent()
+        .stdin(theirs.try_clone().unwrap())
+        .stdout(theirs)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut ours, requests().as_bytes()).unwrap();
+    ours.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut output = String::new();
+    ours.read_to_string(&mut output).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_answers(&output);
+}
