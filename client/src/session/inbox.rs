@@ -78,6 +78,12 @@ struct Unread {
     waits: bool,
 }
 
+impl Unread {
+    fn pop(&mut self) -> Option<Event> {
+        self.events.as_mut()?.pop()
+    }
+}
+
 impl TurnState {
     fn new() -> Self {
         Self {
@@ -95,19 +101,21 @@ impl TurnState {
 
     /// The next event that is there, or a wake-up when there is one.
     pub(crate) fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
-        if let Some(event) = self.ready_event() {
-            return Poll::Ready(event);
-        }
+        // Locked once, so that no event falls between the look and the wake-up.
         let mut unread = lock(&self.unread);
-        unread.reader = Some(cx.waker().clone());
-        unread.waits = true;
+        let event = unread.pop();
+        if event.is_none() {
+            unread.reader = Some(cx.waker().clone());
+            unread.waits = true;
+        }
+        drop(unread);
         self.room.notify_waiters();
-        Poll::Pending
+        event.map_or(Poll::Pending, Poll::Ready)
     }
 
     /// The next event that is there.
     pub(crate) fn ready_event(&self) -> Option<Event> {
-        let event = lock(&self.unread).events.as_mut()?.pop()?;
+        let event = lock(&self.unread).pop()?;
         self.room.notify_waiters();
         Some(event)
     }
@@ -501,6 +509,36 @@ mod tests {
         turn.stop_reading();
         within(waiting).await.unwrap();
         assert_eq!(inbox.take_missed().updates, [text("last")]);
+    }
+
+    #[test]
+    fn a_reader_on_another_thread_misses_no_event() {
+        let inbox = Inbox::default();
+        let turn = inbox.begin().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let (answer, answered) = std::sync::mpsc::channel();
+        let started = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            let inbox = &inbox;
+            scope.spawn(move || {
+                for _ in 0..20_000 {
+                    assert!(inbox.take_in(text("ping")).is_none());
+                    // The next event comes only when this one has been seen.
+                    answered.recv().unwrap();
+                }
+            });
+            runtime.block_on(async {
+                for _ in 0..20_000 {
+                    within(std::future::poll_fn(|cx| turn.poll_event(cx))).await;
+                    answer.send(()).unwrap();
+                }
+            });
+        });
+        // A missed event is found at last, by the timer of the guard.
+        assert!(started.elapsed().as_secs() < 25, "an event was missed");
     }
 
     #[test]
