@@ -1,6 +1,9 @@
 //! Why a document could not be turned into code.
 
+use std::fmt;
 use std::path::PathBuf;
+
+use acp_schema::Document;
 
 /// Why generation failed. Each message names the place and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -10,8 +13,10 @@ pub enum Error {
     #[error(transparent)]
     Schema(#[from] acp_schema::Error),
     /// A schema uses a form that has no Rust type.
-    #[error("{pointer}: {message}; {help}")]
+    #[error("{}{pointer}: {message}; {help}", In(file))]
     Unsupported {
+        /// The file, where there is one.
+        file: String,
         /// JSON Pointer into the document.
         pointer: String,
         /// What was found.
@@ -21,10 +26,13 @@ pub enum Error {
     },
     /// A definition's name cannot be that of a generated type.
     #[error(
-        "/$defs/{name}: the name is taken by {taken_by}; \
-         rename the definition (and its `$ref`s)"
+        "{}/$defs/{name}: the name is taken by {taken_by}; \
+         rename the definition (and its `$ref`s)",
+        In(file)
     )]
     NameTaken {
+        /// The file, where there is one.
+        file: String,
         /// The definition.
         name: String,
         /// Who has the name already.
@@ -56,9 +64,44 @@ impl Error {
         help: impl Into<String>,
     ) -> Self {
         Self::Unsupported {
+            file: String::new(),
             pointer: pointer.into(),
             message: message.into(),
             help: help.into(),
+        }
+    }
+
+    /// The error with the file that its place is in.
+    pub(crate) fn in_document(mut self, document: &Document) -> Self {
+        match &mut self {
+            Self::Unsupported { file, pointer, .. } if file.is_empty() => {
+                *file = document.file(pointer).to_owned();
+            }
+            Self::NameTaken { file, name, .. } if file.is_empty() => {
+                *file = document.file(&format!("/$defs/{name}")).to_owned();
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// The error with the name of what is no file of a document.
+    pub(crate) fn in_file(mut self, name: &str) -> Self {
+        if let Self::Unsupported { file, .. } = &mut self {
+            *file = name.to_owned();
+        }
+        self
+    }
+}
+
+/// A file at the start of a message.
+struct In<'a>(&'a str);
+
+impl fmt::Display for In<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            file => write!(f, "{file}: "),
         }
     }
 }

@@ -22,12 +22,16 @@ const SOURCE: &str = "exported schemas";
 /// # Errors
 /// When a schema has no `title`, or two say different things of one name.
 pub fn export(schemas: impl IntoIterator<Item = Value>) -> Result<Value, Error> {
+    overlay(schemas).map_err(|error| error.in_file(SOURCE))
+}
+
+fn overlay(schemas: impl IntoIterator<Item = Value>) -> Result<Value, Error> {
     let mut definitions = Map::new();
     for (index, mut schema) in schemas.into_iter().enumerate() {
         let at = format!("/{index}");
         let Some(root) = schema.as_object_mut() else {
             return Err(Error::unsupported(
-                format!("{SOURCE}: {at}"),
+                at,
                 "not an object",
                 "export the root schema of a type",
             ));
@@ -36,7 +40,7 @@ pub fn export(schemas: impl IntoIterator<Item = Value>) -> Result<Value, Error> 
         let inner = root.shift_remove("$defs");
         let Some(Value::String(name)) = root.shift_remove("title") else {
             return Err(Error::unsupported(
-                format!("{SOURCE}: {at}/title"),
+                format!("{at}/title"),
                 "the schema has no name",
                 "give the type's name as its `title`",
             ));
@@ -61,7 +65,7 @@ fn add(
 ) -> Result<(), Error> {
     match definitions.get(&name) {
         Some(known) if *known != schema => Err(Error::unsupported(
-            format!("{SOURCE}: {at}"),
+            at,
             format!("two types are called `{name}` and differ"),
             "rename one of them",
         )),

@@ -108,6 +108,10 @@ pub struct Output {
 /// When the document's methods are not complete, or a definition has a form that
 /// has no Rust type; the error says where.
 pub fn generate(document: &Document, options: &Options) -> Result<Output, Error> {
+    pipeline(document, options).map_err(|error| error.in_document(document))
+}
+
+fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
     let overrides = Overrides::new(options.hints);
     let protocol = Protocol::from_document(document)?;
     let lowered = lower::lower(document, &overrides)?;

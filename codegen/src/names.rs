@@ -1,7 +1,9 @@
 //! Names that generated code uses, and that no definition may have.
 
+use heck::ToShoutySnakeCase as _;
+
 use crate::Error;
-use crate::ir::Type;
+use crate::ir::{Shape, Type};
 
 /// Names of the runtime that generated code calls by their last segment.
 pub(crate) const RUNTIME: &[&str] = &[
@@ -68,6 +70,7 @@ const ROLES: &[&str] = &[
 
 /// Fails when a type has a name that generated code needs for something else.
 pub(crate) fn check(types: &[Type]) -> Result<(), Error> {
+    types.iter().try_for_each(is_rust)?;
     let users = [
         (RUNTIME, "the runtime"),
         (RUST, "Rust"),
@@ -77,6 +80,7 @@ pub(crate) fn check(types: &[Type]) -> Result<(), Error> {
         for (names, user) in users {
             if names.contains(&ty.name.as_str()) {
                 return Err(Error::NameTaken {
+                    file: String::new(),
                     name: ty.name.clone(),
                     taken_by: user.into(),
                 });
@@ -84,4 +88,28 @@ pub(crate) fn check(types: &[Type]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Fails when a name is not one that Rust could have.
+fn is_rust(ty: &Type) -> Result<(), Error> {
+    let upper = ty.name.starts_with(|c: char| c.is_ascii_uppercase());
+    if !upper || syn::parse_str::<syn::Ident>(&ty.name).is_err() {
+        return Err(Error::unsupported(
+            ty.at.clone(),
+            format!("`{}` is no name for a Rust type", ty.name),
+            "use letters and digits, a capital letter first",
+        ));
+    }
+    let Shape::Integer(values) = &ty.shape else {
+        return Ok(());
+    };
+    let is_bad = |name: &str| syn::parse_str::<syn::Ident>(&name.to_shouty_snake_case()).is_err();
+    match values.iter().find(|value| is_bad(&value.name)) {
+        Some(value) => Err(Error::unsupported(
+            ty.at.clone(),
+            format!("`{}` is no name for a constant", value.name),
+            "give the value a `title` of letters and digits, a letter first",
+        )),
+        None => Ok(()),
+    }
 }

@@ -49,6 +49,22 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
             "/$defs/Option: the name is taken by Rust; rename the definition (and its `$ref`s)",
         ),
         (
+            r#"{"a-b": {"type": "string"}}"#,
+            "/$defs/a-b: `a-b` is no name for a Rust type; \
+             use letters and digits, a capital letter first",
+        ),
+        (
+            r#"{"A": {"anyOf": [{"title": "1", "type": "integer", "const": 1}]}}"#,
+            "/$defs/A: `1` is no name for a constant; \
+             give the value a `title` of letters and digits, a letter first",
+        ),
+        (
+            r#"{"A": {"type": "object", "properties": {"a": {"type": "object",
+                "additionalProperties": true, "properties": {"b": {"type": "string"}}}}}}"#,
+            "/$defs/A/properties/a/properties/b: a member of an open object has a type without \
+             a name; define the type and refer to it as `#/$defs/Name`",
+        ),
+        (
             r#"{"Agent": {"type": "string"}}"#,
             "/$defs/Agent: the name is taken by a generated trait or handle; \
              rename the definition (and its `$ref`s)",
@@ -60,7 +76,7 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
              rename the definition (and its `$ref`s)",
         ),
     ] {
-        assert_eq!(error(definitions), expected);
+        assert_eq!(error(definitions), format!("test.json: {expected}"));
     }
 }
 

@@ -215,8 +215,10 @@ impl Document {
         Error::invalid(self.file(at), at, message)
     }
 
-    /// The file that wrote the place last: an overlay, or the document itself.
-    fn file(&self, at: &str) -> &str {
+    /// The file that wrote the place `at`, a JSON Pointer, last: an overlay, or the
+    /// document itself.
+    #[must_use]
+    pub fn file(&self, at: &str) -> &str {
         let covers = |written: &str| {
             // `-` is the end of a list, whose index was known only then.
             let written = written.strip_suffix("/-").unwrap_or(written);

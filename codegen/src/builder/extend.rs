@@ -44,7 +44,13 @@ pub(super) enum Extension {
 impl Extension {
     /// Adds the extension to a document.
     pub(super) fn apply(&self, document: Document) -> Result<Document, Error> {
-        let overlay = match self {
+        let overlay = self.overlay(&document);
+        let overlay = overlay.map_err(|error| error.in_file(SOURCE))?;
+        Ok(document.overlay(SOURCE, &overlay.to_string())?)
+    }
+
+    fn overlay(&self, document: &Document) -> Result<Value, Error> {
+        Ok(match self {
             Self::Definition { name, schema } => json!({ "$defs": { name.as_str(): schema } }),
             Self::Request {
                 side,
@@ -68,14 +74,13 @@ impl Extension {
                 union,
                 tag,
                 payload,
-            } => member(&document, union, tag, payload)?,
+            } => member(document, union, tag, payload)?,
             Self::Meta {
                 definition,
                 key,
                 payload,
-            } => meta(&document, definition, key, payload)?,
-        };
-        Ok(document.overlay(SOURCE, &overlay.to_string())?)
+            } => meta(document, definition, key, payload)?,
+        })
     }
 }
 
@@ -102,7 +107,7 @@ fn member(document: &Document, union: &str, word: &str, payload: &str) -> Result
     let schema = document.def(union).unwrap_or(&Value::Null);
     let (Some((keyword, _)), Some(tag)) = (branches(schema), tag(schema)) else {
         return Err(Error::unsupported(
-            format!("{SOURCE}: {at}"),
+            at,
             format!("no union with a tag, so `{word}` cannot be a member of it"),
             "name a definition whose `oneOf` or `anyOf` has a tag",
         ));
@@ -123,7 +128,7 @@ fn meta(document: &Document, definition: &str, key: &str, payload: &str) -> Resu
     let at = format!("/$defs/{}/properties/_meta", escape(definition));
     let Some(free) = document.value.pointer(&at) else {
         return Err(Error::unsupported(
-            format!("{SOURCE}: {at}"),
+            at,
             format!("there is no `_meta`, so `{key}` cannot be a member of it"),
             "name a definition that has the property `_meta`",
         ));

@@ -173,7 +173,7 @@ fn call<'a>(
     Call {
         method,
         marker: format_ident!("{}", name.to_upper_camel_case()),
-        function: format_ident!("{name}"),
+        function: function(&name),
         params: ty(params),
         result: result.map(|result| ty(result)),
         docs,
@@ -184,6 +184,11 @@ fn call<'a>(
             _ => None,
         }),
     }
+}
+
+/// The name as that of a Rust function, also when it is a word of Rust.
+fn function(name: &str) -> Ident {
+    syn::parse_str(name).unwrap_or_else(|_| format_ident!("{name}_"))
 }
 
 /// A method can be a request and a notification, on one side or on different

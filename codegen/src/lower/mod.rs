@@ -107,6 +107,7 @@ impl Lowerer<'_> {
             Some((_, known)) if same_facts(known, schema) => return Ok(()),
             Some((source, _)) => {
                 return Err(Error::NameTaken {
+                    file: String::new(),
                     name: name.into(),
                     taken_by: source.clone(),
                 });

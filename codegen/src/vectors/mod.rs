@@ -18,7 +18,7 @@ mod view;
 
 use std::collections::BTreeSet;
 
-use acp_schema::Document;
+use acp_schema::{Document, Protocol};
 use serde_json::{Value, json};
 
 use self::judge::{Verdict, judge};
@@ -26,6 +26,7 @@ use self::sample::{Amount, choices, object, variations};
 use self::view::{Form, View};
 use crate::Error;
 use crate::lower::{is_any, lower};
+use crate::names;
 use crate::overrides::{self, Overrides};
 
 /// The vectors of one definition.
@@ -80,10 +81,13 @@ pub enum Expect {
 /// anything, in the order of the document.
 ///
 /// # Errors
-/// When a definition has a form without a Rust type.
+/// When the methods are not complete, or a definition has a form without a Rust type.
 pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
     // What the generator refuses has no vectors either.
-    lower(document, &Overrides::new(overrides::V1))?;
+    Protocol::from_document(document)?;
+    let lowered = lower(document, &Overrides::new(overrides::V1));
+    let lowered = lowered.map_err(|error| error.in_document(document))?;
+    names::check(&lowered.types).map_err(|error| error.in_document(document))?;
     let is_type = |schema: &Value| {
         let envelope = schema.get("x-docs-ignore").is_some_and(|flag| flag == true);
         !envelope && !is_any(schema)
