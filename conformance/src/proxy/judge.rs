@@ -1,11 +1,19 @@
 //! The thread that judges: it takes copies from the tap and hands them to the
 //! recorder, and flushes the transcript whenever it has caught up.
+//!
+//! It rests between batches, so that a conversation of small messages is not held
+//! up by waking it, nor by its work, for each of them.
 
 use std::io::{self, Write as _};
+use std::thread;
+use std::time::Duration;
 
 use super::recorder::Recorder;
 use super::tap::{Entry, Tap};
 use crate::transcript::Summary;
+
+/// How long it rests; findings come so much later.
+const REST: Duration = Duration::from_millis(2);
 
 /// Judges until the tap is closed and empty.
 pub(super) fn run(tap: &Tap, mut recorder: Recorder) -> Summary {
@@ -22,6 +30,9 @@ pub(super) fn run(tap: &Tap, mut recorder: Recorder) -> Summary {
             recorder.flush();
         }
         report(&mut recorder);
+        if !tap.is_closed() {
+            thread::sleep(REST);
+        }
     }
     recorder.flush();
     report(&mut recorder);

@@ -110,6 +110,11 @@ impl Tap {
         self.wake();
     }
 
+    /// Whether nothing will be put in any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Whether nothing waits at this moment.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().waiting.is_empty()
