@@ -10,6 +10,7 @@
 //! - [`requirements`]: what the protocol demands, as rows of data with checks;
 //! - [`suite`]: a run of them, and [`report`]: what it came to;
 //! - [`clients`]: the same for clients, to which the suite plays the agent;
+//! - [`fuzz`]: messages made from the schema;
 //! - `proxy`: live traffic between an editor and an agent;
 //! - `script`: a peer that says what a file tells it to;
 //! - [`broken`]: agents that break the rules, which prove the checks.
@@ -22,6 +23,7 @@ pub mod broken;
 pub mod cli;
 pub mod clients;
 mod error;
+pub mod fuzz;
 pub mod harness;
 mod progress;
 #[cfg(unix)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::Verdict;
 use crate::broken;
+use crate::fuzz;
 use crate::harness::{Env, Profile};
 use crate::progress::Progress;
 use crate::report;
@@ -63,6 +64,13 @@ pub(super) struct Args {
     /// Break the reference agent in this way, to see what a failure looks like
     #[arg(long, value_name = "NAME", conflicts_with = "command", hide = true)]
     broken: Option<String>,
+    /// Instead of the suite, send so many messages made from the schema: unusual ones
+    /// must be accepted, faulty ones refused or tolerated, and none may end the agent
+    #[arg(long, value_name = "N", conflicts_with_all = ["only", "json", "junit"])]
+    fuzz: Option<u64>,
+    /// Which messages --fuzz makes; the same for the same number
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "fuzz")]
+    seed: u64,
     /// Let requirements of the tier `should` decide the verdict too
     #[arg(long)]
     strict: bool,
@@ -102,6 +110,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         turn_timeout: Duration::from_secs_f64(args.turn_timeout),
         quiet: Duration::from_millis(100),
     });
+    if let Some(count) = args.fuzz {
+        return fuzzed(args, &env, count, out);
+    }
     let options = Options {
         only: args.only.clone(),
         jobs: args.jobs,
@@ -128,6 +139,18 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         None => write_text(out, &report, args.strict)?,
     }
     Ok(Verdict::of(report.is_conformant(args.strict)))
+}
+
+fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Result<Verdict> {
+    let mut progress = Progress::checks();
+    let all = usize::try_from(count).unwrap_or(usize::MAX);
+    let report = fuzz::run(env, count, args.seed, |done| {
+        progress.reach(usize::try_from(done).unwrap_or(usize::MAX), all);
+    })?;
+    drop(progress);
+    let text = report.text(args.seed);
+    out.write_all(text.as_bytes()).map_err(Error::Output)?;
+    Ok(Verdict::of(report.failures.is_empty()))
 }
 
 fn subject(args: &Args) -> Result<Subject> {

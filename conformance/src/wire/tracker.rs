@@ -305,7 +305,7 @@ impl Tracker {
     }
 
     fn update(&self, found: &mut Found, params: Option<&Value>) {
-        let kind = params.and_then(|params| params.pointer("/update/sessionUpdate"));
+        let kind = params.and_then(|params| params.get("update")?.get("sessionUpdate"));
         let (Some(session), Some(kind)) = (session_of(params), kind.and_then(Value::as_str)) else {
             return;
         };

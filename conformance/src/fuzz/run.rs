@@ -1,0 +1,240 @@
+//! Sends cases to an agent, and shrinks those that it fails.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::case::{Case, Cases, Demand, Setting, demand, smaller};
+use super::random::Random;
+use super::{Broken, Report};
+use crate::harness::{Caps, Conn, Env, Outcome, Stop};
+use crate::wire::{Level, Party};
+use crate::{Error, Result};
+
+/// How many agents are started to shrink one failure.
+const SHRINKING: usize = 60;
+
+/// How many different failures end the run.
+const ENOUGH: usize = 10;
+
+/// The code of "invalid params", and of "invalid request", which says as much.
+const REFUSALS: [i64; 2] = [-32602, -32600];
+
+/// Sends `count` messages; the same ones for the same seed. `tell` is told how many
+/// are done.
+///
+/// # Errors
+/// When no session can be opened at all.
+pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> Result<Report> {
+    let document = acp_schema::Document::v1()?;
+    let mut cases = Cases {
+        document,
+        random: Random::new(seed),
+        next: 0,
+    };
+    let mut report = Report {
+        sent: 0,
+        accepted: 0,
+        refused: 0,
+        failures: Vec::new(),
+        repeated: 0,
+    };
+    let mut fuzzed = Fuzzed::start(env)?;
+    for done in 0..count {
+        if report.failures.len() >= ENOUGH {
+            break;
+        }
+        tell(done);
+        let case = cases.draw(&env.schema, &fuzzed.setting);
+        report.sent += 1;
+        match fuzzed.send(&case) {
+            Ok(Came::Result) => report.accepted += 1,
+            Ok(Came::Refusal) => report.refused += 1,
+            Ok(Came::Nothing) => {}
+            Err(reason) => {
+                if report.failures.iter().any(|known| known.reason == reason) {
+                    report.repeated += 1;
+                } else {
+                    report.failures.push(shrunk(env, case, reason, &fuzzed)?);
+                }
+                fuzzed = Fuzzed::start(env)?;
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// What an agent made of a case.
+enum Came {
+    Result,
+    Refusal,
+    Nothing,
+}
+
+/// A connection with a session.
+struct Fuzzed {
+    conn: Conn,
+    setting: Setting,
+}
+
+impl Fuzzed {
+    fn start(env: &Arc<Env>) -> Result<Self> {
+        Self::opened(env).map_err(|stop| Error::NoHandshake {
+            command: "the agent".into(),
+            reason: match stop {
+                Stop::Fail(failure) => failure.reason,
+                Stop::Skip(reason) | Stop::Inconclusive(reason) => reason,
+            },
+            stderr: String::new(),
+        })
+    }
+
+    fn opened(env: &Arc<Env>) -> Outcome<Self> {
+        let mut conn = Conn::start(env.clone())?;
+        conn.open(&Caps::Full)?;
+        let (session, result) = conn.new_session()?;
+        let mode = result.pointer("/modes/currentModeId");
+        let setting = Setting {
+            folder: env.folder.clone(),
+            session,
+            prompt: env.profile.prompt("hello", &env.folder).unwrap_or_default(),
+            mode: mode.and_then(Value::as_str).map(str::to_owned),
+            lists: conn.capability("/sessionCapabilities/list").is_some(),
+        };
+        Ok(Self { conn, setting })
+    }
+
+    /// Sends a case; the error says what is wrong with what came.
+    fn send(&mut self, case: &Case) -> std::result::Result<Came, String> {
+        let mark = self.conn.mark();
+        let place = self.conn.send(&case.message);
+        let came = match case.demand {
+            Demand::Survive => Came::Nothing,
+            Demand::Accept | Demand::RefuseParams => self.answered(place, case.demand)?,
+        };
+        let alive = self.conn.settle();
+        alive.map_err(|stop| format!("the agent does not live on: {}", because(stop)))?;
+        let findings = self.conn.since(mark).flat_map(|(_, entry)| &entry.findings);
+        let mut wrong =
+            findings.filter(|found| found.by == Some(Party::Agent) && found.level == Level::Error);
+        match wrong.next() {
+            // Without the value, so that one fault is one reason.
+            Some(finding) => Err(format!(
+                "the agent writes what the {} rules forbid: {} at {}",
+                finding.rule.as_str(),
+                finding.method.as_deref().unwrap_or("a message"),
+                finding.pointer
+            )),
+            None => Ok(came),
+        }
+    }
+
+    fn answered(&mut self, place: usize, demand: Demand) -> std::result::Result<Came, String> {
+        let limit = self.conn.env.turn_timeout;
+        let reply = self.conn.reply_within(place, limit).map_err(because)?;
+        let code = reply.code();
+        match (&reply.answer, demand) {
+            (Ok(_), _) => Ok(Came::Result),
+            (Err(_), Demand::Accept) => Err(format!(
+                "a valid message is refused with {}",
+                code.unwrap_or_default()
+            )),
+            (Err(_), _) if code.is_some_and(|code| REFUSALS.contains(&code)) => Ok(Came::Refusal),
+            (Err(_), _) => Err(format!(
+                "invalid params are refused with {}, not with -32602",
+                code.unwrap_or_default()
+            )),
+        }
+    }
+}
+
+fn because(stop: Stop) -> String {
+    match stop {
+        Stop::Fail(failure) => failure.reason,
+        Stop::Skip(reason) | Stop::Inconclusive(reason) => reason,
+    }
+}
+
+/// Makes a failing case as small as it can be while it fails for the same reason on
+/// a connection of its own.
+fn shrunk(env: &Arc<Env>, case: Case, reason: String, last: &Fuzzed) -> Result<Broken> {
+    let mut tries = 0;
+    let mut fails = |case: &Case| -> Result<Option<Fuzzed>> {
+        tries += 1;
+        if tries > SHRINKING {
+            return Ok(None);
+        }
+        let mut fuzzed = Fuzzed::start(env)?;
+        // A session's id is new for each agent.
+        let mut case = case.clone();
+        rename(
+            &mut case.message,
+            &last.setting.session,
+            &fuzzed.setting.session,
+        );
+        let failed = fuzzed.send(&case).err();
+        Ok((failed.as_ref() == Some(&reason)).then_some(fuzzed))
+    };
+    let Some(mut shortest) = fails(&case)? else {
+        return Ok(Broken {
+            reason,
+            done: case.done,
+            alone: false,
+            transcript: transcript(&last.conn),
+        });
+    };
+    let mut case = case;
+    'smaller: loop {
+        for message in smaller(&case.message) {
+            let whole = case.demand == Demand::Accept;
+            if demand(&env.schema, &message, whole) != case.demand {
+                continue;
+            }
+            let candidate = Case {
+                message,
+                ..case.clone()
+            };
+            if let Some(fuzzed) = fails(&candidate)? {
+                (case, shortest) = (candidate, fuzzed);
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    Ok(Broken {
+        reason,
+        done: case.done,
+        alone: true,
+        transcript: transcript(&shortest.conn),
+    })
+}
+
+fn rename(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text == from => to.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, from, to)),
+        Value::Object(members) => {
+            for member in members.values_mut() {
+                rename(member, from, to);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The last messages of a connection, as `check` reads them.
+fn transcript(conn: &Conn) -> Vec<String> {
+    const KEPT: usize = 40;
+    let entries = &conn.recording().entries;
+    let skipped = entries.len().saturating_sub(KEPT);
+    let line = |entry: &crate::harness::Entry| match &entry.raw {
+        Some(raw) => json!({"dir": entry.from.tag(), "raw": raw}).to_string(),
+        None => json!({"dir": entry.from.tag(), "msg": entry.value}).to_string(),
+    };
+    entries.iter().skip(skipped).map(line).collect()
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+//! The reference agent passes; behind a filter that breaks it, it fails.
+
+use std::time::Duration;
+
+use super::*;
+use crate::harness::Profile;
+use crate::subject::{Filter, Passing, Subject, Tap};
+use crate::wire::Schema;
+
+fn fuzzed(filter: Option<Filter>, count: u64) -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    let subject = Subject::local();
+    let env = Env {
+        subject: match filter {
+            Some(filter) => subject.behind(filter),
+            None => subject,
+        },
+        profile: Profile::reference().unwrap(),
+        schema: Arc::new(Schema::v1().unwrap()),
+        folder: folder.path().to_owned(),
+        timeout: Duration::from_secs(20),
+        turn_timeout: Duration::from_secs(20),
+        quiet: Duration::from_millis(50),
+    };
+    run(&Arc::new(env), count, 1, |_| {}).unwrap()
+}
+
+/// The last prompt of a transcript.
+fn prompt(broken: &Broken) -> Value {
+    let records = broken.transcript.iter().rev();
+    let values = records.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut prompts = values.filter(|record| record["msg"]["method"] == "session/prompt");
+    prompts.next().unwrap()["msg"]["params"]["prompt"].take()
+}
+
+#[test]
+fn the_reference_agent_passes() {
+    let report = fuzzed(None, 150);
+    assert!(report.failures.is_empty(), "{}", report.text(1));
+    assert_eq!(report.sent, 150);
+    assert!(report.accepted > 30 && report.refused > 30, "{report:?}");
+}
+
+#[test]
+fn an_agent_that_refuses_what_is_valid_fails_with_the_smallest_such_message() {
+    let no_links: Filter = |tap: &mut Tap<'_>, it: Passing| {
+        let links = it.value["params"]["prompt"]
+            .to_string()
+            .contains("resource_link");
+        if it.from == Party::Client && links {
+            let error = json!({"code": -32602, "message": "no links"});
+            tap.to_client(&json!({"jsonrpc": "2.0", "id": it.value["id"], "error": error}));
+        } else {
+            tap.forward(&it);
+        }
+    };
+    let report = fuzzed(Some(no_links), 150);
+    let [broken] = report.failures.as_slice() else {
+        panic!("{}", report.text(1));
+    };
+    assert_eq!(broken.reason, "a valid message is refused with -32602");
+    assert!(broken.alone);
+    let prompt = prompt(broken);
+    assert_eq!(prompt.as_array().unwrap().len(), 1, "{prompt}");
+    assert_eq!(prompt[0].as_object().unwrap().len(), 3, "{prompt}");
+    assert!(report.text(1).contains("1 failures") && report.repeated > 0);
+}
+
+#[test]
+fn a_refusal_has_the_right_code() {
+    let internal: Filter = |tap: &mut Tap<'_>, mut it: Passing| {
+        if it.from == Party::Agent && it.value["error"]["code"] == -32602 {
+            it.value["error"]["code"] = json!(-32603);
+        }
+        tap.forward(&it);
+    };
+    let report = fuzzed(Some(internal), 60);
+    let reasons: Vec<&str> = report
+        .failures
+        .iter()
+        .map(|broken| broken.reason.as_str())
+        .collect();
+    assert_eq!(
+        reasons,
+        ["invalid params are refused with -32603, not with -32602"]
+    );
+}
+
+#[test]
+fn what_the_agent_writes_meanwhile_is_valid_too() {
+    let numbers: Filter = |tap: &mut Tap<'_>, mut it: Passing| {
+        if it.from == Party::Agent && it.value["params"]["update"]["content"]["text"].is_string() {
+            it.value["params"]["update"]["content"]["text"] = json!(7);
+        }
+        tap.forward(&it);
+    };
+    let report = fuzzed(Some(numbers), 60);
+    let reasons: Vec<&str> = report
+        .failures
+        .iter()
+        .map(|broken| broken.reason.as_str())
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            "the agent writes what the schema rules forbid: session/update at /params/update/content/text"
+        ]
+    );
+}
