@@ -147,6 +147,7 @@ async fn a_prompt_can_be_cancelled_as_a_request() {
     desk.editor.until("agent_message_chunk tick").await;
     slow.abort();
     assert!(slow.await.unwrap_err().is_cancelled());
-    // The next prompt has its turn only when the first one's is over.
+    // The next prompt has its turn only when the first one's is over, which was soon.
     assert_eq!(desk.prompt("ping").await.unwrap(), StopReason::EndTurn);
+    assert!(!desk.editor.said().contains("tick 300"));
 }
