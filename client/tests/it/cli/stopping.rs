@@ -142,8 +142,10 @@ async fn the_time_limit_counts_from_the_beginning() {
 #[tokio::test]
 async fn a_reader_that_leaves_cancels_the_turn() {
     let gate = Gate::new();
+    // More than a pipe holds: a process that another test starts may share our end for a moment.
+    let more = "say \"$(head -c 200000 /dev/zero | tr '\\0' x)\"";
     let agent = format!(
-        "start; prompt; say one; {}; say more; {CANCELLED}",
+        "start; prompt; say one; {}; {more}; {CANCELLED}",
         gate.pass()
     );
     let mut acp = Acp::start(&["--deny-all", "hi"], &agent);
