@@ -125,7 +125,14 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
         }
         _ => {
             for block in turn.prompt() {
-                turn.content(block.clone()).await?;
+                match block {
+                    // A block of a later protocol would be one more invalid message.
+                    ContentBlock::Unknown(block) => {
+                        turn.text(format!("A block of a new kind: {}", block.tag()))
+                            .await?;
+                    }
+                    known => turn.content(known.clone()).await?,
+                }
             }
         }
     }

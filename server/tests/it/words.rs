@@ -132,6 +132,15 @@ async fn every_word_of_the_help_is_obeyed_and_not_echoed() {
 }
 
 #[tokio::test]
+async fn a_block_of_a_later_protocol_is_told_of_and_not_echoed() {
+    let desk = Desk::new().await;
+    let block: ContentBlock = serde_json::from_value(json!({"type": "hologram"})).unwrap();
+    let request = PromptRequest::new(desk.session.clone(), vec![block]);
+    desk.agent.prompt(request).await.unwrap();
+    assert_eq!(desk.editor.said(), "A block of a new kind: hologram");
+}
+
+#[tokio::test]
 async fn numbered_words_count_and_fail_fails() {
     let desk = Desk::new().await;
     desk.prompt("stream 100").await.unwrap();
