@@ -50,6 +50,8 @@ pub struct Played {
     pub stderr: String,
     /// The working directory.
     pub folder: PathBuf,
+    /// Removes the working directory when the checks, which look into it, are done.
+    kept: Option<Arc<tempfile::TempDir>>,
 }
 
 impl Played {
@@ -70,6 +72,7 @@ impl Played {
             exit,
             stderr,
             folder,
+            kept: None,
         }
     }
 
@@ -132,8 +135,9 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
     drop(link);
     // Without a record the client never launched the agent; the checks say so.
     let record = std::fs::read_to_string(record).unwrap_or_default();
-    let folder = keep(folder, cwd);
-    Ok(Played::new(&env.schema, record, exit, stderr, folder))
+    let mut played = Played::new(&env.schema, record, exit, stderr, cwd);
+    played.kept = Some(Arc::new(folder));
+    Ok(played)
 }
 
 fn folder() -> Result<tempfile::TempDir> {
@@ -142,19 +146,6 @@ fn folder() -> Result<tempfile::TempDir> {
         .tempdir();
     folder.map_err(Error::Folder)
 }
-
-/// The folder must outlive the checks, which look at what was written into it; it
-/// goes with the others when the program ends.
-fn keep(folder: tempfile::TempDir, cwd: PathBuf) -> PathBuf {
-    FOLDERS
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .push(folder);
-    cwd
-}
-
-/// Working directories of scenes that were played.
-static FOLDERS: std::sync::Mutex<Vec<tempfile::TempDir>> = std::sync::Mutex::new(Vec::new());
 
 /// Reads away the client's output until it ends, and interrupts it when the scene
 /// asks for it. Whether it has ended.

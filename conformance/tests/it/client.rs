@@ -263,8 +263,8 @@ const BROKEN: &[Broken] = &[
 
 static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema::v1().unwrap()));
 
-/// Every scene, played to the bundled client.
-static SOUND: LazyLock<BTreeMap<&'static str, Played>> = LazyLock::new(|| {
+/// The bundled client.
+fn bundled() -> ClientEnv {
     let program = env!("CARGO_BIN_EXE_acp-conformance");
     let words = [
         program,
@@ -277,16 +277,30 @@ static SOUND: LazyLock<BTreeMap<&'static str, Played>> = LazyLock::new(|| {
         "--",
         "{agent}",
     ];
-    let env = ClientEnv {
+    ClientEnv {
         command: words.map(Into::into).to_vec(),
         program: program.into(),
         prompt: "Hello".into(),
         schema: SCHEMA.clone(),
         timeout: Duration::from_secs(30),
-    };
+    }
+}
+
+/// Every scene, played to the bundled client.
+static SOUND: LazyLock<BTreeMap<&'static str, Played>> = LazyLock::new(|| {
+    let env = bundled();
     let play = |name| (name, clients::play(&env, name).unwrap());
     SCENES.iter().map(|scene| play(scene.name)).collect()
 });
+
+#[test]
+fn the_folder_of_a_scene_goes_with_it() {
+    let played = clients::play(&bundled(), SCENES[0].name).unwrap();
+    let folder = played.folder.clone();
+    assert!(folder.join("input.txt").exists());
+    drop(played);
+    assert!(!folder.exists());
+}
 
 /// The requirements that fail after a scene.
 fn failures(scene: &str, played: &Played) -> BTreeSet<&'static str> {
