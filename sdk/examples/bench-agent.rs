@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use acp_sdk::{ConnectionBuilder, Error, Result, v1::*};
 
+#[path = "support/runtime.rs"]
+mod runtime;
+
 #[derive(Default)]
 struct Bench {
     sessions: AtomicU64,
@@ -71,17 +74,7 @@ async fn permission(client: &ClientHandle, session: &SessionId) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    // BENCH_THREADS measures the price of the multi-threaded scheduler.
-    let threads = std::env::var("BENCH_THREADS").ok();
-    let mut builder = match threads.and_then(|n| n.parse().ok()) {
-        Some(threads) => {
-            let mut builder = tokio::runtime::Builder::new_multi_thread();
-            builder.worker_threads(threads);
-            builder
-        }
-        None => tokio::runtime::Builder::new_current_thread(),
-    };
-    let runtime = builder.enable_all().build()?;
+    let runtime = runtime::runtime()?;
     let coalesce = std::env::var_os("BENCH_COALESCE").is_some();
     runtime.block_on(
         ConnectionBuilder::new()

@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use acp_sdk::{ConnectionBuilder, Error, Result, v1::*};
 
+#[path = "support/runtime.rs"]
+mod runtime;
+
 /// What has arrived since the last report.
 #[derive(Default)]
 struct Counts {
@@ -88,15 +91,5 @@ async fn run() -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    // BENCH_THREADS measures the price of the multi-threaded scheduler.
-    let threads = std::env::var("BENCH_THREADS").ok();
-    let mut builder = match threads.and_then(|n| n.parse().ok()) {
-        Some(threads) => {
-            let mut builder = tokio::runtime::Builder::new_multi_thread();
-            builder.worker_threads(threads);
-            builder
-        }
-        None => tokio::runtime::Builder::new_current_thread(),
-    };
-    builder.enable_all().build()?.block_on(run())
+    runtime::runtime()?.block_on(run())
 }

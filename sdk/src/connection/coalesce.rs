@@ -14,9 +14,10 @@ const LARGEST: usize = 16 << 10;
 /// The notification behind `params`, if its text may be joined with another's.
 pub(crate) fn text_chunk(params: &dyn Any) -> Option<&SessionNotification> {
     let note: &SessionNotification = params.downcast_ref()?;
-    let text = text(chunk(&note.update)?)?;
-    let plain = note.meta.is_none() && text.meta.is_none() && text.annotations.is_none();
-    (plain && chunk(&note.update)?.meta.is_none()).then_some(note)
+    let chunk = chunk(&note.update)?;
+    let text = text(chunk)?;
+    let plain = text.meta.is_none() && text.annotations.is_none();
+    (plain && chunk.meta.is_none() && note.meta.is_none()).then_some(note)
 }
 
 /// Appends the text of `next` to `open`; `false` if they do not belong together.

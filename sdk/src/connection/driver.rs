@@ -8,19 +8,20 @@ use std::task::{Context, Poll, ready};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::task::JoinSet;
 
 use super::lanes::{Delivery, LaneId};
 use super::options::{ExplainClose, Options};
 use super::outbox::write_failed;
+use super::output::{Output, Writer};
 use super::pending::Reply;
 use super::{Shared, lock};
 use crate::error::{Closed, Error, Result};
 use crate::jsonrpc::{self, CANCEL_REQUEST, Incoming, Outcome};
 use crate::runtime::{BoxFuture, Note, Peer, Request, Service, Task};
 use crate::tap::Tap;
-use crate::transport::{Frame, Frames, Framing, with_headers};
+use crate::transport::{Frame, Frames};
 use crate::v1::{Error as RpcError, ErrorCode};
 
 /// Error answers to lines that are no message: this many at once, and one more for each
@@ -51,6 +52,8 @@ impl Future for Driver {
     }
 }
 
+type Reader = Pin<Box<dyn AsyncRead + Send>>;
+
 impl Driver {
     /// Runs the connection as a task of its own and waits for it; dropped, it ends the connection.
     ///
@@ -76,12 +79,7 @@ impl Driver {
             _ => Err(Error::Closed(Closed::new("the runtime has shut down"))),
         }
     }
-}
 
-type Reader = Pin<Box<dyn AsyncRead + Send>>;
-type Writer = Pin<Box<dyn AsyncWrite + Send>>;
-
-impl Driver {
     pub(crate) fn new(future: impl Future<Output = Result<()>> + Send + 'static) -> Self {
         Self(Box::pin(future))
     }
@@ -99,14 +97,7 @@ impl Driver {
         let state = Loop {
             reader,
             frames: Frames::new(shared.options.framing, shared.options.max_message_bytes),
-            output: Output {
-                writer,
-                framing: shared.options.framing,
-                batch: Vec::new(),
-                written: 0,
-                dirty: false,
-                shut: false,
-            },
+            output: Output::new(writer, shared.options.framing),
             core: Core {
                 shared,
                 service,
@@ -229,7 +220,7 @@ impl Loop {
             tap(&self.core.shared, &frame);
             self.core.frame(frame, cx);
         }
-        self.output.framing = self.frames.framing();
+        self.output.frame_as(self.frames.framing());
         Poll::Ready(Ok(true))
     }
 
@@ -238,85 +229,19 @@ impl Loop {
         loop {
             self.core.shared.outbox.register(cx.waker());
             let written = self.output.poll(cx, &self.core.shared);
-            match self.core.tasks.poll_join_next(cx) {
-                Poll::Ready(Some(_)) => {}
-                Poll::Ready(None) => match written {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    Poll::Pending if self.output.is_empty() => return Poll::Ready(()),
-                    Poll::Pending => return Poll::Pending,
-                },
-                Poll::Pending => match written {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    Poll::Pending => return Poll::Pending,
-                },
+            let joined = self.core.tasks.poll_join_next(cx);
+            if matches!(joined, Poll::Ready(Some(_))) {
+                continue;
+            }
+            match written {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending if joined.is_ready() && self.output.is_empty() => {
+                    return Poll::Ready(());
+                }
+                Poll::Pending => return Poll::Pending,
             }
         }
-    }
-}
-
-/// The writing half: one batch at a time.
-struct Output {
-    writer: Writer,
-    /// As the peer does, once that is known.
-    framing: Framing,
-    batch: Vec<u8>,
-    written: usize,
-    /// Something was written since the last flush.
-    dirty: bool,
-    shut: bool,
-}
-
-/// A batch buffer above this size is given back after use.
-const KEEP: usize = 1 << 20;
-
-impl Output {
-    /// Writes on; ready when it got anywhere, pending when there is nothing to do or no room.
-    fn poll(&mut self, cx: &mut Context<'_>, shared: &Shared) -> Poll<io::Result<()>> {
-        if self.is_empty() {
-            if self.batch.capacity() > KEEP {
-                self.batch = Vec::new();
-            }
-            self.written = 0;
-            if !shared.outbox.take(&mut self.batch) {
-                self.batch.clear();
-                return self.poll_idle(cx, shared);
-            }
-            if let Some(tap) = &shared.tap {
-                tap.sent(&self.batch);
-            }
-            if self.framing == Framing::ContentLength {
-                self.batch = with_headers(&self.batch);
-            }
-        }
-        let bytes = ready!(
-            self.writer
-                .as_mut()
-                .poll_write(cx, &self.batch[self.written..])
-        )?;
-        if bytes == 0 {
-            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-        }
-        self.written += bytes;
-        self.dirty = true;
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_idle(&mut self, cx: &mut Context<'_>, shared: &Shared) -> Poll<io::Result<()>> {
-        if self.dirty {
-            ready!(self.writer.as_mut().poll_flush(cx))?;
-            self.dirty = false;
-        }
-        if shared.outbox.is_finishing() && !self.shut {
-            ready!(self.writer.as_mut().poll_shutdown(cx))?;
-            self.shut = true;
-        }
-        Poll::Pending
-    }
-
-    fn is_empty(&self) -> bool {
-        self.written >= self.batch.len()
     }
 }
 

@@ -23,6 +23,7 @@ mod inbound;
 mod lanes;
 mod options;
 mod outbox;
+mod output;
 mod pending;
 mod trace;
 

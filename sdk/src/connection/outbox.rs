@@ -79,11 +79,7 @@ impl Outbox {
     }
 
     fn has_room(&self) -> Result<bool> {
-        let state = self.lock();
-        match &state.closed {
-            Some(closed) => Err(Error::Closed(closed.clone())),
-            None => Ok(state.unsent() < self.high_water),
-        }
+        Ok(self.accepting()?.unsent() < self.high_water)
     }
 
     /// Puts a message at the end, whether or not there is room.
@@ -93,10 +89,7 @@ impl Outbox {
     /// [`Error::Closed`] when the connection has ended, [`Error::Encode`] when
     /// the message has no JSON form; nothing has been put in then.
     pub(crate) fn push<T: Serialize>(&self, method: &str, message: &T) -> Result<()> {
-        let mut state = self.lock();
-        if let Some(closed) = &state.closed {
-            return Err(Error::Closed(closed.clone()));
-        }
+        let mut state = self.accepting()?;
         state.write_open();
         state.write(method, message)?;
         wake(state);
@@ -109,10 +102,7 @@ impl Outbox {
     ///
     /// [`Error::Closed`] when the connection has ended.
     pub(crate) fn push_chunk(&self, note: &SessionNotification) -> Result<()> {
-        let mut state = self.lock();
-        if let Some(closed) = &state.closed {
-            return Err(Error::Closed(closed.clone()));
-        }
+        let mut state = self.accepting()?;
         let joined = state
             .open
             .as_mut()
@@ -153,10 +143,7 @@ impl Outbox {
 
     /// Wakes the loop although there is nothing to send.
     pub(crate) fn nudge(&self) {
-        let writer = self.lock().writer.take();
-        if let Some(writer) = writer {
-            writer.wake();
-        }
+        wake(self.lock());
     }
 
     pub(crate) fn unsent(&self) -> usize {
@@ -177,6 +164,15 @@ impl Outbox {
     pub(crate) fn close(&self, reason: &Closed) {
         self.lock().closed.get_or_insert_with(|| reason.clone());
         self.drained.notify_waiters();
+    }
+
+    /// The state, unless nothing is taken any more.
+    fn accepting(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.lock();
+        match &state.closed {
+            Some(closed) => Err(Error::Closed(closed.clone())),
+            None => Ok(state),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -231,7 +227,7 @@ impl State {
     }
 }
 
-/// Tells the loop that there is something to write.
+/// Wakes the loop, once the lock is given back.
 fn wake(mut state: MutexGuard<'_, State>) {
     let writer = state.writer.take();
     drop(state);
