@@ -42,7 +42,7 @@ pub use self::builder::Builder;
 pub use self::diff::{Change, diff};
 pub use self::error::Error;
 pub use self::export::export;
-use self::overrides::{Overrides, Row};
+use self::overrides::{Overrides, Table};
 
 /// How to generate.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct Options {
     /// Whether a hint that nothing uses is an error, as it is for the document that
     /// the hints are for.
     pub complete: bool,
-    hints: &'static [Row],
+    hints: Table,
 }
 
 impl Options {

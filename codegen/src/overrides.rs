@@ -44,7 +44,84 @@ pub(crate) enum Hint {
 }
 
 /// Hints for protocol version 1.
-pub(crate) const V1: &[Row] = &[
+pub(crate) const V1: Table = &[BOTH, ONLY_V1];
+
+/// Hints for the draft of protocol version 2.
+pub(crate) const V2: Table = &[BOTH, ONLY_V2];
+
+/// Rows, in parts that versions have in common or alone.
+pub(crate) type Table = &'static [&'static [Row]];
+
+/// Hints that hold for both versions.
+const BOTH: &[Row] = &[
+    Row {
+        at: "session/request_permission",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every client",
+    },
+    Row {
+        at: "session/update",
+        hint: Hint::RequiredMethod,
+        reason: "the protocol demands it of every client",
+    },
+    Row {
+        at: "SessionConfigOption",
+        hint: Hint::Union {
+            field: "kind",
+            name: "SessionConfigKind",
+            docs: "The type of the setting, with its value and what it can be set to.",
+        },
+        reason: "`type` is a keyword, and the type's name is shorter than the derived one",
+    },
+    Row {
+        at: "SetSessionConfigOptionRequest",
+        hint: Hint::Union {
+            field: "value",
+            name: "SessionConfigOptionValue",
+            docs: "The new value of the setting.",
+        },
+        reason: "the union is the new value; its tag only says of which type",
+    },
+    Row {
+        at: "CreateElicitationRequest",
+        hint: Hint::Union {
+            field: "mode",
+            name: "ElicitationMode",
+            docs: "The way in which the user is asked.",
+        },
+        reason: "the derived name, CreateElicitationRequestMode, is long",
+    },
+    Row {
+        at: "CreateElicitationResponse",
+        hint: Hint::Union {
+            field: "action",
+            name: "ElicitationAction",
+            docs: "What the user did with the question.",
+        },
+        reason: "the derived name, CreateElicitationResponseAction, is long",
+    },
+    Row {
+        at: "ElicitationFormMode",
+        hint: Hint::Union {
+            field: "scope",
+            name: "ElicitationScope",
+            docs: "What the question belongs to: a session, or a request outside of any.",
+        },
+        reason: "one type for what both modes share",
+    },
+    Row {
+        at: "ElicitationUrlMode",
+        hint: Hint::Union {
+            field: "scope",
+            name: "ElicitationScope",
+            docs: "What the question belongs to: a session, or a request outside of any.",
+        },
+        reason: "one type for what both modes share",
+    },
+];
+
+/// Hints for version 1 alone.
+const ONLY_V1: &[Row] = &[
     Row {
         at: "SessionNotification",
         hint: Hint::MethodName("session_update"),
@@ -71,16 +148,6 @@ pub(crate) const V1: &[Row] = &[
         reason: "the protocol demands it of every agent; ignored cancels wedge sessions",
     },
     Row {
-        at: "session/request_permission",
-        hint: Hint::RequiredMethod,
-        reason: "the protocol demands it of every client",
-    },
-    Row {
-        at: "session/update",
-        hint: Hint::RequiredMethod,
-        reason: "the protocol demands it of every client",
-    },
-    Row {
         at: "ProtocolVersion",
         hint: Hint::Constant {
             name: "V1",
@@ -90,68 +157,14 @@ pub(crate) const V1: &[Row] = &[
         reason: "the schema gives the range of versions, not the one it describes",
     },
     Row {
-        at: "SessionConfigOption",
-        hint: Hint::Union {
-            field: "kind",
-            name: "SessionConfigKind",
-            docs: "The type of the setting, with its value and what it can be set to.",
-        },
-        reason: "`type` is a keyword, and the type's name is shorter than the derived one",
-    },
-    Row {
-        at: "SetSessionConfigOptionRequest",
-        hint: Hint::Union {
-            field: "value",
-            name: "SessionConfigOptionValue",
-            docs: "The new value of the setting.",
-        },
-        reason: "the union is the new value; its tag only says of which type",
-    },
-    Row {
         at: "SessionConfigOptionValue",
         hint: Hint::DefaultTakesUnknown,
         reason: "the schema's text says that unknown types with string values are value ids",
     },
-    Row {
-        at: "CreateElicitationRequest",
-        hint: Hint::Union {
-            field: "mode",
-            name: "ElicitationMode",
-            docs: "The way in which the user is asked.",
-        },
-        reason: "the derived name, CreateElicitationRequestMode, is long",
-    },
-    Row {
-        at: "CreateElicitationResponse",
-        hint: Hint::Union {
-            field: "action",
-            name: "ElicitationAction",
-            docs: "What the user did with the question.",
-        },
-        reason: "the derived name, CreateElicitationResponseAction, is long",
-    },
-    Row {
-        at: "ElicitationFormMode",
-        hint: Hint::Union {
-            field: "scope",
-            name: "ElicitationScope",
-            docs: "What the question belongs to: a session, or a request outside of any.",
-        },
-        reason: "one type for what both modes share",
-    },
-    Row {
-        at: "ElicitationUrlMode",
-        hint: Hint::Union {
-            field: "scope",
-            name: "ElicitationScope",
-            docs: "What the question belongs to: a session, or a request outside of any.",
-        },
-        reason: "one type for what both modes share",
-    },
 ];
 
-/// Hints for the draft of protocol version 2.
-pub(crate) const V2: &[Row] = &[
+/// Hints for the draft of version 2 alone.
+const ONLY_V2: &[Row] = &[
     Row {
         at: "UpdateSessionNotification",
         hint: Hint::MethodName("session_update"),
@@ -178,16 +191,6 @@ pub(crate) const V2: &[Row] = &[
         reason: "as in version 1: ignored cancels wedge sessions",
     },
     Row {
-        at: "session/request_permission",
-        hint: Hint::RequiredMethod,
-        reason: "the protocol demands it of every client",
-    },
-    Row {
-        at: "session/update",
-        hint: Hint::RequiredMethod,
-        reason: "the protocol demands it of every client",
-    },
-    Row {
         at: "ProtocolVersion",
         hint: Hint::Constant {
             name: "V2",
@@ -195,60 +198,6 @@ pub(crate) const V2: &[Row] = &[
             docs: "Protocol version 2.",
         },
         reason: "the schema gives the range of versions, not the one it describes",
-    },
-    Row {
-        at: "SessionConfigOption",
-        hint: Hint::Union {
-            field: "kind",
-            name: "SessionConfigKind",
-            docs: "The type of the setting, with its value and what it can be set to.",
-        },
-        reason: "`type` is a keyword, and the type's name is shorter than the derived one",
-    },
-    Row {
-        at: "SetSessionConfigOptionRequest",
-        hint: Hint::Union {
-            field: "value",
-            name: "SessionConfigOptionValue",
-            docs: "The new value of the setting.",
-        },
-        reason: "the union is the new value; its tag only says of which type",
-    },
-    Row {
-        at: "CreateElicitationRequest",
-        hint: Hint::Union {
-            field: "mode",
-            name: "ElicitationMode",
-            docs: "The way in which the user is asked.",
-        },
-        reason: "the derived name, CreateElicitationRequestMode, is long",
-    },
-    Row {
-        at: "CreateElicitationResponse",
-        hint: Hint::Union {
-            field: "action",
-            name: "ElicitationAction",
-            docs: "What the user did with the question.",
-        },
-        reason: "the derived name, CreateElicitationResponseAction, is long",
-    },
-    Row {
-        at: "ElicitationFormMode",
-        hint: Hint::Union {
-            field: "scope",
-            name: "ElicitationScope",
-            docs: "What the question belongs to: a session, or a request outside of any.",
-        },
-        reason: "one type for what both modes share",
-    },
-    Row {
-        at: "ElicitationUrlMode",
-        hint: Hint::Union {
-            field: "scope",
-            name: "ElicitationScope",
-            docs: "What the question belongs to: a session, or a request outside of any.",
-        },
-        reason: "one type for what both modes share",
     },
     Row {
         at: "DiffChange",
@@ -273,21 +222,21 @@ pub(crate) const V2: &[Row] = &[
 /// A table in use: it notes which rows were asked for and found.
 #[derive(Debug)]
 pub(crate) struct Overrides {
-    rows: &'static [Row],
+    table: Table,
     used: RefCell<BTreeSet<usize>>,
 }
 
 impl Overrides {
-    pub(crate) fn new(rows: &'static [Row]) -> Self {
+    pub(crate) fn new(table: Table) -> Self {
         Self {
-            rows,
+            table,
             used: RefCell::default(),
         }
     }
 
     /// The hints for `at` that `pick` takes.
     pub(crate) fn all<T>(&self, at: &str, pick: impl Fn(Hint) -> Option<T>) -> Vec<T> {
-        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.at == at);
+        let rows = self.rows().filter(|(_, row)| row.at == at);
         rows.filter_map(|(index, row)| {
             let picked = pick(row.hint)?;
             self.used.borrow_mut().insert(index);
@@ -310,11 +259,7 @@ impl Overrides {
     /// Fails when a row was never used.
     pub(crate) fn check_used(&self) -> Result<(), Error> {
         let used = self.used.borrow();
-        let unused = self
-            .rows
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| !used.contains(index));
+        let unused = self.rows().filter(|(index, _)| !used.contains(index));
         let unused: Vec<String> = unused
             .map(|(_, row)| format!("{} ({:?})", row.at, row.hint))
             .collect();
@@ -323,5 +268,10 @@ impl Overrides {
         } else {
             Err(Error::UnusedOverrides(unused))
         }
+    }
+
+    /// All rows, numbered.
+    fn rows(&self) -> impl Iterator<Item = (usize, &'static Row)> {
+        self.table.iter().copied().flatten().enumerate()
     }
 }

@@ -7,10 +7,8 @@ use serde_json::{Map, Value};
 
 use super::Change;
 use super::flow::{Flow, Senders};
-use super::shape::{
-    contains, definition, is_open, kind, list, number, requires, variants, width, within,
-};
-use crate::lower::{is_any, nullable, tag};
+use super::shape::{contains, definition, is_open, kind, list, number, requires, variants, within};
+use crate::lower::{integer_range, is_any, nullable, tag};
 
 /// What a change does to the set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,13 +202,14 @@ impl<'a> Comparison<'a> {
             };
             self.keyword(at, key, old, new, effect);
         }
+        let range = |format: &Value| integer_range(format.as_str()?);
         for key in ["format", "pattern", "const"] {
             let (before, after) = (old.get(key), new.get(key));
             let effect = match (before, after) {
                 _ if before == after => continue,
                 (None, _) => Effect::Narrower,
                 (_, None) => Effect::Wider,
-                (Some(before), Some(after)) => match (width(before), width(after)) {
+                (Some(before), Some(after)) => match (range(before), range(after)) {
                     (Some(before), Some(after)) if contains(after, before) => Effect::Wider,
                     (Some(before), Some(after)) if contains(before, after) => Effect::Narrower,
                     _ => Effect::Both,

@@ -97,21 +97,6 @@ pub(super) fn number(schema: &Value, key: &str) -> Option<f64> {
     schema.get(key)?.as_f64()
 }
 
-/// The least and greatest number of an integer format.
-pub(super) fn width(format: &Value) -> Option<(i128, i128)> {
-    Some(match format.as_str()? {
-        "int8" => (i8::MIN.into(), i8::MAX.into()),
-        "int16" => (i16::MIN.into(), i16::MAX.into()),
-        "int32" => (i32::MIN.into(), i32::MAX.into()),
-        "int64" => (i64::MIN.into(), i64::MAX.into()),
-        "uint8" => (0, u8::MAX.into()),
-        "uint16" => (0, u16::MAX.into()),
-        "uint32" => (0, u32::MAX.into()),
-        "uint64" => (0, u64::MAX.into()),
-        _ => return None,
-    })
-}
-
 pub(super) fn contains(outer: (i128, i128), inner: (i128, i128)) -> bool {
     outer.0 <= inner.0 && inner.1 <= outer.1
 }

@@ -15,7 +15,7 @@ use acp_schema::Document;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::union::tag;
-pub(crate) use self::value::{integer_format, nullable, target};
+pub(crate) use self::value::{integer_format, integer_range, nullable, target};
 use crate::Error;
 use crate::ir::{Constant, Shape, Type};
 use crate::overrides::{Hint, Overrides};

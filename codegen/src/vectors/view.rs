@@ -7,7 +7,7 @@
 use acp_schema::Document;
 use serde_json::Value;
 
-use crate::lower::{branches, escape, integer_format, is_any, target};
+use crate::lower::{branches, escape, integer_format, integer_range, is_any, target};
 
 /// What a schema accepts.
 #[derive(Debug)]
@@ -216,16 +216,7 @@ fn text<'a>(schema: &'a Value, branches: &[&'a Value]) -> Option<Text<'a>> {
 }
 
 fn integer(schema: &Value) -> Integer {
-    let width = match integer_format(schema) {
-        "int8" => (i8::MIN.into(), i8::MAX.into()),
-        "int16" => (i16::MIN.into(), i16::MAX.into()),
-        "int32" => (i32::MIN.into(), i32::MAX.into()),
-        "uint8" => (0, u8::MAX.into()),
-        "uint16" => (0, u16::MAX.into()),
-        "uint32" => (0, u32::MAX.into()),
-        "uint64" => (0, u64::MAX.into()),
-        _ => (i64::MIN.into(), i64::MAX.into()),
-    };
+    let width = integer_range(integer_format(schema)).unwrap_or((i64::MIN.into(), i64::MAX.into()));
     let limit = |keyword: &str| {
         let number = schema.get(keyword)?;
         let signed = number.as_i64().map(i128::from);
