@@ -1,11 +1,14 @@
 //! The peer's requests that are being handled, so that it can cancel them.
 
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
+
+use super::lock;
 
 /// One request of the peer.
 #[derive(Debug)]
@@ -17,6 +20,7 @@ pub(crate) struct RequestState {
     told: Notify,
     /// Whether the table below knows of it: only what does not finish at once is entered.
     entered: AtomicBool,
+    kept: Kept,
 }
 
 impl RequestState {
@@ -27,7 +31,18 @@ impl RequestState {
             cancelled: AtomicBool::new(false),
             told: Notify::new(),
             entered: AtomicBool::new(false),
+            kept: Kept::default(),
         }
+    }
+
+    /// Keeps `value` until the request is over; drops it at once if it is.
+    pub(crate) fn keep(&self, value: Box<dyn Any + Send>) {
+        self.kept.add(value);
+    }
+
+    /// The answer has been handed over, or never will be.
+    pub(crate) fn over(&self) {
+        self.kept.end();
     }
 
     pub(crate) fn cancel(&self) {
@@ -45,6 +60,36 @@ impl RequestState {
         told.as_mut().enable();
         if !self.is_cancelled() {
             told.await;
+        }
+    }
+}
+
+/// Values that are dropped when their request is over.
+///
+/// Few requests keep anything, so the end of one costs no lock unless it did.
+#[derive(Debug, Default)]
+struct Kept {
+    values: Mutex<Vec<Box<dyn Any + Send>>>,
+    used: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Kept {
+    fn add(&self, value: Box<dyn Any + Send>) {
+        let mut values = lock(&self.values);
+        // Each side sets its own flag and then looks at the other's, so one of them sees both.
+        self.used.store(true, Ordering::SeqCst);
+        if !self.over.load(Ordering::SeqCst) {
+            values.push(value);
+        }
+    }
+
+    fn end(&self) {
+        self.over.store(true, Ordering::SeqCst);
+        if self.used.load(Ordering::SeqCst) {
+            let values = std::mem::take(&mut *lock(&self.values));
+            // Dropped without the lock: a destructor is code of the application.
+            drop(values);
         }
     }
 }

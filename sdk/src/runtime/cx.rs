@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::{Peer, decode_quietly};
 use crate::connection::RequestState;
 use crate::v1::RequestId;
@@ -45,5 +47,26 @@ impl Cx {
         self.request
             .as_ref()
             .is_some_and(|request| request.is_cancelled())
+    }
+
+    /// Keeps `value` until this request is over: its answer stands in the output buffer, before
+    /// whatever is sent once the value has been dropped, or can no longer be sent. A lock
+    /// guard or a place in a queue, kept here, is given up neither before the answer nor by
+    /// chance. For a notification, and when the request is over already, it is dropped at once.
+    pub fn keep_until_answered(&self, value: impl Send + 'static) {
+        if let Some(request) = &self.request {
+            request.keep(Box::new(value));
+        }
+    }
+
+    /// Waits until this request is over, as [`keep_until_answered`](Self::keep_until_answered)
+    /// has it. The handler itself would wait in vain: it is there before its answer is.
+    pub fn answered(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (kept, dropped) = oneshot::channel::<()>();
+        self.keep_until_answered(kept);
+        async move {
+            // It only ever ends by being dropped.
+            let _ = dropped.await;
+        }
     }
 }

@@ -241,6 +241,7 @@ impl Drop for Responder {
             let error = Error::internal(format!("the handler of {} {what}", self.state.method));
             self.shared.answer::<()>(&self.state, Err(error));
         }
+        self.state.over();
     }
 }
 

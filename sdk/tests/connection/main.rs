@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod answered;
 mod bad_input;
 mod calls;
 mod coalesce;

@@ -221,7 +221,7 @@ impl<H: Handler> Agent for Runtime<H> {
         // Nothing has been waited for so far when the session is active, so prompts stand in
         // line in the order of their arrival, and a cancel that follows one finds it there.
         let bytes = req.prompt.iter().map(check::size).sum();
-        let place = session
+        let mut place = session
             .queue()
             .enter(bytes)
             .map_err(|refusal| match refusal {
@@ -240,8 +240,10 @@ impl<H: Handler> Agent for Runtime<H> {
             session,
             store: self.store.clone(),
         };
-        let stop = turn::run(&self.handler, cx, about, req, place, self.grace).await?;
-        Ok(PromptResponse::new(stop))
+        let ended = turn::run(&self.handler, cx, about, req, &mut place, self.grace).await;
+        // The next prompt has its turn, and the session is idle, when the client has been told.
+        cx.keep_until_answered(place);
+        Ok(PromptResponse::new(ended?))
     }
 
     async fn cancel(&self, _: &AgentCx, note: CancelNotification) -> Result<()> {

@@ -19,7 +19,7 @@ pub(crate) async fn run<H: Handler>(
     cx: &AgentCx,
     about: About,
     request: PromptRequest,
-    mut place: Place,
+    place: &mut Place,
     grace: Duration,
 ) -> Result<StopReason> {
     let cancel = place.cancel.clone();

@@ -256,3 +256,70 @@ async fn a_session_is_opened_and_closed_by_turns() {
     );
     desk.prompt("ping").await.unwrap();
 }
+
+/// Says much in the first prompt, and notes when a prompt has its turn.
+#[derive(Clone, Default)]
+struct Talker {
+    begun: Arc<Mutex<Vec<String>>>,
+}
+
+impl Handler for Talker {
+    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+        self.begun.lock().unwrap().push(turn.prompt_text());
+        if turn.prompt_text() == "first" {
+            // The second text stays behind the first, and the answer behind it.
+            for _ in 0..2 {
+                turn.text("x".repeat(200_000)).await?;
+            }
+        }
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[tokio::test]
+async fn a_turn_waits_until_the_answer_of_the_one_before_has_room() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    let talker = Talker::default();
+    let (ours, theirs) = tokio::io::duplex(1 << 12);
+    let (reader, writer) = tokio::io::split(theirs);
+    tokio::spawn(acp_sdk::serve(Runtime::new(talker.clone()), reader, writer));
+    let mut stream = BufReader::new(ours);
+    let mut line = String::new();
+    for (id, method, params) in [
+        (0, "initialize", json!({ "protocolVersion": 1 })),
+        (1, "session/new", json!({ "cwd": "/", "mcpServers": [] })),
+    ] {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        stream
+            .write_all(format!("{request}\n").as_bytes())
+            .await
+            .unwrap();
+        line.clear();
+        stream.read_line(&mut line).await.unwrap();
+    }
+    let created: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let session = &created["result"]["sessionId"];
+    for (id, said) in [(2, "first"), (3, "second")] {
+        let params = json!({ "sessionId": session, "prompt": text(said) });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params });
+        stream
+            .write_all(format!("{request}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+    // Nothing else can run, so the first handler has ended and its answer waits for room.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(*talker.begun.lock().unwrap(), ["first"]);
+    let mut answers = Vec::new();
+    while answers.len() < 2 {
+        line.clear();
+        stream.read_line(&mut line).await.unwrap();
+        let message: serde_json::Value = serde_json::from_str(&line).unwrap();
+        answers.extend(message["id"].as_u64());
+    }
+    assert_eq!(answers, [2, 3]);
+    assert_eq!(*talker.begun.lock().unwrap(), ["first", "second"]);
+}
