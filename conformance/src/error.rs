@@ -57,8 +57,18 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// No requirement has such an id.
-    #[error("no requirement is called {0}; `acp-conformance list` prints them all")]
+    /// A file is no report that can be used.
+    #[error("cannot use the report {path}: {reason}")]
+    NoReport {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// No requirement, area or tier has such a name.
+    #[error(
+        "no requirement, area or tier is called {0}; `acp-conformance list` prints all requirements"
+    )]
     NoRequirement(String),
     /// The reference agent cannot be broken in such a way.
     #[error("no broken agent is called {0}")]

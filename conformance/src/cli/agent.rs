@@ -1,22 +1,28 @@
 //! `acp-conformance agent`: the suite against an agent.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Verdict;
+use super::outputs::{Chosen, Outputs};
 use crate::broken;
 use crate::fuzz;
 use crate::harness::{Env, Profile};
 use crate::progress::Progress;
-use crate::report;
+use crate::report::{Document, Setting};
 use crate::subject::Subject;
 use crate::suite::{self, Options};
 use crate::wire::Schema;
 use crate::{Error, Result};
+
+/// How long an answer may take, in seconds, unless it is said otherwise.
+const TIMEOUT: f64 = 5.0;
+
+/// How long a prompt turn may take, in seconds, unless it is said otherwise.
+const TURN_TIMEOUT: f64 = 60.0;
 
 /// Run the suite against an agent
 ///
@@ -34,14 +40,13 @@ pub(super) struct Args {
     /// The agent's command; the bundled reference agent by default
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Run only this requirement or area; may be repeated
-    #[arg(long, value_name = "ID")]
-    only: Vec<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// How long an answer may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = seconds)]
     timeout: f64,
     /// How long a prompt turn or the start of a session may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TURN_TIMEOUT, value_parser = seconds)]
     turn_timeout: f64,
     /// How many agents run at once
     #[arg(long, value_name = "N", default_value_t = 4)]
@@ -66,23 +71,13 @@ pub(super) struct Args {
     broken: Option<String>,
     /// Instead of the suite, send so many messages made from the schema: unusual ones
     /// must be accepted, faulty ones refused or tolerated, and none may end the agent
-    #[arg(long, value_name = "N", conflicts_with_all = ["only", "json", "junit"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["Chosen", "Outputs"])]
     fuzz: Option<u64>,
     /// Which messages --fuzz makes; the same for the same number
     #[arg(long, value_name = "S", default_value_t = 1, requires = "fuzz")]
     seed: u64,
-    /// Let requirements of the tier `should` decide the verdict too
-    #[arg(long)]
-    strict: bool,
-    /// Write the report as JSON to a file, or instead of the text to `-`
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
-    /// Write the report as JUnit XML to a file too
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write the report as a page for a browser to a file too
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 /// A number of seconds that makes sense as a limit.
@@ -114,31 +109,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         return fuzzed(args, &env, count, out);
     }
     let options = Options {
-        only: args.only.clone(),
+        choice: args.chosen.choice(),
         jobs: args.jobs,
     };
     let mut progress = Progress::checks();
     let report = suite::run(&env, &options, |done, all| progress.reach(done, all))?;
     drop(progress);
-    if let Some(path) = &args.junit {
-        let xml = report::junit(&report, args.strict);
-        std::fs::write(path, xml).map_err(Error::Output)?;
-    }
-    if let Some(path) = &args.html {
-        let page = report::html(&report, args.strict);
-        std::fs::write(path, page).map_err(Error::Output)?;
-    }
-    let document = report::Document::of(&report, args.strict);
-    match args.json.as_deref() {
-        Some(path) if path == Path::new("-") => super::write_json(out, &document)?,
-        Some(path) => {
-            let mut file = File::create(path).map_err(Error::Output)?;
-            super::write_json(&mut file, &document)?;
-            write_text(out, &report, args.strict)?;
-        }
-        None => write_text(out, &report, args.strict)?,
-    }
-    Ok(Verdict::of(report.is_conformant(args.strict)))
+    let rest = again(args);
+    let setting = Setting {
+        strict: args.chosen.strict,
+        left_out: &options.choice.skip,
+        again: ("acp-conformance agent --only ", &rest),
+    };
+    let report = Document::of_agent(&report, &setting);
+    args.outputs.write(&report, out)
 }
 
 fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Result<Verdict> {
@@ -167,17 +151,25 @@ fn subject(args: &Args) -> Result<Subject> {
     }
 }
 
-fn write_text(out: &mut dyn Write, report: &suite::Report, strict: bool) -> Result<()> {
-    let text = report::text(report, strict);
-    out.write_all(text.as_bytes()).map_err(Error::Output)
-}
-
-/// What follows the options to run the same command again.
-pub(super) fn again(command: &[OsString]) -> String {
-    if command.is_empty() {
-        return String::new();
-    }
-    format!(" -- {}", Subject::command(command.to_vec()).command_line())
+/// What follows to run one requirement against the same agent in the same way.
+fn again(args: &Args) -> String {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut option = |name: &str, value: Option<OsString>| {
+        if let Some(value) = value {
+            words.extend([name.into(), value]);
+        }
+    };
+    let text = |text: &Option<String>| text.clone().map(OsString::from);
+    option("--profile", args.profile.clone().map(OsString::from));
+    option("--prompt", text(&args.prompt));
+    option("--tool-prompt", text(&args.tool_prompt));
+    option("--cancel-prompt", text(&args.cancel_prompt));
+    option("--auth-method", text(&args.auth_method));
+    option("--broken", text(&args.broken));
+    let limit = |given: f64, usual: f64| (given != usual).then(|| given.to_string().into());
+    option("--timeout", limit(args.timeout, TIMEOUT));
+    option("--turn-timeout", limit(args.turn_timeout, TURN_TIMEOUT));
+    super::outputs::again(words, &args.command)
 }
 
 fn profile(args: &Args) -> Result<Profile> {

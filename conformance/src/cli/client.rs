@@ -7,11 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Verdict;
+use super::outputs::{Chosen, Outputs};
 use crate::clients::{self, ClientEnv};
 use crate::progress::Progress;
-use crate::report;
+use crate::report::{Document, Setting};
 use crate::wire::Schema;
 use crate::{Error, Result};
+
+/// How long a scene may take, in seconds, unless it is said otherwise.
+const TIMEOUT: f64 = 30.0;
+
+/// What the client is to say, unless it is said otherwise.
+const PROMPT: &str = "Hello, agent";
 
 /// Run the suite against a client
 ///
@@ -27,21 +34,16 @@ pub(super) struct Args {
     /// The client's command; the bundled client by default
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Run only this requirement; may be repeated
-    #[arg(long, value_name = "ID")]
-    only: Vec<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// How long a scene may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = super::agent::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = super::agent::seconds)]
     timeout: f64,
     /// What the client is to say
-    #[arg(long, value_name = "TEXT", default_value = "Hello, agent")]
+    #[arg(long, value_name = "TEXT", default_value = PROMPT)]
     prompt: String,
-    /// Let requirements of the tier `should` decide the verdict too
-    #[arg(long)]
-    strict: bool,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 /// Act a scene as the agent of a client under test
@@ -63,11 +65,6 @@ const BUNDLED: [&str; 7] = [
 ];
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
-    for name in &args.only {
-        if !clients::all().any(|row| row.id == name) {
-            return Err(Error::NoRequirement(name.clone()));
-        }
-    }
     let program = std::env::current_exe().map_err(|source| Error::Start {
         command: "acp-conformance".into(),
         source,
@@ -87,22 +84,29 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         timeout: Duration::from_secs_f64(args.timeout),
     };
     let mut progress = Progress::checks();
-    let wanted = |row: &clients::ClientRequirement| {
-        args.only.is_empty() || args.only.iter().any(|name| name == row.id)
-    };
-    let rows = clients::run(&env, wanted, |done, all| progress.reach(done, all))?;
+    let choice = args.chosen.choice();
+    let report = clients::run(&env, &choice, |done, all| progress.reach(done, all))?;
     drop(progress);
-    let conformant = !rows
-        .iter()
-        .any(|(row, verdict)| verdict.as_str() == "fail" && row.tier.decides(args.strict));
-    if args.json {
-        super::write_json(out, &report::ClientDocument::of(&rows, conformant))?;
-    } else {
-        let again = super::agent::again(&args.command);
-        let text = report::client_text(&rows, conformant, &again);
-        out.write_all(text.as_bytes()).map_err(Error::Output)?;
+    let rest = again(args);
+    let setting = Setting {
+        strict: args.chosen.strict,
+        left_out: &choice.skip,
+        again: ("acp-conformance client --only ", &rest),
+    };
+    args.outputs
+        .write(&Document::of_client(&report, &setting), out)
+}
+
+/// What follows to run one requirement against the same client in the same way.
+fn again(args: &Args) -> String {
+    let mut words: Vec<OsString> = Vec::new();
+    if args.prompt != PROMPT {
+        words.extend(["--prompt".into(), args.prompt.clone().into()]);
     }
-    Ok(Verdict::of(conformant))
+    if args.timeout != TIMEOUT {
+        words.extend(["--timeout".into(), args.timeout.to_string().into()]);
+    }
+    super::outputs::again(words, &args.command)
 }
 
 pub(super) fn act(args: &ActArgs) -> Result<Verdict> {

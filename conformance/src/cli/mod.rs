@@ -7,6 +7,7 @@ mod agent;
 mod check;
 mod client;
 mod list;
+mod outputs;
 #[cfg(unix)]
 mod proxy;
 mod reference_agent;
@@ -117,7 +118,12 @@ impl Verdict {
     }
 }
 
-fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+/// A line of JSON.
+fn json(value: &impl Serialize) -> Result<String> {
     let line = serde_json::to_string(value).map_err(|error| Error::Output(error.into()))?;
-    writeln!(out, "{line}").map_err(Error::Output)
+    Ok(line + "\n")
+}
+
+fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    outputs::print(out, &json(value)?)
 }

@@ -17,6 +17,6 @@ mod stage;
 mod table;
 
 pub use self::act::act;
-pub use self::run::{ClientEnv, Played, play, run};
+pub use self::run::{ClientEnv, Played, Report, play, run};
 pub use self::scenes::{SCENES, Scene};
 pub use self::table::{ClientRequirement, all};

@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::scenes::SCENES;
 use super::table::{self, ClientRequirement};
 use crate::harness::{Recorder, Recording};
+use crate::requirements::Choice;
 use crate::subject::{Event, Link, Subject};
 use crate::suite::Verdict;
-use crate::wire::{Party, Rule, Schema};
+use crate::wire::{Judged, Party, Rule, Schema};
 use crate::{Error, Result};
 
 /// How often the record is looked at while the client runs.
@@ -34,6 +35,25 @@ pub struct ClientEnv {
     pub timeout: Duration,
 }
 
+/// What a run against a client came to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The client's command.
+    pub command: String,
+    /// The client's name and version, as it told them.
+    pub client: String,
+    /// In the order of the table.
+    pub rows: Vec<(&'static ClientRequirement, Verdict)>,
+    /// Messages of the agent that the suite played.
+    pub from_agent: usize,
+    /// Messages of the client.
+    pub from_client: usize,
+    /// Those of them that the schema or the envelope forbids.
+    pub invalid: usize,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// A scene that was played.
 #[derive(Clone, Debug)]
 pub struct Played {
@@ -52,6 +72,39 @@ pub struct Played {
     pub folder: PathBuf,
     /// Removes the working directory when the checks, which look into it, are done.
     kept: Option<Arc<tempfile::TempDir>>,
+}
+
+impl ClientEnv {
+    /// The command as a shell would take it.
+    fn command_line(&self) -> String {
+        Subject::command(self.command.clone()).command_line()
+    }
+}
+
+impl Report {
+    /// Counts the messages of a scene, and learns the client's name.
+    fn add(&mut self, played: &Played) {
+        for entry in &played.recording.entries {
+            match entry.from {
+                Party::Agent => self.from_agent += 1,
+                Party::Client => {
+                    self.from_client += 1;
+                    self.invalid += usize::from(entry.judged == Judged::Invalid);
+                }
+            }
+        }
+        let mut calls = played.recording.calls(Party::Client, "initialize");
+        let info = calls
+            .next()
+            .and_then(|(_, call)| call.params().get("clientInfo"));
+        let told = |name: &str| Some(info?.get(name)?.as_str()?.to_owned());
+        if let Some(name) = told("name") {
+            self.client = match told("version") {
+                Some(version) => format!("{name} {version}"),
+                None => name,
+            };
+        }
+    }
 }
 
 impl Played {
@@ -86,30 +139,41 @@ impl Played {
     }
 }
 
-/// Plays every scene that a requirement of these needs. Yields the verdicts in the
-/// order of the table.
+/// Plays every scene that one of the chosen requirements needs.
 ///
 /// # Errors
-/// When the client cannot be started.
+/// When the client cannot be started, or no requirement is called what the choice says.
 pub fn run(
     env: &ClientEnv,
-    wanted: impl Fn(&ClientRequirement) -> bool,
+    choice: &Choice,
     mut progress: impl FnMut(usize, usize),
-) -> Result<Vec<(&'static ClientRequirement, Verdict)>> {
-    let rows: Vec<_> = table::all().filter(|row| wanted(row)).collect();
+) -> Result<Report> {
+    let started = Instant::now();
+    let rows = choice.of(table::all(), |row| (row.id, row.scene, row.tier))?;
     let needed = |name: &str| rows.iter().any(|row| row.scene == name);
     let scenes: Vec<_> = SCENES.iter().filter(|scene| needed(scene.name)).collect();
-    let mut verdicts = Vec::new();
+    let mut report = Report {
+        command: env.command_line(),
+        client: "a client without a name".to_owned(),
+        rows: Vec::new(),
+        from_agent: 0,
+        from_client: 0,
+        invalid: 0,
+        took: Duration::ZERO,
+    };
     for (done, scene) in scenes.iter().enumerate() {
         let played = play(env, scene.name)?;
         progress(done + 1, scenes.len());
+        report.add(&played);
         for row in rows.iter().filter(|row| row.scene == scene.name) {
-            verdicts.push((*row, Verdict::from((row.check)(&played))));
+            let verdict = Verdict::from((row.check)(&played));
+            report.rows.push((*row, verdict));
         }
     }
     let place = |row: &ClientRequirement| rows.iter().position(|other| other.id == row.id);
-    verdicts.sort_by_key(|(row, _)| place(row));
-    Ok(verdicts)
+    report.rows.sort_by_key(|(row, _)| place(row));
+    report.took = started.elapsed();
+    Ok(report)
 }
 
 /// Plays one scene.

@@ -1,172 +1,231 @@
-//! The report that is looked at in a browser: one file that needs nothing else.
+//! The report that is looked at in a browser.
 
 use std::fmt::Write as _;
 
-use crate::requirements::pages;
-use crate::suite::{Coverage, Report, Row, Verdict};
-
-/// Colours for light and dark, a table that folds, and nothing from elsewhere.
-const STYLE: &str = "\
-:root{color-scheme:light dark;--good:#1a7f37;--bad:#cf222e;--warn:#9a6700;--dim:#656d76;--line:#d0d7de}
-@media(prefers-color-scheme:dark){:root{--good:#3fb950;--bad:#f85149;--warn:#d29922;--dim:#8d96a0;--line:#30363d}}
-body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;width:100%;margin:1rem 0}
-td,th{text-align:left;padding:.25rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px;margin:.3rem 0}
-.pass{color:var(--good)}.fail{color:var(--bad)}.inconclusive{color:var(--warn)}
-.skip,.excluded,.dim{color:var(--dim)}details{margin:.3rem 0}";
+use super::escape::html;
+use super::page::{badge, conformity, page, said, sentence, table};
+use super::{Document, Entry, Tally, Word};
+use crate::requirements::Tier;
+use crate::suite::{Coverage, UnionUse};
 
 /// The report as a page.
 #[must_use]
-pub fn html(report: &Report, strict: bool) -> String {
+pub fn html_report(report: &Document) -> String {
     let mut out = String::new();
-    let agent = escaped(&report.agent);
-    let conformant = report.is_conformant(strict);
-    let (class, verdict) = if conformant {
-        ("pass", "conformant")
-    } else {
-        ("fail", "not conformant")
-    };
-    // Writing to a string does not fail.
-    let _ = write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{agent}: {verdict}</title>\n<style>{STYLE}</style>\n\
-         <h1>{agent}: <span class=\"{class}\">{verdict}</span></h1>\n\
-         <p>Agent Client Protocol, version 1. <code>{}</code></p>\n\
-         <p class=\"dim\">{} passed, {} failed, {} inconclusive, {} skipped; \
-         {} messages of the agent, {} of them invalid; {:.1} s</p>\n",
-        escaped(&report.command),
-        report.with("pass").count(),
-        report.with("fail").count(),
-        report.with("inconclusive").count(),
-        report.with("skip").count(),
-        report.from_agent,
-        report.invalid,
-        report.took.as_secs_f64()
-    );
-    let failed: Vec<&Row> = report.with("fail").collect();
-    if !failed.is_empty() {
+    head(&mut out, report);
+    let failures = report.failures();
+    if !failures.is_empty() {
         out.push_str("<h2>Failures</h2>\n");
     }
-    for row in failed {
-        failure(&mut out, row);
+    for entry in failures {
+        failure(&mut out, entry);
     }
-    out.push_str("<h2>Requirements</h2>\n<table>\n");
-    out.push_str("<tr><th>requirement<th>tier<th>verdict<th>sentence\n");
-    for row in &report.rows {
-        requirement(&mut out, row);
+    out.push_str("<h2>By area and tier</h2>\n");
+    matrix(&mut out, report);
+    out.push_str("<h2>Requirements</h2>\n");
+    for (area, entries) in report.areas() {
+        requirements(&mut out, area, &entries);
     }
-    out.push_str("</table>\n");
     if let Some(coverage) = &report.coverage {
         covered(&mut out, coverage);
     }
-    out.push_str("</html>\n");
-    out
+    page(&format!("{}: {}", report.name, report.verdict()), &out)
 }
 
-fn failure(out: &mut String, row: &Row) {
-    let Verdict::Fail(failure) = &row.verdict else {
-        return;
-    };
+fn head(out: &mut String, report: &Document) {
+    // Writing to a string does not fail.
     let _ = writeln!(
         out,
-        "<details open><summary><b>{}</b> ({}): {}</summary><blockquote>{} {}</blockquote>",
-        row.requirement.id,
-        row.requirement.tier.as_str(),
-        escaped(&failure.reason),
-        escaped(row.requirement.quote),
-        citation(row)
+        "<h1>{}: {}</h1>\n<p class=\"dim\">{} of the Agent Client Protocol, version {}; \
+         acp-conformance {}, {:.1} s</p>",
+        html(&report.name),
+        conformity(report.conformant),
+        report.kind,
+        report.protocol,
+        html(&report.suite),
+        report.seconds
     );
-    for (name, said) in [("sent", &failure.sent), ("came", &failure.came)] {
-        if let Some(said) = said {
-            let _ = writeln!(out, "<p class=\"dim\">{name}<pre>{}</pre>", escaped(said));
+    if !report.command.is_empty() {
+        out.push_str(&said("command", &report.command));
+    }
+    if !report.left_out.is_empty() {
+        let names = html(&report.left_out.join(", "));
+        let _ = writeln!(out, "<p>Left out: {names}</p>");
+    }
+    let all = Tally::of(&report.requirements);
+    out.push_str("<ul class=\"numbers\">\n");
+    let numbers = [
+        ("pass", all.pass, "passed"),
+        ("fail", all.fail, "failed"),
+        ("inconclusive", all.inconclusive, "inconclusive"),
+        ("skip", all.skip, "skipped"),
+        ("dim", report.messages.agent, "messages of the agent"),
+        ("dim", report.messages.client, "messages of the client"),
+        ("dim", report.messages.invalid, "of them invalid"),
+    ];
+    for (class, number, name) in numbers {
+        let class = if number == 0 { "dim" } else { class };
+        let _ = writeln!(out, "<li class=\"{class}\"><b>{number}</b> {name}</li>");
+    }
+    out.push_str("</ul>\n");
+}
+
+fn failure(out: &mut String, entry: &Entry) {
+    let id = html(&entry.id);
+    let _ = writeln!(
+        out,
+        "<section class=\"failure\" id=\"{id}\">\n<h3>{} {id} <span class=\"dim\">({})</span></h3>\n\
+         <p>{}</p>\n<blockquote>{}</blockquote>",
+        badge(entry.verdict),
+        entry.tier.as_str(),
+        html(entry.why()),
+        sentence(entry)
+    );
+    for (name, text) in entry.evidence() {
+        out.push_str(&said(name, text));
+    }
+    if let Some(again) = &entry.again {
+        out.push_str(&said("run this one again", again));
+    }
+    out.push_str("</section>\n");
+}
+
+fn matrix(out: &mut String, report: &Document) {
+    let mut rows = String::from("<thead><tr><th scope=\"col\">passed of run</th>");
+    for tier in Tier::ALL {
+        let _ = write!(
+            rows,
+            "<th scope=\"col\" class=\"count\">{}</th>",
+            tier.as_str()
+        );
+    }
+    rows.push_str("</tr></thead>\n<tbody>\n");
+    for (area, entries) in report.areas() {
+        cells(&mut rows, area, &entries);
+    }
+    cells(
+        &mut rows,
+        "all",
+        &report.requirements.iter().collect::<Vec<_>>(),
+    );
+    rows.push_str("</tbody>\n");
+    out.push_str(&table("passed of run, by area and tier", &rows));
+}
+
+fn cells(rows: &mut String, title: &str, entries: &[&Entry]) {
+    let title = html(title);
+    let _ = write!(rows, "<tr><th scope=\"row\" class=\"name\">{title}</th>");
+    for tier in Tier::ALL {
+        let of_tier = entries.iter().filter(|entry| entry.tier == tier);
+        let tally = Tally::of(of_tier.copied());
+        let class = match (tally.pass, tally.fail) {
+            (0, 0) => "dim",
+            (_, 0) => "pass",
+            _ => "fail",
+        };
+        let _ = write!(rows, "<td class=\"count {class}\">{}</td>", tally.ratio());
+    }
+    rows.push_str("</tr>\n");
+}
+
+fn requirements(out: &mut String, area: &str, entries: &[&Entry]) {
+    let tally = Tally::of(entries.iter().copied());
+    let mut counts = Vec::new();
+    for (word, count) in [
+        (Word::Pass, tally.pass),
+        (Word::Fail, tally.fail),
+        (Word::Inconclusive, tally.inconclusive),
+        (Word::Skip, tally.skip),
+        (Word::Excluded, tally.excluded),
+    ] {
+        if count > 0 {
+            let name = word.as_str();
+            counts.push(format!("<span class=\"{name}\">{count} {name}</span>"));
         }
     }
+    let area = html(area);
+    let _ = writeln!(
+        out,
+        "<details><summary><b>{area}</b> {}</summary>",
+        counts.join(", ")
+    );
+    let mut rows = String::from(
+        "<thead><tr><th scope=\"col\">requirement</th><th scope=\"col\">verdict</th></tr></thead>\n<tbody>\n",
+    );
+    for entry in entries {
+        requirement(&mut rows, entry);
+    }
+    rows.push_str("</tbody>\n");
+    out.push_str(&table(&area, &rows));
     out.push_str("</details>\n");
 }
 
-fn requirement(out: &mut String, row: &Row) {
-    let verdict = row.verdict.as_str();
-    let reason = match &row.verdict {
-        Verdict::Skip(reason) | Verdict::Inconclusive(reason) => reason.as_str(),
-        Verdict::Excluded(reason) => reason,
-        Verdict::Pass | Verdict::Fail(_) => "",
+fn requirement(rows: &mut String, entry: &Entry) {
+    let id = html(&entry.id);
+    let name = match entry.verdict {
+        Word::Fail => format!("<a href=\"#{id}\">{id}</a>"),
+        _ => id,
     };
+    let _ = write!(rows, "<tr><td><b>{name}</b><br>{}", sentence(entry));
+    if !entry.why().is_empty() {
+        let _ = write!(rows, "<br><span class=\"dim\">{}</span>", html(entry.why()));
+    }
+    let (tier, badge) = (entry.tier.as_str(), badge(entry.verdict));
     let _ = writeln!(
-        out,
-        "<tr><td>{}<td>{}<td class=\"{verdict}\">{verdict}<td>{} {}<br><span class=\"dim\">{}</span>",
-        row.requirement.id,
-        row.requirement.tier.as_str(),
-        escaped(row.requirement.quote),
-        citation(row),
-        escaped(reason)
+        rows,
+        "</td><td>{badge}<br><span class=\"dim\">{tier}</span></td></tr>"
     );
-}
-
-fn citation(row: &Row) -> String {
-    let address = pages::address(row.requirement.cite).unwrap_or_default();
-    let name = escaped(row.requirement.cite);
-    format!("<a href=\"{}\">{name}</a>", escaped(&address))
 }
 
 fn covered(out: &mut String, coverage: &Coverage) {
     let (used, all) = coverage.methods_used();
-    let _ = writeln!(out, "<h2>Exercised {used} of {all} methods</h2>\n<table>");
-    out.push_str("<tr><th>method<th>handled by<th>calls<th>succeeded\n");
+    let _ = writeln!(out, "<h2>Exercised {used} of {all} methods</h2>");
+    let mut rows = String::from(
+        "<thead><tr><th scope=\"col\">method</th><th scope=\"col\">handled by</th>\
+         <th scope=\"col\" class=\"count\">calls</th><th scope=\"col\" class=\"count\">succeeded</th></tr></thead>\n<tbody>\n",
+    );
     for method in &coverage.methods {
-        let class = if method.succeeded > 0 { "pass" } else { "fail" };
         let _ = writeln!(
-            out,
-            "<tr><td>{}<td>{}<td>{}<td class=\"{class}\">{}",
-            escaped(&method.method),
-            method.side,
+            rows,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"count\">{}</td>{}</tr>",
+            html(&method.method),
+            html(&method.side),
             method.calls,
-            method.succeeded
+            count(method.succeeded)
         );
     }
-    out.push_str("</table>\n");
+    rows.push_str("</tbody>\n");
+    out.push_str(&table("methods", &rows));
     for union in &coverage.unions {
-        let (used, all) = union.used();
-        let name = union.name;
-        let _ = writeln!(out, "<h3>{used} of {all} kinds of {name}</h3>\n<table>");
-        out.push_str("<tr><th>kind<th>by the agent<th>by the client\n");
-        for kind in &union.kinds {
-            let class = if kind.by_agent > 0 { "pass" } else { "fail" };
-            let _ = writeln!(
-                out,
-                "<tr><td>{}<td class=\"{class}\">{}<td>{}",
-                escaped(&kind.kind),
-                kind.by_agent,
-                kind.by_client
-            );
-        }
-        out.push_str("</table>\n");
+        kinds(out, union);
     }
 }
 
-/// Text as HTML shows it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
+fn kinds(out: &mut String, union: &UnionUse) {
+    let (used, all) = union.used();
+    let name = html(&union.name);
+    let _ = writeln!(out, "<h3>{used} of {all} kinds of {name} by the agent</h3>");
+    let mut rows = String::from(
+        "<thead><tr><th scope=\"col\">kind</th><th scope=\"col\" class=\"count\">by the agent</th>\
+         <th scope=\"col\" class=\"count\">by the client</th></tr></thead>\n<tbody>\n",
+    );
+    for kind in &union.kinds {
+        let _ = writeln!(
+            rows,
+            "<tr><th scope=\"row\">{}</th>{}<td class=\"count\">{}</td></tr>",
+            html(&kind.kind),
+            count(kind.by_agent),
+            kind.by_client
+        );
     }
-    out
+    rows.push_str("</tbody>\n");
+    out.push_str(&table(&union.name, &rows));
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_an_agent_says_is_no_markup() {
-        assert_eq!(escaped("<b>&\"x\""), "&lt;b&gt;&amp;&quot;x&quot;");
+/// A number of uses; none at all is a word, for colour alone would not say it.
+fn count(uses: usize) -> String {
+    match uses {
+        0 => "<td class=\"count fail\">never</td>".to_owned(),
+        uses => format!("<td class=\"count pass\">{uses}</td>"),
     }
 }

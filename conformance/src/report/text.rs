@@ -3,168 +3,105 @@
 
 use std::fmt::Write as _;
 
-use crate::clients;
-use crate::requirements::{self, Check, Tier, pages};
-use crate::suite::{Coverage, Report, Row, UnionUse, Verdict};
+use super::escape::terminal;
+use super::{Document, Entry, Tally, Word};
+use crate::requirements::Tier;
+use crate::suite::{Coverage, UnionUse};
+use crate::wire::Party;
 
 /// The whole report.
 #[must_use]
-pub fn text(report: &Report, strict: bool) -> String {
+pub fn text(report: &Document) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{}: {}", report.agent, command(report));
-    out.push('\n');
+    let _ = writeln!(out, "{}: {}\n", report.name, report.command_line());
     matrix(&mut out, report);
-    failures(&mut out, report);
-    remarks(
-        &mut out,
-        report,
-        "inconclusive",
-        "Inconclusive, which is neither good nor bad",
-    );
-    remarks(
-        &mut out,
-        report,
-        "skip",
-        "Skipped, for the agent does not declare it",
-    );
+    for entry in report.failures() {
+        failure(&mut out, entry);
+    }
+    let titles = [
+        (
+            Word::Inconclusive,
+            "Inconclusive, which is neither good nor bad",
+        ),
+        (Word::Skip, "Skipped, for the capability is not declared"),
+    ];
+    for (word, title) in titles {
+        remarks(&mut out, report, word, title);
+    }
     if let Some(coverage) = &report.coverage {
         covered(&mut out, coverage);
     }
+    let (tested, other) = match report.kind {
+        Party::Agent => (report.messages.agent, report.messages.client),
+        Party::Client => (report.messages.client, report.messages.agent),
+    };
     let _ = writeln!(
         out,
-        "\n{} messages of the agent, {} of them invalid; {} of the client; {:.1} s",
-        report.from_agent,
-        report.invalid,
-        report.from_client,
-        report.took.as_secs_f64()
+        "\n{tested} messages of the {}, {} of them invalid; {other} of the {}; {:.1} s",
+        report.kind,
+        report.messages.invalid,
+        report.kind.peer(),
+        report.seconds
     );
-    let _ = writeln!(out, "{}", verdict(report, strict));
-    out
+    let _ = writeln!(out, "{}: {}", report.verdict(), report.summary());
+    terminal(&out)
 }
 
-/// The table of requirements.
-#[must_use]
-pub fn list() -> String {
-    let mut out = String::new();
-    let width = requirements::all().map(|(_, row)| row.id.len()).max();
-    let width = width.unwrap_or_default();
-    for (_, row) in requirements::all() {
-        let tier = row.tier.as_str();
-        let _ = writeln!(out, "{:<width$}  {tier:<10}  {}", row.id, row.quote);
-        let cite = pages::address(row.cite).unwrap_or_else(|| row.cite.to_owned());
-        let _ = writeln!(out, "{:width$}  {:10}  {cite}", "", "");
-        if let Check::Excluded(reason) = row.check {
-            let _ = writeln!(out, "{:width$}  {:10}  not checked: {reason}", "", "");
-        }
-    }
-    let checked = requirements::all().filter(|(_, row)| !matches!(row.check, Check::Excluded(_)));
-    let (all, checked) = (requirements::all().count(), checked.count());
-    out.push('\n');
-    for row in clients::all() {
-        let tier = row.tier.as_str();
-        let _ = writeln!(out, "{:<width$}  {tier:<10}  {}", row.id, row.quote);
-        let cite = pages::address(row.cite).unwrap_or_else(|| row.cite.to_owned());
-        let _ = writeln!(out, "{:width$}  {:10}  {cite}", "", "");
-    }
-    let of_clients = clients::all().count();
-    let _ = writeln!(
-        out,
-        "\n{} requirements: {all} of agents, {checked} of them checked; {of_clients} of clients",
-        all + of_clients
-    );
-    out
-}
-
-fn command(report: &Report) -> &str {
-    if report.command.is_empty() {
-        "within this process"
-    } else {
-        &report.command
-    }
-}
-
-fn matrix(out: &mut String, report: &Report) {
-    let _ = write!(out, "{:<16}", "passed of run");
+fn matrix(out: &mut String, report: &Document) {
+    let areas = report.areas();
+    let width = areas.iter().map(|(area, _)| area.len()).max();
+    let width = width.unwrap_or_default().max("passed of run".len()) + 2;
+    let _ = write!(out, "{:<width$}", "passed of run");
     for tier in Tier::ALL {
         let _ = write!(out, "{:>12}", tier.as_str());
     }
     out.push('\n');
-    for area in requirements::AREAS {
-        let rows = || report.rows.iter().filter(|row| row.area.name == area.name);
-        if rows().next().is_none() {
-            continue;
-        }
-        let _ = write!(out, "{:<16}", area.name);
-        cells(out, rows);
+    for (area, entries) in areas {
+        let _ = write!(out, "{area:<width$}");
+        cells(out, &entries);
     }
-    let _ = write!(out, "{:<16}", "all");
-    cells(out, || report.rows.iter());
+    let _ = write!(out, "{:<width$}", "all");
+    cells(out, &report.requirements.iter().collect::<Vec<_>>());
 }
 
-fn cells<'a, I: Iterator<Item = &'a Row>>(out: &mut String, rows: impl Fn() -> I) {
+fn cells(out: &mut String, entries: &[&Entry]) {
     for tier in Tier::ALL {
-        let decided = |row: &&Row| {
-            row.requirement.tier == tier && matches!(row.verdict, Verdict::Pass | Verdict::Fail(_))
-        };
-        let run = rows().filter(decided).count();
-        let passed = rows()
-            .filter(decided)
-            .filter(|row| row.verdict == Verdict::Pass)
-            .count();
-        let cell = if run == 0 {
-            "-".to_owned()
-        } else {
-            format!("{passed}/{run}")
-        };
-        let _ = write!(out, "{cell:>12}");
+        let of_tier = entries.iter().filter(|entry| entry.tier == tier);
+        let _ = write!(out, "{:>12}", Tally::of(of_tier.copied()).ratio());
     }
     out.push('\n');
 }
 
-fn failures(out: &mut String, report: &Report) {
-    for row in report.with("fail") {
-        let Verdict::Fail(failure) = &row.verdict else {
-            continue;
-        };
-        let (id, tier) = (row.requirement.id, row.requirement.tier.as_str());
-        let cite = pages::address(row.requirement.cite).unwrap_or_default();
-        let _ = writeln!(out, "\nFAIL {id} ({tier}): {}", failure.reason);
-        let _ = writeln!(out, "  spec  {}", row.requirement.quote);
-        let _ = writeln!(out, "        {cite}");
-        let lines = [("sent", &failure.sent), ("came", &failure.came)];
-        for (name, said) in lines {
-            if let Some(said) = said {
-                let said = said.trim_end().replace('\n', "\n        ");
-                let _ = writeln!(out, "  {name}  {said}");
-            }
-        }
-        let _ = writeln!(
-            out,
-            "  again acp-conformance agent --only {id}{}",
-            again(report)
-        );
+fn failure(out: &mut String, entry: &Entry) {
+    let Entry {
+        id, quote, cite, ..
+    } = entry;
+    let tier = entry.tier.as_str();
+    let _ = writeln!(out, "\nFAIL {id} ({tier}): {}", indented(entry.why()));
+    let _ = writeln!(out, "  spec  {quote}\n        {cite}");
+    for (name, said) in entry.evidence() {
+        let _ = writeln!(out, "  {name}  {}", indented(said));
+    }
+    if let Some(again) = &entry.again {
+        let _ = writeln!(out, "  again {}", indented(again));
     }
 }
 
-/// What follows the options to run against the same agent.
-fn again(report: &Report) -> String {
-    if report.command.is_empty() || report.command.ends_with(" reference-agent") {
-        String::new()
-    } else {
-        format!(" -- {}", report.command)
-    }
+/// With further lines below the first word; none of them is empty, for an empty
+/// line ends a failure.
+fn indented(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.collect::<Vec<_>>().join("\n        ")
 }
 
-fn remarks(out: &mut String, report: &Report, verdict: &str, title: &str) {
-    let mut rows = report.with(verdict).peekable();
-    if rows.peek().is_some() {
+fn remarks(out: &mut String, report: &Document, word: Word, title: &str) {
+    let mut entries = report.with(word).peekable();
+    if entries.peek().is_some() {
         let _ = writeln!(out, "\n{title}:");
     }
-    for row in rows {
-        if let Verdict::Skip(reason) | Verdict::Inconclusive(reason) = &row.verdict {
-            let _ = writeln!(out, "  {}: {reason}", row.requirement.id);
-        }
+    for entry in entries {
+        let _ = writeln!(out, "  {}: {}", entry.id, indented(entry.why()));
     }
 }
 
@@ -222,22 +159,4 @@ fn paragraph(out: &mut String, title: &str, words: &[String]) {
         let _ = write!(line, "{word}{comma} ");
     }
     let _ = writeln!(out, "{}", line.trim_end());
-}
-
-fn verdict(report: &Report, strict: bool) -> String {
-    let broken = |tier| report.count(tier, "fail");
-    let passed = report.with("pass").count();
-    let word = if report.is_conformant(strict) {
-        "conformant"
-    } else {
-        "not conformant"
-    };
-    format!(
-        "{word}: {passed} passed, {} broken that decide, {} that advise, {} for information, {} inconclusive, {} skipped",
-        broken(Tier::Must) + broken(Tier::Capability),
-        broken(Tier::Should),
-        broken(Tier::Info),
-        report.with("inconclusive").count(),
-        report.with("skip").count()
-    )
 }

@@ -7,6 +7,7 @@
 
 mod authentication;
 mod cancellation;
+mod choice;
 mod commands;
 mod config_options;
 mod content;
@@ -27,8 +28,9 @@ mod tool_calls;
 mod transports;
 mod watch;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
 pub(crate) use self::tool_calls::agent_tool_content;
 
@@ -37,7 +39,7 @@ use crate::suite::Cx;
 use crate::wire::Party;
 
 /// How much a requirement weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// MUST and MUST NOT, for every agent. Decides the verdict.

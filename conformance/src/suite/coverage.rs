@@ -3,8 +3,10 @@
 //! The lists come from the schema: a method or a kind that a new revision adds is
 //! shown as not exercised until something exercises it.
 
+use std::borrow::Cow;
+
 use acp_schema::{Document, Kind, Side};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Result;
@@ -13,7 +15,7 @@ use crate::requirements::{agent_blocks, agent_tool_content, client_blocks};
 use crate::wire::{Party, Schema};
 
 /// What was exercised, and how often.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// The protocol's methods.
     pub methods: Vec<MethodUse>,
@@ -22,10 +24,10 @@ pub struct Coverage {
 }
 
 /// A method.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodUse {
     /// Who handles it: `agent`, `client` or `protocol`.
-    pub side: &'static str,
+    pub side: Cow<'static, str>,
     /// Its name.
     pub method: String,
     /// How often it was called.
@@ -35,16 +37,16 @@ pub struct MethodUse {
 }
 
 /// The kinds of a tagged union.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnionUse {
     /// The definition's name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its kinds.
     pub kinds: Vec<KindUse>,
 }
 
 /// A kind of a union.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindUse {
     /// The tag.
     pub kind: String,
@@ -76,7 +78,7 @@ impl Coverage {
             let request = matches!(method.kind, Kind::Request { .. });
             let (calls, succeeded) = uses(recordings, callers, &method.name, request);
             MethodUse {
-                side: side(method.side),
+                side: side(method.side).into(),
                 method: method.name.clone(),
                 calls,
                 succeeded,
@@ -97,7 +99,7 @@ impl Coverage {
                 by_client: count(by_client, kind),
             });
             UnionUse {
-                name,
+                name: (*name).into(),
                 kinds: kinds.collect(),
             }
         });

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use super::report::{Report, Row, Verdict};
 use super::{Coverage, Cx, tour};
 use crate::harness::{Caps, Conn, Env, Outcome, Recording, Stop};
-use crate::requirements::{self, Area, Check, Requirement};
+use crate::requirements::{self, Area, Check, Choice, Requirement};
 use crate::wire::{Judged, Party};
 use crate::{Error, Result};
 
 /// Which checks are run, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Ids, or areas; empty for everything.
-    pub only: Vec<String>,
+    /// Which requirements; all, unless it says otherwise.
+    pub choice: Choice,
     /// How many agents run at once.
     pub jobs: usize,
 }
@@ -34,18 +34,20 @@ enum Task {
 ///
 /// # Errors
 /// When the agent cannot be started, does not answer the handshake at all, or no
-/// requirement is called what `only` says.
+/// requirement is called what the choice says.
 pub fn run(
     env: &Arc<Env>,
     options: &Options,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let started = Instant::now();
-    let chosen = choose(&options.only)?;
+    let chosen = options.choice.of(requirements::all(), |(area, row)| {
+        (row.id, area.name, row.tier)
+    })?;
     let agent = shake_hands(env)?;
     let mut verdicts: Vec<Option<(Verdict, Duration)>> = vec![None; chosen.len()];
     let mut recordings = Vec::new();
-    let tasks = tasks(&chosen, options.only.is_empty());
+    let tasks = tasks(&chosen, !options.choice.is_partial());
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {
@@ -102,10 +104,10 @@ pub fn run(
         command: env.subject.command_line(),
         agent,
         rows: rows.collect(),
-        coverage: if options.only.is_empty() {
-            Some(Coverage::of(&env.schema, &recordings)?)
-        } else {
+        coverage: if options.choice.is_partial() {
             None
+        } else {
+            Some(Coverage::of(&env.schema, &recordings)?)
         },
         from_agent: of(Party::Agent).count(),
         invalid: of(Party::Agent)
@@ -123,18 +125,6 @@ enum Done {
 
 fn messages(recordings: &[Recording]) -> impl Iterator<Item = &crate::harness::Entry> {
     recordings.iter().flat_map(|recording| &recording.entries)
-}
-
-/// The requirements that are asked for.
-fn choose(only: &[String]) -> Result<Vec<Chosen>> {
-    let names = |name: &String, (area, row): &Chosen| name == row.id || name == area.name;
-    for name in only {
-        if !requirements::all().any(|chosen| names(name, &chosen)) {
-            return Err(Error::NoRequirement(name.clone()));
-        }
-    }
-    let wanted = |chosen: &Chosen| only.is_empty() || only.iter().any(|name| names(name, chosen));
-    Ok(requirements::all().filter(wanted).collect())
 }
 
 /// The tours first, for they take longest.

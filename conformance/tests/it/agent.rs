@@ -50,10 +50,90 @@ fn a_report_can_go_to_a_file_beside_the_text() {
 }
 
 #[test]
+fn the_whole_report_is_as_its_schema_says() {
+    let options = [
+        "agent",
+        "--skip",
+        "cancellation",
+        "--skip",
+        "info",
+        "--json",
+    ];
+    let ran = acp_conformance(options);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let schema = serde_json::from_str(acp_conformance::report::SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<_> = validator
+        .iter_errors(&report)
+        .map(|fault| fault.to_string())
+        .collect();
+    assert!(faults.is_empty(), "{faults:?}");
+    assert_eq!(report["kind"], "agent");
+    assert_eq!(
+        report["left_out"],
+        serde_json::json!(["cancellation", "info"])
+    );
+    let rows = report["requirements"].as_array().unwrap();
+    assert!(rows.len() > 100, "{}", rows.len());
+    let left = rows
+        .iter()
+        .any(|row| row["area"] == "cancellation" || row["tier"] == "info");
+    assert!(!left, "{}", ran.stdout);
+    assert!(report["coverage"]["methods"].is_array());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_build_shows_markdown_with_the_command_that_repeats_a_failure() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("summary.md");
+    let options = [
+        "agent",
+        "--only",
+        "initialization.answer",
+        "--timeout",
+        "2",
+        "--prompt",
+        "it's me",
+        "--markdown",
+        path.to_str().unwrap(),
+    ];
+    let ran = acp_conformance(options.iter().chain(&["--", "sh", "-c", REFUSES]));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let summary = std::fs::read_to_string(path).unwrap();
+    let says = |text: &str| assert!(summary.contains(text), "{text}: {summary}");
+    says("### an agent without a name: not conformant\n");
+    says("| initialization | 0/1 |");
+    says("<b>initialization.answer</b> (must): the handshake");
+    let again = "agent --only initialization.answer --prompt 'it'\\''s me' --timeout 2 -- sh -c";
+    says(again);
+    assert!(ran.stdout.contains(again), "{}", ran.stdout);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_and_the_report_is_not_lost() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("no/such/report.html");
+    let path = path.to_str().unwrap();
+    let ran = acp_conformance(["agent", "--only", "plan", "--html", path]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains(&format!("cannot write {path}: ")),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("\nconformant: "), "{}", ran.stdout);
+}
+
+#[test]
 fn an_unknown_requirement_is_a_mistake_in_the_command() {
     let ran = acp_conformance(["agent", "--only", "no.such"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("no requirement is called no.such"));
+    assert!(
+        ran.stderr
+            .contains("no requirement, area or tier is called no.such")
+    );
 }
 
 #[test]
@@ -111,11 +191,11 @@ fn a_page_shows_the_failure_and_nothing_that_runs() {
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(
-        page.contains("<span class=\"fail\">not conformant</span>"),
+        page.contains("✗</span> not conformant</span></h1>"),
         "{page}"
     );
-    assert!(page.contains("<summary><b>initialization.answer</b> (must): the handshake"));
-    assert!(page.contains("<pre>{&quot;jsonrpc&quot;:&quot;2.0&quot;,&quot;id&quot;:0"));
+    assert!(page.contains("initialization.answer <span class=\"dim\">(must)</span></h3>"));
+    assert!(page.contains(">{&quot;jsonrpc&quot;:&quot;2.0&quot;,&quot;id&quot;:0"));
     assert!(!page.contains("<script") && !page.contains("src="));
 }
 

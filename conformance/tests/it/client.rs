@@ -16,10 +16,22 @@ use crate::command::acp_conformance;
 
 #[test]
 fn the_bundled_client_is_conformant() {
-    let ran = acp_conformance(["client"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    let ran = acp_conformance(["client", "--json", path.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("acp "), "{}", ran.stdout);
     assert!(ran.stdout.contains("\nconformant: "), "{}", ran.stdout);
-    assert!(ran.stdout.contains(" 0 broken, 0 inconclusive, "));
+    assert!(ran.stdout.contains(" of the client, 0 of them invalid"));
+    assert!(
+        ran.stdout
+            .contains(" 0 broken that decide, 0 that advise, 0 for information, 0 inconclusive")
+    );
+    let report: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let schema = serde_json::from_str(acp_conformance::report::SCHEMA).unwrap();
+    assert!(jsonschema::is_valid(&schema, &report), "{report}");
+    assert_eq!(report["kind"], "client");
+    assert!(report["requirements"].as_array().unwrap().len() > 30);
 }
 
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acp_conformance::broken::{self, Broken};
 use acp_conformance::harness::{Env, Profile};
-use acp_conformance::requirements::{self, Check};
+use acp_conformance::requirements::{self, Check, Choice};
 use acp_conformance::subject::Subject;
 use acp_conformance::suite::{Options, Report, run};
 use acp_conformance::wire::Schema;
@@ -38,7 +38,11 @@ fn report(filter: Option<&Broken>, only: Vec<String>) -> Report {
         turn_timeout: Duration::from_millis(1500),
         quiet: Duration::from_millis(20),
     };
-    let options = Options { only, jobs: 4 };
+    let choice = Choice {
+        only,
+        ..Choice::default()
+    };
+    let options = Options { choice, jobs: 4 };
     run(&Arc::new(env), &options, |_, _| {}).unwrap()
 }
 

@@ -1,0 +1,362 @@
+//! A report as data: what a run came to, of an agent or of a client.
+//!
+//! Every format is made from a [`Document`]. It is what `--json` writes, as
+//! `schema/report.json` describes it, and what `compare` reads back.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Tally;
+use crate::clients;
+use crate::requirements::{Tier, pages};
+use crate::suite::{self, Coverage, Verdict};
+use crate::wire::Party;
+
+/// The version of the format that [`Document`] is; it counts the changes.
+pub const VERSION: u32 = 2;
+
+/// The JSON Schema of a [`Document`].
+pub const SCHEMA: &str = include_str!("../../schema/report.json");
+
+/// A report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Document {
+    /// The version of the format.
+    pub version: u32,
+    /// Who was tested.
+    pub kind: Party,
+    /// The version of the suite that tested it.
+    pub suite: String,
+    /// The version of the protocol.
+    pub protocol: u32,
+    /// The command under test, as a shell takes it; empty for one in this process.
+    pub command: String,
+    /// The name and version of what was tested, as it told them.
+    pub name: String,
+    /// Whether no requirement that decides is broken.
+    pub conformant: bool,
+    /// Whether requirements of the tier `should` decide too.
+    pub strict: bool,
+    /// How long the run took.
+    pub seconds: f64,
+    /// How much was said.
+    pub messages: Messages,
+    /// Requirements that were to be left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// In the order of the table.
+    pub requirements: Vec<Entry>,
+    /// What of the protocol was exercised; of whole runs against agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
+}
+
+/// How many messages a run has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Messages {
+    /// Those of the agent.
+    pub agent: usize,
+    /// Those of the client.
+    pub client: usize,
+    /// Those of who was tested that the schema or the envelope forbids.
+    pub invalid: usize,
+}
+
+/// A requirement, and what it came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its id.
+    pub id: String,
+    /// Its area; for a client the scene that was played.
+    pub area: String,
+    /// How much it weighs.
+    pub tier: Tier,
+    /// The sentence of the specification, or the part of it that matters.
+    pub quote: String,
+    /// Where the sentence stands.
+    pub cite: String,
+    /// What it came to.
+    pub verdict: Word,
+    /// Why; absent when it passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The message that led to a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<String>,
+    /// What came instead of what should have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came: Option<String>,
+    /// How to run this one alone; absent when nothing is to be looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    /// How long the check took, where it is one of its own.
+    #[serde(default)]
+    pub seconds: f64,
+}
+
+/// A verdict's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// Obeyed, as far as the check can tell.
+    Pass,
+    /// Broken.
+    Fail,
+    /// Nothing was seen that decides.
+    Inconclusive,
+    /// About a capability that is not declared.
+    Skip,
+    /// Not checked at all.
+    Excluded,
+}
+
+/// What a report says besides what the run came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// Whether requirements of the tier `should` decide too.
+    pub strict: bool,
+    /// Requirements that were to be left out.
+    pub left_out: &'a [String],
+    /// How a requirement is run alone: what stands before its id, and what after it.
+    pub again: (&'a str, &'a str),
+}
+
+impl Document {
+    /// The report on an agent.
+    #[must_use]
+    pub fn of_agent(report: &suite::Report, setting: &Setting<'_>) -> Self {
+        let entries = report.rows.iter().map(|row| {
+            let requirement = row.requirement;
+            let mut entry = Entry::new(requirement.id, &row.verdict, setting);
+            row.area.name.clone_into(&mut entry.area);
+            entry.tier = requirement.tier;
+            entry.source(requirement.quote, requirement.cite);
+            entry.seconds = seconds(row.took);
+            entry
+        });
+        let messages = Messages {
+            agent: report.from_agent,
+            client: report.from_client,
+            invalid: report.invalid,
+        };
+        Self {
+            command: report.command.clone(),
+            name: report.agent.clone(),
+            seconds: seconds(report.took),
+            messages,
+            coverage: report.coverage.clone(),
+            ..Self::new(Party::Agent, entries.collect(), setting)
+        }
+    }
+
+    /// The report on a client.
+    #[must_use]
+    pub fn of_client(report: &clients::Report, setting: &Setting<'_>) -> Self {
+        let entries = report.rows.iter().map(|(row, verdict)| {
+            let mut entry = Entry::new(row.id, verdict, setting);
+            row.scene.clone_into(&mut entry.area);
+            entry.tier = row.tier;
+            entry.source(row.quote, row.cite);
+            entry
+        });
+        let messages = Messages {
+            agent: report.from_agent,
+            client: report.from_client,
+            invalid: report.invalid,
+        };
+        Self {
+            command: report.command.clone(),
+            name: report.client.clone(),
+            seconds: seconds(report.took),
+            messages,
+            ..Self::new(Party::Client, entries.collect(), setting)
+        }
+    }
+
+    fn new(kind: Party, requirements: Vec<Entry>, setting: &Setting<'_>) -> Self {
+        let broken = |entry: &Entry| entry.fails(setting.strict);
+        Self {
+            version: VERSION,
+            kind,
+            suite: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: 1,
+            command: String::new(),
+            name: String::new(),
+            conformant: !requirements.iter().any(broken),
+            strict: setting.strict,
+            seconds: 0.0,
+            messages: Messages::default(),
+            left_out: setting.left_out.to_vec(),
+            requirements,
+            coverage: None,
+        }
+    }
+
+    /// Requirements that came to this.
+    pub fn with(&self, word: Word) -> impl Iterator<Item = &Entry> {
+        let entries = self.requirements.iter();
+        entries.filter(move |entry| entry.verdict == word)
+    }
+
+    /// What is broken; what weighs most comes first.
+    #[must_use]
+    pub fn failures(&self) -> Vec<&Entry> {
+        let mut failures: Vec<_> = self.with(Word::Fail).collect();
+        failures.sort_by_key(|entry| entry.tier);
+        failures
+    }
+
+    /// The areas with their requirements, in the order of the report.
+    #[must_use]
+    pub fn areas(&self) -> Vec<(&str, Vec<&Entry>)> {
+        let mut areas: Vec<(&str, Vec<&Entry>)> = Vec::new();
+        for entry in &self.requirements {
+            match areas.iter_mut().find(|(area, _)| *area == entry.area) {
+                Some((_, entries)) => entries.push(entry),
+                None => areas.push((&entry.area, vec![entry])),
+            }
+        }
+        areas
+    }
+
+    /// `conformant` or `not conformant`.
+    #[must_use]
+    pub fn verdict(&self) -> &'static str {
+        if self.conformant {
+            "conformant"
+        } else {
+            "not conformant"
+        }
+    }
+
+    /// How many came to what, in words.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let broken = |tiers: &[Tier]| {
+            let failed = self.with(Word::Fail);
+            failed.filter(|entry| tiers.contains(&entry.tier)).count()
+        };
+        let all = Tally::of(&self.requirements);
+        let left_out = match self.left_out.as_slice() {
+            [] => String::new(),
+            names => format!("; left out: {}", names.join(", ")),
+        };
+        format!(
+            "{} passed, {} broken that decide, {} that advise, {} for information, \
+             {} inconclusive, {} skipped{left_out}",
+            all.pass,
+            broken(&[Tier::Must, Tier::Capability]),
+            broken(&[Tier::Should]),
+            broken(&[Tier::Info]),
+            all.inconclusive,
+            all.skip
+        )
+    }
+
+    /// The command under test, in words when it is none.
+    #[must_use]
+    pub fn command_line(&self) -> &str {
+        if self.command.is_empty() {
+            "within this process"
+        } else {
+            &self.command
+        }
+    }
+}
+
+impl Entry {
+    fn new(id: &str, verdict: &Verdict, setting: &Setting<'_>) -> Self {
+        let mut entry = Self {
+            id: id.to_owned(),
+            area: String::new(),
+            tier: Tier::Info,
+            quote: String::new(),
+            cite: String::new(),
+            verdict: Word::Pass,
+            reason: None,
+            sent: None,
+            came: None,
+            again: None,
+            seconds: 0.0,
+        };
+        let (before, after) = setting.again;
+        let again = format!("{before}{id}{after}");
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Fail(failure) => {
+                entry.verdict = Word::Fail;
+                entry.reason = Some(failure.reason.clone());
+                entry.sent.clone_from(&failure.sent);
+                entry.came.clone_from(&failure.came);
+                entry.again = Some(again);
+            }
+            Verdict::Inconclusive(reason) => {
+                entry.verdict = Word::Inconclusive;
+                entry.reason = Some(reason.clone());
+                entry.again = Some(again);
+            }
+            Verdict::Skip(reason) => {
+                entry.verdict = Word::Skip;
+                entry.reason = Some(reason.clone());
+            }
+            Verdict::Excluded(reason) => {
+                entry.verdict = Word::Excluded;
+                entry.reason = Some((*reason).to_owned());
+            }
+        }
+        entry
+    }
+
+    fn source(&mut self, quote: &str, cite: &str) {
+        quote.clone_into(&mut self.quote);
+        self.cite = pages::address(cite).unwrap_or_else(|| cite.to_owned());
+    }
+
+    /// Why it came to what it did; empty when it passed.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        self.reason.as_deref().unwrap_or_default()
+    }
+
+    /// What was sent and what came, as far as either is known.
+    pub fn evidence(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let said = [("sent", &self.sent), ("came", &self.came)];
+        said.into_iter()
+            .filter_map(|(name, said)| Some((name, said.as_deref()?.trim_end())))
+    }
+
+    /// Whether it is broken and decides the verdict.
+    #[must_use]
+    pub fn fails(&self, strict: bool) -> bool {
+        self.verdict == Word::Fail && self.tier.decides(strict)
+    }
+
+    /// The page and heading of the sentence, without the site.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        let (_, name) = self.cite.rsplit_once('/').unwrap_or_default();
+        if name.is_empty() { &self.cite } else { name }
+    }
+}
+
+impl Word {
+    /// The name in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Inconclusive => "inconclusive",
+            Self::Skip => "skip",
+            Self::Excluded => "excluded",
+        }
+    }
+}
+
+/// Rounded, so that a report is not read for more than was measured.
+fn seconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,78 @@
+//! The frame of every page for a browser: one file that needs nothing else.
+//!
+//! A page holds no script, and its policy allows none: even text that got through the
+//! escaping could not run. Colour is never the only sign of a verdict, wide tables
+//! scroll by themselves, and both schemes of colour have enough contrast.
+
+use super::escape::html;
+use super::{Entry, Word};
+
+/// The look of all pages.
+const STYLE: &str = include_str!("page.css");
+
+/// A page with this title; `body` is markup.
+pub(super) fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         </body>\n</html>\n",
+        html(title)
+    )
+}
+
+/// A verdict as a word with a sign before it.
+pub(super) fn badge(word: Word) -> String {
+    let sign = match word {
+        Word::Pass => "✓",
+        Word::Fail => "✗",
+        Word::Inconclusive => "?",
+        Word::Skip | Word::Excluded => "–",
+    };
+    let name = word.as_str();
+    format!("<span class=\"{name}\"><span aria-hidden=\"true\">{sign}</span> {name}</span>")
+}
+
+/// Whether who was tested conforms, as a word with a sign before it.
+pub(super) fn conformity(conformant: bool) -> &'static str {
+    if conformant {
+        "<span class=\"pass\"><span aria-hidden=\"true\">✓</span> conformant</span>"
+    } else {
+        "<span class=\"fail\"><span aria-hidden=\"true\">✗</span> not conformant</span>"
+    }
+}
+
+/// The sentence with a link to where it stands.
+pub(super) fn sentence(entry: &Entry) -> String {
+    let (quote, place) = (html(&entry.quote), html(entry.place()));
+    // A report that was read from a file may name anything.
+    if entry.cite.starts_with("https://") {
+        let cite = html(&entry.cite);
+        format!("<q>{quote}</q> <a href=\"{cite}\">{place}</a>")
+    } else {
+        format!("<q>{quote}</q> {place}")
+    }
+}
+
+/// A table that scrolls by itself where it is too wide; `rows` is markup, from the
+/// head of the table on.
+pub(super) fn table(label: &str, rows: &str) -> String {
+    let label = html(label);
+    format!(
+        "<div class=\"scroll\" role=\"region\" aria-label=\"{label}\" tabindex=\"0\">\
+         <table>\n{rows}</table></div>\n"
+    )
+}
+
+/// What was said, as it was said; long texts scroll.
+pub(super) fn said(label: &str, text: &str) -> String {
+    let label = html(label);
+    format!(
+        "<div class=\"said\"><span class=\"label\">{label}</span>\
+         <pre tabindex=\"0\" aria-label=\"{label}\">{}</pre></div>\n",
+        html(text)
+    )
+}

@@ -1,0 +1,47 @@
+//! How many requirements came to what.
+
+use serde::Serialize;
+
+use super::{Entry, Word};
+
+/// Numbers of requirements by verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Obeyed.
+    pub pass: usize,
+    /// Broken.
+    pub fail: usize,
+    /// Of which nothing was seen that decides.
+    pub inconclusive: usize,
+    /// About capabilities that are not declared.
+    pub skip: usize,
+    /// Not checked at all.
+    pub excluded: usize,
+}
+
+impl Tally {
+    /// Counts these.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
+        let mut tally = Self::default();
+        for entry in entries {
+            let count = match entry.verdict {
+                Word::Pass => &mut tally.pass,
+                Word::Fail => &mut tally.fail,
+                Word::Inconclusive => &mut tally.inconclusive,
+                Word::Skip => &mut tally.skip,
+                Word::Excluded => &mut tally.excluded,
+            };
+            *count += 1;
+        }
+        tally
+    }
+
+    /// `passed/decided`, or a dash when nothing was decided.
+    #[must_use]
+    pub fn ratio(&self) -> String {
+        match self.pass + self.fail {
+            0 => "-".to_owned(),
+            decided => format!("{}/{decided}", self.pass),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What every format must do with every report.
+
+use serde_json::Value;
+
+use super::*;
+use crate::requirements::Tier;
+use crate::wire::Party;
+
+/// What an agent may say to harm a reader, in a terminal or a browser.
+const HOSTILE: &str =
+    "\u{1b}[2J<script>alert(1)</script> `a`|b ``` \u{202e}\n\n# <img src=x onerror=y>";
+
+fn entry(id: &str, tier: Tier, verdict: Word) -> Entry {
+    let told = |text: &str| (verdict != Word::Pass).then(|| text.to_owned());
+    let failed = |text: &str| (verdict == Word::Fail).then(|| text.to_owned());
+    Entry {
+        id: id.to_owned(),
+        area: id.split('.').next().unwrap_or_default().to_owned(),
+        tier,
+        quote: "Agents MUST be kind".to_owned(),
+        cite: "https://agentclientprotocol.com/protocol/v1/overview#kindness".to_owned(),
+        verdict,
+        reason: told(&format!("it was unkind: {HOSTILE}")),
+        sent: failed("{\"id\":1,\"sent\":true}"),
+        came: failed(&format!("{{\"id\":1,\"came\":true}} {HOSTILE}")),
+        again: failed(&format!("acp-conformance agent --only {id} -- an-agent")),
+        seconds: 0.5,
+    }
+}
+
+/// A report of these requirements.
+pub(super) fn report(name: &str, entries: &[(&str, Tier, Word)]) -> Document {
+    let entry = |row: &(&str, Tier, Word)| entry(row.0, row.1, row.2);
+    let requirements: Vec<Entry> = entries.iter().map(entry).collect();
+    Document {
+        version: VERSION,
+        kind: Party::Agent,
+        suite: "0.0.1".to_owned(),
+        protocol: 1,
+        command: "an-agent".to_owned(),
+        name: name.to_owned(),
+        conformant: !requirements.iter().any(|entry| entry.fails(false)),
+        strict: false,
+        seconds: 2.0,
+        messages: Messages {
+            agent: 5,
+            client: 4,
+            invalid: 1,
+        },
+        left_out: Vec::new(),
+        requirements,
+        coverage: None,
+    }
+}
+
+fn broken() -> Document {
+    report(
+        HOSTILE,
+        &[
+            ("one.info", Tier::Info, Word::Fail),
+            ("one.must", Tier::Must, Word::Fail),
+            ("two.pass", Tier::Must, Word::Pass),
+            ("two.skip", Tier::Should, Word::Skip),
+        ],
+    )
+}
+
+/// Every format that people read.
+fn formats(report: &Document) -> [(&'static str, String); 4] {
+    [
+        ("text", text(report)),
+        ("markdown", markdown_report(report)),
+        ("html", html_report(report)),
+        ("junit", junit(report)),
+    ]
+}
+
+#[test]
+fn a_failure_says_all_in_every_format() {
+    for (format, out) in formats(&broken()) {
+        let plain = out.replace("&quot;", "\"").replace("\\_", "_");
+        for what in [
+            "one.must",
+            "it was unkind",
+            "Agents MUST be kind",
+            "https://agentclientprotocol.com/protocol/v1/overview#kindness",
+            "{\"id\":1,\"sent\":true}",
+            "{\"id\":1,\"came\":true}",
+            "acp-conformance agent --only one.must -- an-agent",
+        ] {
+            assert!(plain.contains(what), "{format} lacks {what}:\n{out}");
+        }
+    }
+}
+
+#[test]
+fn nothing_that_was_said_takes_effect() {
+    for (format, out) in formats(&broken()) {
+        assert!(!out.contains('\u{1b}'), "{format} acts on a terminal");
+        assert!(!out.contains('\u{202e}'), "{format} turns around");
+        if format == "html" || format == "junit" {
+            assert!(!out.contains("<script") && !out.contains("<img"), "{out}");
+        }
+    }
+}
+
+#[test]
+fn markdown_keeps_what_was_said_in_its_place() {
+    let out = markdown_report(&broken());
+    let mut fence = None;
+    for line in out.lines() {
+        let ticks = line.len() - line.trim_start_matches('`').len();
+        match fence {
+            None if ticks >= 3 => fence = Some(ticks),
+            Some(open) if line.len() == ticks && ticks >= open => fence = None,
+            Some(_) => {}
+            None => {
+                assert!(
+                    !line.contains("<script") && !line.contains("<img"),
+                    "{line}"
+                );
+                assert!(!line.starts_with("# "), "{line}");
+            }
+        }
+    }
+    assert_eq!(fence, None, "a block is left open:\n{out}");
+    let cells: Vec<_> = out.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(cells.len(), 5, "{out}");
+    assert_eq!(cells[2], "| one | 0/1 | - | - | 0/1 | 0 | 0 |");
+    assert_eq!(cells[3], "| two | 1/1 | - | - | - | 0 | 1 |");
+}
+
+#[test]
+fn what_weighs_most_comes_first() {
+    for (format, out) in &formats(&broken())[..3] {
+        let place = |id: &str| out.find(&format!("--only {id} ")).unwrap();
+        assert!(place("one.must") < place("one.info"), "{format}");
+    }
+}
+
+#[test]
+fn a_failure_that_does_not_decide_is_no_failed_case() {
+    let mut report = report("a", &[("one.should", Tier::Should, Word::Fail)]);
+    let xml = junit(&report);
+    assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"0\" skipped=\"1\""));
+    assert!(xml.contains("<skipped message=\"fail, should: it was unkind"));
+    report.strict = true;
+    let xml = junit(&report);
+    assert!(xml.contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""));
+    assert!(xml.contains("<failure message=\"it was unkind"), "{xml}");
+}
+
+#[test]
+fn a_link_of_a_foreign_report_leads_nowhere() {
+    let mut report = broken();
+    for entry in &mut report.requirements {
+        entry.cite = "javascript:alert(1)".to_owned();
+    }
+    assert!(!html_report(&report).contains("href=\"javascript"));
+    assert!(!markdown_report(&report).contains("](javascript"));
+}
+
+#[test]
+fn what_was_left_out_is_said() {
+    let mut report = report("a", &[("one.must", Tier::Must, Word::Pass)]);
+    report.left_out = vec!["two.must".to_owned()];
+    for (format, out) in &formats(&report)[..3] {
+        assert!(
+            out.to_lowercase().contains("left out: two.must"),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn a_report_is_read_back_as_it_was() {
+    let report = broken();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    std::fs::write(&path, serde_json::to_string(&report).unwrap()).unwrap();
+    assert_eq!(read(&path).unwrap(), report);
+}
+
+#[test]
+fn what_is_no_report_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    let error = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("report.json"), "{error}");
+        error
+    };
+    assert!(error("[]").contains("it is no report"));
+    let older = error("{\"version\": 1, \"agent\": \"x\"}");
+    assert!(older.contains("is version 1, of an older"), "{older}");
+    assert!(older.contains("write it anew"), "{older}");
+    let newer = error("{\"version\": 99}");
+    assert!(newer.contains("update acp-conformance"), "{newer}");
+    assert!(error("{\"version\": 2}").contains("missing field `kind`"));
+}
+
+#[test]
+fn the_schema_describes_reports() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    assert_eq!(schema["properties"]["version"]["const"], VERSION);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let sound = serde_json::to_value(broken()).unwrap();
+    assert!(validator.is_valid(&sound), "{sound}");
+    let mut without = sound.clone();
+    without["requirements"][0]["verdict"] = "maybe".into();
+    assert!(!validator.is_valid(&without));
+    let mut without = sound;
+    without["requirements"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("again");
+    assert!(!validator.is_valid(&without));
+}
