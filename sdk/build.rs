@@ -2,21 +2,23 @@
 
 use std::process::ExitCode;
 
-use acp_codegen::{Builder, Error};
-
 fn main() -> ExitCode {
     // Set by cargo-fuzz.
     println!("cargo::rustc-check-cfg=cfg(fuzzing)");
-    match generate() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("acp-codegen: {error}");
-            ExitCode::FAILURE
-        }
+    // Cargo would otherwise run the script again for any change to the crate.
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "generate")]
+    if let Err(error) = generate() {
+        eprintln!("acp-codegen: {error}");
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
 }
 
-fn generate() -> Result<(), Error> {
+#[cfg(feature = "generate")]
+fn generate() -> Result<(), acp_codegen::Error> {
+    use acp_codegen::Builder;
+
     let proposals = |builder: Builder| match feature("UNSTABLE") {
         true => builder.unstable(),
         false => builder,
@@ -29,6 +31,7 @@ fn generate() -> Result<(), Error> {
 }
 
 /// Whether a feature of this package is on.
+#[cfg(feature = "generate")]
 fn feature(name: &str) -> bool {
     std::env::var_os(format!("CARGO_FEATURE_{name}")).is_some()
 }

@@ -8,7 +8,7 @@ use acp_schema::Document;
 #[test]
 fn the_bundled_document_gives_the_kept_text() {
     let text = Builder::v1().generate().unwrap();
-    let kept = support::tests("golden/v1.rs");
+    let kept = support::tests("../../sdk/kept/v1.rs");
     support::compare(&kept, &text, "golden").unwrap_or_else(|diff| panic!("{diff}"));
 }
 

@@ -56,7 +56,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Protocol version 1: types, traits and typed callers, generated from its schema.
 pub mod v1 {
+    #[cfg(feature = "generate")]
     include!(concat!(env!("OUT_DIR"), "/v1.rs"));
+    #[cfg(not(feature = "generate"))]
+    include!("../kept/v1.rs");
 }
 
 /// The draft of protocol version 2: types, traits and typed callers, generated from its
