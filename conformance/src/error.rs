@@ -65,6 +65,9 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// There are fewer than two reports.
+    #[error("nothing to compare: name at least two reports that `--json FILE` has written")]
+    NothingToCompare,
     /// No requirement, area or tier has such a name.
     #[error(
         "no requirement, area or tier is called {0}; `acp-conformance list` prints all requirements"

@@ -6,6 +6,7 @@
 mod agent;
 mod check;
 mod client;
+mod compare;
 mod list;
 mod outputs;
 #[cfg(unix)]
@@ -38,6 +39,7 @@ enum Command {
     Agent(Box<agent::Args>),
     Check(check::Args),
     Client(client::Args),
+    Compare(compare::Args),
     List(list::Args),
     #[cfg(unix)]
     Proxy(proxy::Args),
@@ -81,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Agent(args) => agent::run(args, &mut out),
         Command::Check(args) => check::run(args, &mut out),
         Command::Client(args) => client::run(args, &mut out),
+        Command::Compare(args) => compare::run(args, &mut out),
         Command::Act(args) => client::act(args),
         Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),

@@ -225,11 +225,7 @@ impl Document {
     /// `conformant` or `not conformant`.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
-        if self.conformant {
-            "conformant"
-        } else {
-            "not conformant"
-        }
+        verdict(self.conformant)
     }
 
     /// How many came to what, in words.
@@ -333,13 +329,6 @@ impl Entry {
     pub fn fails(&self, strict: bool) -> bool {
         self.verdict == Word::Fail && self.tier.decides(strict)
     }
-
-    /// The page and heading of the sentence, without the site.
-    #[must_use]
-    pub fn place(&self) -> &str {
-        let (_, name) = self.cite.rsplit_once('/').unwrap_or_default();
-        if name.is_empty() { &self.cite } else { name }
-    }
 }
 
 impl Word {
@@ -353,6 +342,23 @@ impl Word {
             Self::Skip => "skip",
             Self::Excluded => "excluded",
         }
+    }
+}
+
+/// `conformant` or `not conformant`.
+pub(super) fn verdict(conformant: bool) -> &'static str {
+    if conformant {
+        "conformant"
+    } else {
+        "not conformant"
+    }
+}
+
+/// The page and heading of a citation, without the site.
+pub(super) fn place(cite: &str) -> &str {
+    match cite.rsplit_once('/') {
+        Some((_, place)) if !place.is_empty() => place,
+        _ => cite,
     }
 }
 

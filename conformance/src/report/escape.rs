@@ -66,8 +66,7 @@ pub(super) fn markdown(text: &str) -> String {
     out
 }
 
-/// As a code span of Markdown within a line or a cell of a table.
-#[allow(dead_code)]
+/// As a code span of Markdown in a cell of a table.
 pub(super) fn code(text: &str) -> String {
     let line: String = terminal(text).replace(['\n', '\t'], " ");
     // A table ends at a bar, in a code span too, unless it is escaped.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::escape::html;
-use super::page::{badge, conformity, page, said, sentence, table};
+use super::page::{badge, conformity, page, said, sentence, table, uses};
 use super::{Document, Entry, Tally, Word};
 use crate::requirements::Tier;
 use crate::suite::{Coverage, UnionUse};
@@ -79,7 +79,7 @@ fn failure(out: &mut String, entry: &Entry) {
         badge(entry.verdict),
         entry.tier.as_str(),
         html(entry.why()),
-        sentence(entry)
+        sentence(&entry.quote, &entry.cite)
     );
     for (name, text) in entry.evidence() {
         out.push_str(&said(name, text));
@@ -166,7 +166,11 @@ fn requirement(rows: &mut String, entry: &Entry) {
         Word::Fail => format!("<a href=\"#{id}\">{id}</a>"),
         _ => id,
     };
-    let _ = write!(rows, "<tr><td><b>{name}</b><br>{}", sentence(entry));
+    let _ = write!(
+        rows,
+        "<tr><td><b>{name}</b><br>{}",
+        sentence(&entry.quote, &entry.cite)
+    );
     if !entry.why().is_empty() {
         let _ = write!(rows, "<br><span class=\"dim\">{}</span>", html(entry.why()));
     }
@@ -191,7 +195,7 @@ fn covered(out: &mut String, coverage: &Coverage) {
             html(&method.method),
             html(&method.side),
             method.calls,
-            count(method.succeeded)
+            uses(method.succeeded)
         );
     }
     rows.push_str("</tbody>\n");
@@ -214,18 +218,10 @@ fn kinds(out: &mut String, union: &UnionUse) {
             rows,
             "<tr><th scope=\"row\">{}</th>{}<td class=\"count\">{}</td></tr>",
             html(&kind.kind),
-            count(kind.by_agent),
+            uses(kind.by_agent),
             kind.by_client
         );
     }
     rows.push_str("</tbody>\n");
     out.push_str(&table(&union.name, &rows));
-}
-
-/// A number of uses; none at all is a word, for colour alone would not say it.
-fn count(uses: usize) -> String {
-    match uses {
-        0 => "<td class=\"count fail\">never</td>".to_owned(),
-        uses => format!("<td class=\"count pass\">{uses}</td>"),
-    }
 }

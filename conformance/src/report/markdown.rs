@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use super::document::place;
 use super::escape::{block, html_line, markdown};
 use super::{Document, Entry, Tally};
 use crate::requirements::Tier;
@@ -87,7 +88,7 @@ fn failure(out: &mut String, entry: &Entry) {
 
 /// Where the sentence stands. A report that was read from a file may name anything.
 fn link(entry: &Entry) -> String {
-    let place = markdown(entry.place());
+    let place = markdown(place(&entry.cite));
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/#:".contains(c);
     if entry.cite.starts_with("https://") && entry.cite.chars().all(plain) {
         format!("[{place}]({})", entry.cite)

@@ -4,6 +4,7 @@
 //! it, and it can be read back. What stands in it may come from anybody, so every format
 //! escapes it.
 
+pub mod compare;
 mod document;
 mod escape;
 mod html;

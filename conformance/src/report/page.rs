@@ -4,8 +4,9 @@
 //! escaping could not run. Colour is never the only sign of a verdict, wide tables
 //! scroll by themselves, and both schemes of colour have enough contrast.
 
+use super::Word;
+use super::document::place;
 use super::escape::html;
-use super::{Entry, Word};
 
 /// The look of all pages.
 const STYLE: &str = include_str!("page.css");
@@ -46,11 +47,11 @@ pub(super) fn conformity(conformant: bool) -> &'static str {
 }
 
 /// The sentence with a link to where it stands.
-pub(super) fn sentence(entry: &Entry) -> String {
-    let (quote, place) = (html(&entry.quote), html(entry.place()));
+pub(super) fn sentence(quote: &str, cite: &str) -> String {
+    let (quote, place) = (html(quote), html(place(cite)));
     // A report that was read from a file may name anything.
-    if entry.cite.starts_with("https://") {
-        let cite = html(&entry.cite);
+    if cite.starts_with("https://") {
+        let cite = html(cite);
         format!("<q>{quote}</q> <a href=\"{cite}\">{place}</a>")
     } else {
         format!("<q>{quote}</q> {place}")
@@ -75,4 +76,12 @@ pub(super) fn said(label: &str, text: &str) -> String {
          <pre tabindex=\"0\" aria-label=\"{label}\">{}</pre></div>\n",
         html(text)
     )
+}
+
+/// A cell with a number of uses; none at all is a word, for colour alone would not say it.
+pub(super) fn uses(count: usize) -> String {
+    match count {
+        0 => "<td class=\"count fail\">never</td>".to_owned(),
+        count => format!("<td class=\"count pass\">{count}</td>"),
+    }
 }

@@ -5,9 +5,9 @@
 //! started through `npx` or `uvx` are trees.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -40,7 +40,7 @@ pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Filter>) -
     let Some((program, arguments)) = words.split_first() else {
         return Err(failed(std::io::ErrorKind::InvalidInput.into()));
     };
-    let mut command = Command::new(program);
+    let mut command = Command::new(resolved(program).map_err(failed)?);
     command
         .args(arguments)
         .current_dir(folder)
@@ -63,6 +63,16 @@ pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Filter>) -
         status: None,
     };
     Ok(Link::new(output, input, Some(process), filter))
+}
+
+/// A program as it is found from another folder: one that is named by a path is meant
+/// from where this process is, not from where it will run.
+fn resolved(program: &OsStr) -> std::io::Result<PathBuf> {
+    let path = Path::new(program);
+    match path.components().nth(1) {
+        Some(_) => std::path::absolute(path),
+        None => Ok(path.to_owned()),
+    }
 }
 
 impl Process {

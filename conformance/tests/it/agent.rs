@@ -147,6 +147,20 @@ fn a_command_that_does_not_exist_is_named() {
 
 #[cfg(unix)]
 #[test]
+fn a_command_is_found_from_where_the_suite_was_started() {
+    let folder = TempDir::new().unwrap();
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    std::os::unix::fs::symlink(program, folder.path().join("agent")).unwrap();
+    let mut command = std::process::Command::new(program);
+    let command = command.args(["agent", "--only", "initialization.answer", "--"]);
+    let command = command.args(["./agent", "reference-agent"]);
+    let output = command.current_dir(&folder).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
 fn an_agent_that_exits_at_once_shows_its_last_words() {
     let ran = acp_conformance(["agent", "--", "sh", "-c", "echo no key given >&2; exit 3"]);
     assert_eq!(ran.code, Some(2));

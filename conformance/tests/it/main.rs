@@ -5,6 +5,7 @@ mod agent;
 mod check;
 mod client;
 mod command;
+mod compare;
 mod matrix;
 #[cfg(unix)]
 mod proxy;

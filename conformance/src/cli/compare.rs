@@ -1,0 +1,59 @@
+//! `acp-conformance compare`: reports side by side.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::Verdict;
+use super::outputs::{print, save};
+use crate::Result;
+use crate::report;
+use crate::report::compare::{Comparison, html_comparison, markdown_comparison, text_comparison};
+
+/// Compare the reports on several agents, or on several clients
+///
+/// Reports are what `agent --json FILE` and `client --json FILE` have written. What each
+/// came to is shown by area, then only the requirements in which they differ, then what
+/// of the protocol only some of them have exercised.
+///
+/// The exit code says whether they could be compared, not what came of it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The reports, two or more
+    #[arg(value_name = "REPORT", required = true, num_args = 2..)]
+    reports: Vec<PathBuf>,
+    /// Write the comparison as JSON to a file, or instead of the text to `-`
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Write the comparison as Markdown to a file, or instead of the text to `-`
+    #[arg(long, value_name = "FILE|-")]
+    markdown: Option<PathBuf>,
+    /// Write the comparison as a page for a browser to a file too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+    let read = |path: &PathBuf| Ok((path.clone(), report::read(path)?));
+    let reports = args.reports.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let comparison = Comparison::of(&reports)?;
+    let json = match &args.json {
+        Some(path) => Some((path, super::json(&comparison)?)),
+        None => None,
+    };
+    let markdown = args.markdown.as_ref();
+    let markdown = markdown.map(|path| (path, markdown_comparison(&comparison)));
+    let html = args.html.as_ref();
+    let html = html.map(|path| (path, html_comparison(&comparison)));
+    let made: Vec<_> = [json, markdown, html].into_iter().flatten().collect();
+    let printed = |path: &Path| path == Path::new("-");
+    for (_, text) in made.iter().filter(|(path, _)| printed(path)) {
+        print(out, text)?;
+    }
+    if !made.iter().any(|(path, _)| printed(path)) {
+        print(out, &text_comparison(&comparison))?;
+    }
+    for (path, text) in made.iter().filter(|(path, _)| !printed(path)) {
+        save(path, text)?;
+    }
+    Ok(Verdict::Conformant)
+}

@@ -1,0 +1,194 @@
+//! What a comparison says, and what it refuses.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::report::tests::report;
+use crate::suite::MethodUse;
+
+const FAIL: Word = Word::Fail;
+const PASS: Word = Word::Pass;
+
+fn compared(reports: &[Document]) -> Result<Comparison> {
+    let named = reports.iter().enumerate();
+    let named =
+        named.map(|(index, report)| (PathBuf::from(format!("{index}.json")), report.clone()));
+    Comparison::of(&named.collect::<Vec<_>>())
+}
+
+/// Two reports: one is of a newer suite, which has a requirement more.
+fn pair() -> [Document; 2] {
+    let must = Tier::Must;
+    let mut older = report(
+        "Old",
+        &[
+            ("a.both-pass", must, PASS),
+            ("a.differs", must, PASS),
+            ("b.both-fail", must, FAIL),
+        ],
+    );
+    let newer = report(
+        "New",
+        &[
+            ("a.both-pass", must, PASS),
+            ("a.added", must, FAIL),
+            ("a.differs", must, FAIL),
+            ("b.both-fail", must, FAIL),
+        ],
+    );
+    older.suite = "0.0.0".to_owned();
+    [older, newer]
+}
+
+#[test]
+fn only_what_differs_is_a_difference() {
+    let comparison = compared(&pair()).unwrap();
+    let [only] = comparison.differences.as_slice() else {
+        panic!("{:?}", comparison.differences);
+    };
+    assert_eq!(only.requirement.id, "a.differs");
+    let verdicts = only.cells.iter().flatten().map(|cell| cell.verdict);
+    assert_eq!(verdicts.collect::<Vec<_>>(), [PASS, FAIL]);
+    assert_eq!(comparison.broken_by_all, ["b.both-fail"]);
+    assert_eq!(comparison.areas[0].cells[1].fail, 2);
+}
+
+#[test]
+fn what_a_report_lacks_is_absent_and_neither_passed_nor_failed() {
+    let comparison = compared(&pair()).unwrap();
+    let [absent] = comparison.absent.as_slice() else {
+        panic!("{:?}", comparison.absent);
+    };
+    assert_eq!(
+        (absent.label.as_str(), absent.ids.as_slice()),
+        ("1 Old", &["a.added".to_owned()][..])
+    );
+    let all = comparison.subjects[0].all;
+    assert_eq!((all.pass, all.fail), (2, 1));
+    let text = text_comparison(&comparison);
+    assert!(
+        text.contains("different versions of the suite (1 Old: 0.0.0, 2 New: 0.0.1)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Not in the report on 1 Old: a.added\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_absent_cell_of_a_difference_says_so() {
+    let [older, newer] = pair();
+    let mut third = older.clone();
+    third.requirements.retain(|entry| entry.id != "a.differs");
+    let comparison = compared(&[older, newer, third]).unwrap();
+    assert_eq!(comparison.differences.len(), 1);
+    for out in formats(&comparison) {
+        assert!(out.contains("absent"), "{out}");
+    }
+}
+
+#[test]
+fn a_requirement_that_was_added_stands_where_it_belongs() {
+    let [older, newer] = pair();
+    let documents = [&older, &newer];
+    let ids = merged(&documents, |entry| entry.id.as_str());
+    assert_eq!(ids, ["a.both-pass", "a.added", "a.differs", "b.both-fail"]);
+}
+
+#[test]
+fn coverage_differs_where_some_never_use_a_method() {
+    let [mut older, mut newer] = pair();
+    let coverage = |load: usize| Coverage {
+        methods: [("session/new", 3), ("session/load", load)]
+            .map(|(name, succeeded)| MethodUse {
+                side: Cow::Borrowed("agent"),
+                method: name.to_owned(),
+                calls: 3,
+                succeeded,
+            })
+            .to_vec(),
+        unions: Vec::new(),
+    };
+    older.coverage = Some(coverage(0));
+    newer.coverage = Some(coverage(7));
+    let comparison = compared(&[older.clone(), newer]).unwrap();
+    let [only] = comparison.coverage.as_slice() else {
+        panic!("{:?}", comparison.coverage);
+    };
+    assert_eq!(only.name, "session/load of the agent");
+    assert_eq!(only.cells, [Some(0), Some(7)]);
+
+    let without = report("New", &[("a.both-pass", Tier::Must, PASS)]);
+    let comparison = compared(&[older, without]).unwrap();
+    assert!(comparison.coverage.is_empty());
+    let cautions = comparison.cautions().join("\n");
+    assert!(
+        cautions.contains("Of 2 New it is not known what was exercised"),
+        "{cautions}"
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_names_the_file_and_what_to_do() {
+    let [agent, other] = pair();
+    let error = |report: &Document| {
+        let error = compared(&[agent.clone(), report.clone()]).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("1.json") && error.contains("unlike 0.json"),
+            "{error}"
+        );
+        error
+    };
+    let mut client = other.clone();
+    client.kind = Party::Client;
+    assert!(error(&client).contains("compare agents with agents"));
+    let mut draft = other;
+    draft.protocol = 2;
+    assert!(error(&draft).contains("version 2 of the protocol"));
+    let error = compared(&[agent]).unwrap_err().to_string();
+    assert!(error.contains("at least two"), "{error}");
+}
+
+#[test]
+fn nothing_that_was_said_takes_effect() {
+    let [older, mut newer] = pair();
+    newer.name = "\u{1b}[2J<script>|`x`\n# ".to_owned();
+    let comparison = compared(&[older, newer]).unwrap();
+    let [text, markdown, html] = formats(&comparison);
+    for out in [&text, &markdown, &html] {
+        assert!(!out.contains('\u{1b}'), "{out}");
+    }
+    assert!(
+        !html.contains("<script") && !html.contains("<img"),
+        "{html}"
+    );
+    let mut cells = markdown.lines().filter(|line| line.starts_with("| "));
+    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+    assert!(cells.all(|line| [4, 7].contains(&bars(line))), "{markdown}");
+    assert!(
+        !markdown.contains("<script") && !markdown.contains("\n# "),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn a_failure_says_why_in_every_format() {
+    let comparison = compared(&pair()).unwrap();
+    for out in formats(&comparison) {
+        assert!(out.contains("it was unkind"), "{out}");
+        assert!(
+            out.contains("a.differs") && !out.contains("a.both-pass"),
+            "{out}"
+        );
+    }
+}
+
+fn formats(comparison: &Comparison) -> [String; 3] {
+    [
+        text_comparison(comparison),
+        markdown_comparison(comparison),
+        html_comparison(comparison),
+    ]
+}
