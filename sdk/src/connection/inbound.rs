@@ -64,33 +64,27 @@ impl RequestState {
     }
 }
 
-/// Values that are dropped when their request is over.
-///
-/// Few requests keep anything, so the end of one costs no lock unless it did.
-#[derive(Debug, Default)]
-struct Kept {
-    values: Mutex<Vec<Box<dyn Any + Send>>>,
-    used: AtomicBool,
-    over: AtomicBool,
+/// Values that are dropped when their request is over, after which there is no list.
+#[derive(Debug)]
+struct Kept(Mutex<Option<Vec<Box<dyn Any + Send>>>>);
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
 }
 
 impl Kept {
     fn add(&self, value: Box<dyn Any + Send>) {
-        let mut values = lock(&self.values);
-        // Each side sets its own flag and then looks at the other's, so one of them sees both.
-        self.used.store(true, Ordering::SeqCst);
-        if !self.over.load(Ordering::SeqCst) {
+        if let Some(values) = &mut *lock(&self.0) {
             values.push(value);
         }
     }
 
     fn end(&self) {
-        self.over.store(true, Ordering::SeqCst);
-        if self.used.load(Ordering::SeqCst) {
-            let values = std::mem::take(&mut *lock(&self.values));
-            // Dropped without the lock: a destructor is code of the application.
-            drop(values);
-        }
+        let values = lock(&self.0).take();
+        // Dropped without the lock: a destructor is code of the application.
+        drop(values);
     }
 }
 
