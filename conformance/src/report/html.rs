@@ -7,22 +7,24 @@ use super::page::{badge, conformity, page, said, sentence, table, uses};
 use super::{Document, Entry, Tally, Word};
 use crate::requirements::Tier;
 use crate::suite::{Coverage, UnionUse};
+use crate::wire::Party;
 
 /// The report as a page.
 #[must_use]
 pub fn html_report(report: &Document) -> String {
     let mut out = String::new();
     head(&mut out, report);
+    contents(&mut out, report);
     let failures = report.failures();
     if !failures.is_empty() {
-        out.push_str("<h2>Failures</h2>\n");
+        out.push_str("<h2 id=\"failures\">Failures</h2>\n");
     }
     for entry in failures {
-        failure(&mut out, entry);
+        failure(&mut out, entry, report.strict);
     }
-    out.push_str("<h2>By area and tier</h2>\n");
+    out.push_str("<h2 id=\"areas\">By area and tier</h2>\n");
     matrix(&mut out, report);
-    out.push_str("<h2>Requirements</h2>\n");
+    out.push_str("<h2 id=\"requirements\">Requirements</h2>\n");
     for (area, entries) in report.areas() {
         requirements(&mut out, area, &entries);
     }
@@ -36,11 +38,14 @@ fn head(out: &mut String, report: &Document) {
     // Writing to a string does not fail.
     let _ = writeln!(
         out,
-        "<h1>{}: {}</h1>\n<p class=\"dim\">{} of the Agent Client Protocol, version {}; \
+        "<h1>{}: {}</h1>\n<p class=\"dim\">Tested as {} of the Agent Client Protocol, version {}; \
          acp-conformance {}, {:.1} s</p>",
         html(&report.name),
         conformity(report.conformant),
-        report.kind,
+        match report.kind {
+            Party::Agent => "an agent",
+            Party::Client => "a client",
+        },
         report.protocol,
         html(&report.suite),
         report.seconds
@@ -54,6 +59,10 @@ fn head(out: &mut String, report: &Document) {
     }
     let all = Tally::of(&report.requirements);
     out.push_str("<ul class=\"numbers\">\n");
+    let invalid = match report.kind {
+        Party::Agent => "invalid ones of the agent",
+        Party::Client => "invalid ones of the client",
+    };
     let numbers = [
         ("pass", all.pass, "passed"),
         ("fail", all.fail, "failed"),
@@ -61,7 +70,7 @@ fn head(out: &mut String, report: &Document) {
         ("skip", all.skip, "skipped"),
         ("dim", report.messages.agent, "messages of the agent"),
         ("dim", report.messages.client, "messages of the client"),
-        ("dim", report.messages.invalid, "of them invalid"),
+        ("fail", report.messages.invalid, invalid),
     ];
     for (class, number, name) in numbers {
         let class = if number == 0 { "dim" } else { class };
@@ -70,11 +79,35 @@ fn head(out: &mut String, report: &Document) {
     out.push_str("</ul>\n");
 }
 
-fn failure(out: &mut String, entry: &Entry) {
+/// Links to the parts that follow.
+fn contents(out: &mut String, report: &Document) {
+    out.push_str("<nav aria-label=\"contents\">");
+    let parts = [
+        (
+            "failures",
+            "Failures",
+            report.with(Word::Fail).next().is_some(),
+        ),
+        ("areas", "By area and tier", true),
+        ("requirements", "Requirements", true),
+        ("exercised", "Exercised", report.coverage.is_some()),
+    ];
+    for (id, title, _) in parts.iter().filter(|(.., present)| *present) {
+        let _ = write!(out, "<a href=\"#{id}\">{title}</a> ");
+    }
+    out.push_str("</nav>\n");
+}
+
+fn failure(out: &mut String, entry: &Entry, strict: bool) {
     let id = html(&entry.id);
+    let class = if entry.fails(strict) {
+        "failure"
+    } else {
+        "failure advice"
+    };
     let _ = writeln!(
         out,
-        "<section class=\"failure\" id=\"{id}\">\n<h3>{} {id} <span class=\"dim\">({})</span></h3>\n\
+        "<section class=\"{class}\" id=\"{id}\">\n<h3>{} {id} <span class=\"dim\">({})</span></h3>\n\
          <p>{}</p>\n<blockquote>{}</blockquote>",
         badge(entry.verdict),
         entry.tier.as_str(),
@@ -183,7 +216,10 @@ fn requirement(rows: &mut String, entry: &Entry) {
 
 fn covered(out: &mut String, coverage: &Coverage) {
     let (used, all) = coverage.methods_used();
-    let _ = writeln!(out, "<h2>Exercised {used} of {all} methods</h2>");
+    let _ = writeln!(
+        out,
+        "<h2 id=\"exercised\">Exercised {used} of {all} methods</h2>"
+    );
     let mut rows = String::from(
         "<thead><tr><th scope=\"col\">method</th><th scope=\"col\">handled by</th>\
          <th scope=\"col\" class=\"count\">calls</th><th scope=\"col\" class=\"count\">succeeded</th></tr></thead>\n<tbody>\n",

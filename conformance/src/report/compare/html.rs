@@ -14,8 +14,7 @@ pub fn html_comparison(comparison: &Comparison) -> String {
     // Writing to a string does not fail.
     let _ = writeln!(
         out,
-        "<h1>{} subjects side by side</h1>\n<p class=\"dim\">The {} side of the Agent Client \
-         Protocol, version {}</p>",
+        "<h1>{} {}s side by side</h1>\n<p class=\"dim\">Agent Client Protocol, version {}</p>",
         comparison.subjects.len(),
         comparison.kind,
         comparison.protocol
@@ -36,7 +35,7 @@ pub fn html_comparison(comparison: &Comparison) -> String {
             absent.ids.len()
         );
     }
-    page("Agents and clients side by side", &out)
+    page(&format!("{}s side by side", comparison.kind), &out)
 }
 
 fn summary(out: &mut String, comparison: &Comparison) {
@@ -50,7 +49,7 @@ fn summary(out: &mut String, comparison: &Comparison) {
         let all = &subject.all;
         let _ = writeln!(
             rows,
-            "<tr><th scope=\"row\">{}<br><code class=\"dim\">{}</code></th><td>{}</td>{}</tr>",
+            "<tr><th scope=\"row\" class=\"first\">{}<br><code class=\"dim\">{}</code></th><td>{}</td>{}</tr>",
             html(&subject.label),
             html(&subject.file.to_string_lossy()),
             conformity(subject.conformant),
@@ -99,8 +98,7 @@ fn difference(rows: &mut String, row: &Difference) {
     let requirement = &row.requirement;
     let _ = write!(
         rows,
-        "<tr><th scope=\"row\" class=\"first\">{} <span class=\"dim\">({})</span><br>\
-         <span class=\"quote\">{}</span></th>",
+        "<tr><th scope=\"row\" class=\"first\">{} <span class=\"dim\">({})</span><br>{}</th>",
         html(&requirement.id),
         requirement.tier.as_str(),
         sentence(&requirement.quote, &requirement.cite)
@@ -151,7 +149,7 @@ fn coverage(out: &mut String, comparison: &Comparison) {
     for row in &comparison.coverage {
         let _ = write!(
             rows,
-            "<tr><th scope=\"row\"><span class=\"dim\">{}</span> {}</th>",
+            "<tr><th scope=\"row\" class=\"first\"><span class=\"dim\">{}</span> {}</th>",
             html(&row.of),
             html(&row.name)
         );
@@ -173,7 +171,7 @@ fn labels(comparison: &Comparison, first: &str, columns: usize) -> String {
     for subject in &comparison.subjects {
         let label = html(&subject.label);
         let _ = match columns {
-            1 => write!(row, "<th scope=\"col\">{label}</th>"),
+            1 => write!(row, "<th scope=\"col\" class=\"cell\">{label}</th>"),
             _ => write!(
                 row,
                 "<th scope=\"colgroup\" colspan=\"{columns}\">{label}</th>"

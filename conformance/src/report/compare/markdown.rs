@@ -10,7 +10,7 @@ use crate::report::escape::{code, markdown};
 #[must_use]
 pub fn markdown_comparison(comparison: &Comparison) -> String {
     let mut out = format!(
-        "### {} subjects of the {} side, Agent Client Protocol version {}\n\n",
+        "### {} {}s side by side, Agent Client Protocol version {}\n\n",
         comparison.subjects.len(),
         comparison.kind,
         comparison.protocol
