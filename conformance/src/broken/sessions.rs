@@ -88,10 +88,19 @@ pub(super) const TABLE: &[Broken] = &[
     ),
     exactly(
         "takes-relative-roots",
-        &["session-setup.additional-directories"],
+        &["session-setup.relative-directories"],
         |tap, it| {
             let hit = it.asks("session/new") && it.at("/additionalDirectories/0") == "not/absolute";
             tap.reply(&it, hit, &json!({"sessionId": "relative"}));
+        },
+    ),
+    exactly(
+        "no-further-roots",
+        &["session-setup.additional-directories"],
+        |tap, it| {
+            let root = it.at("/additionalDirectories/0");
+            let hit = it.asks("session/new") && root.starts_with('/');
+            tap.refuse(&it, hit, -32602);
         },
     ),
     exactly(

@@ -249,6 +249,21 @@ impl Conn {
         Ok(self.new_session()?.0)
     }
 
+    /// Resumes a session in which no turn was. Yields its state.
+    ///
+    /// # Errors
+    /// Inconclusive when the agent refuses, for nothing obliges it to keep such a
+    /// session; otherwise when it does not answer.
+    pub fn resumed(&mut self, session: &str) -> Outcome<Value> {
+        let params = self.setup(Some(session));
+        let request = self.request("session/resume", params);
+        let reply = self.reply_within(request, self.env.turn_timeout)?;
+        match reply.answer {
+            Ok(state) => Ok(state),
+            Err(_) => inconclusive("the agent does not resume a session that had no turn"),
+        }
+    }
+
     /// Sends a prompt by its word. Yields the place of the request.
     ///
     /// # Errors
@@ -360,12 +375,20 @@ impl Conn {
     /// # Errors
     /// When one has.
     pub fn nothing_answered_since(&self, mark: usize) -> Outcome {
+        self.no_stray_answer(mark, "a notification was answered")
+    }
+
+    /// No answer that belongs to no request must have come since this mark.
+    ///
+    /// # Errors
+    /// With this reason, when one has.
+    pub fn no_stray_answer(&self, mark: usize, reason: &str) -> Outcome {
         let stray = self.since(mark).find(|(_, entry)| {
             let answer = matches!(entry.kind, Kind::Result | Kind::Error);
             entry.from == Party::Agent && answer && entry.request.is_none()
         });
         match stray {
-            Some((index, _)) => Err(self.at(index, "a notification was answered")),
+            Some((index, _)) => Err(self.at(index, reason)),
             None => Ok(()),
         }
     }

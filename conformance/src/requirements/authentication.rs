@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::watch::{items, repeated, text, watch};
-use super::{Check, Requirement, capability, must, should};
+use super::{Check, Requirement, capability, info, must, should};
 use crate::harness::{Caps, Outcome, Recording, Stop, inconclusive};
 use crate::suite::Cx;
 use crate::wire::Party;
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "After successful authentication, the Client can create new sessions without",
         Run(opens_sessions),
     ),
-    should(
+    info(
         "authentication.unknown-method",
         "authentication#protocol-driven-authentication",
         "The ID of an advertised authentication method",

@@ -203,7 +203,9 @@ fn version_is_a_number(cx: &mut Cx) -> Outcome {
 fn comes_first(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     let params = conn.setup(None);
-    let reply = conn.call("session/new", params)?;
+    let request = conn.request("session/new", params);
+    // As long as the handshake may take, because the agent is still starting.
+    let reply = conn.reply_within(request, conn.env.turn_timeout)?;
     match reply.answer {
         Ok(_) => fail("a session was opened before the handshake"),
         Err(_) => Ok(()),

@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "allowing multiple independent interactions with the same Agent",
         Run(independent),
     ),
-    should(
+    info(
         "session-setup.relative-cwd",
         "session-setup#working-directory",
         "MUST be an absolute path",
@@ -66,8 +66,14 @@ pub(super) const ROWS: &[Requirement] = &[
     capability(
         "session-setup.additional-directories",
         "session-setup#additional-workspace-roots",
-        "each `additionalDirectories` entry MUST be an absolute path",
+        "allow Clients to include `additionalDirectories` on supported session lifecycle requests",
         Run(additional_directories),
+    ),
+    info(
+        "session-setup.relative-directories",
+        "session-setup#additional-workspace-roots",
+        "each `additionalDirectories` entry MUST be an absolute path",
+        Run(relative_directories),
     ),
     info(
         "session-setup.announced-first",
@@ -193,7 +199,12 @@ fn additional_directories(cx: &mut Cx) -> Outcome {
     conn.needs("/sessionCapabilities/additionalDirectories")?;
     let mut params = conn.setup(None);
     params["additionalDirectories"] = json!([std::env::temp_dir()]);
-    conn.result("session/new", params)?;
+    conn.result("session/new", params).map(drop)
+}
+
+fn relative_directories(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs("/sessionCapabilities/additionalDirectories")?;
     let mut params = conn.setup(None);
     params["additionalDirectories"] = json!(["not/absolute"]);
     conn.refusal("session/new", params).map(drop)

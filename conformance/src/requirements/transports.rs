@@ -144,7 +144,7 @@ fn blank_lines(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let mark = conn.send_raw("\n\n  \n");
     conn.still_serves()?;
-    conn.nothing_answered_since(mark)
+    conn.no_stray_answer(mark, "a line without a message was answered")
 }
 
 fn crlf(cx: &mut Cx) -> Outcome {

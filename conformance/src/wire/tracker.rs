@@ -411,7 +411,8 @@ impl Found {
                 self.add(Level::Warning, Rule::MissingId, "/id", message);
             }
             None | Some(Value::Null) => {
-                let message = "an error that answers no request; notifications are not answered";
+                let message = "an error that names no request, nor says by its code that a message \
+                    could not be read; an answer to a notification looks like this";
                 self.add(Level::Warning, Rule::NotificationAnswered, "/id", message);
             }
             Some(id) => {
