@@ -24,6 +24,8 @@ pub mod cli;
 pub mod clients;
 mod error;
 pub mod fuzz;
+#[cfg(unix)]
+pub mod guard;
 pub mod harness;
 mod progress;
 #[cfg(unix)]

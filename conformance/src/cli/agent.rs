@@ -89,6 +89,8 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+    #[cfg(unix)]
+    super::guard::protect();
     let folder = tempfile::Builder::new()
         .prefix("acp-conformance-")
         .tempdir();

@@ -65,6 +65,8 @@ const BUNDLED: [&str; 7] = [
 ];
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+    #[cfg(unix)]
+    super::guard::protect();
     let program = std::env::current_exe().map_err(|source| Error::Start {
         command: "acp-conformance".into(),
         source,

@@ -7,6 +7,8 @@ mod agent;
 mod check;
 mod client;
 mod compare;
+#[cfg(unix)]
+mod guard;
 mod list;
 mod outputs;
 #[cfg(unix)]
@@ -43,10 +45,10 @@ enum Command {
     List(list::Args),
     #[cfg(unix)]
     Proxy(proxy::Args),
-    /// End an agent whose proxy was killed
+    /// End the agents of a process that was killed
     #[cfg(unix)]
     #[command(hide = true)]
-    ProxyGuard(proxy::GuardArgs),
+    Guard(guard::Args),
     #[command(hide = true)]
     Act(client::ActArgs),
     /// Be the bundled client
@@ -90,7 +92,7 @@ pub fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Proxy(args) => return proxy::run(args),
         #[cfg(unix)]
-        Command::ProxyGuard(args) => return proxy::guard(args),
+        Command::Guard(args) => return guard::run(args),
         #[cfg(unix)]
         Command::Script(args) => return script::run(args),
         Command::ReferenceAgent => reference_agent::run(),

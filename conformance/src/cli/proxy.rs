@@ -75,26 +75,11 @@ pub(super) struct Args {
 const EXIT_CODES: &str =
     "Exit codes: the agent's; 2 if it cannot be started; with --strict, 1 instead of 0";
 
-/// How the process is called that outlives a killed proxy.
-#[derive(Debug, clap::Args)]
-pub(super) struct GuardArgs {
-    /// The agent's process group
-    group: i32,
-    /// How long it may take to end
-    #[arg(value_parser = seconds)]
-    grace: Duration,
-}
-
 pub(super) fn run(args: &Args) -> ExitCode {
     match proxied(args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => failed(&error),
     }
-}
-
-pub(super) fn guard(args: &GuardArgs) -> ExitCode {
-    proxy::guard(io::stdin().lock(), args.group, args.grace);
-    ExitCode::SUCCESS
 }
 
 fn proxied(args: &Args) -> Result<u8> {
@@ -222,7 +207,7 @@ fn numbered(path: &Path) -> PathBuf {
     }
 }
 
-fn seconds(text: &str) -> std::result::Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

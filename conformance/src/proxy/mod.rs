@@ -14,7 +14,6 @@
 //! Only for Unix.
 
 pub(crate) mod agent;
-mod guard;
 mod judge;
 pub(crate) mod pump;
 mod recorder;
@@ -28,7 +27,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::guard::guard;
 pub use self::recorder::Recorder;
 pub use self::supervise::run;
 use crate::transcript::Summary;
@@ -47,8 +45,8 @@ pub struct Options {
     /// How long the agent may take to end after its input has, and again after
     /// `SIGTERM`, once the editor is gone.
     pub grace: Duration,
-    /// A program that, given `proxy-guard GROUP SECONDS`, calls [`guard`]. It ends
-    /// the agent should the proxy be killed.
+    /// A program that, given `guard SECONDS`, calls [`crate::guard::stand`]. It ends the
+    /// agent should the proxy be killed.
     pub guard: Option<PathBuf>,
 }
 

@@ -5,24 +5,28 @@
 use std::fmt;
 use std::io::{self, Write as _};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::agent::{self, Agent};
-use super::guard::Guard;
 use super::pump::{self, End, Pump};
 use super::recorder::Recorder;
 use super::tap::Tap;
 use super::{Options, Outcome, judge, signals};
+use crate::guard::Guard;
 use crate::transcript::Summary;
 use crate::wire::{Party, Schema};
 use crate::{Error, Result};
 
 /// Copies of so many bytes may wait for the judge.
 const TAP_LIMIT: usize = 16 << 20;
+
+/// How many events wait for the loop: each thread has one to tell, and what is left
+/// is for signals.
+const EVENTS: usize = 32;
 
 /// How long the judge may take to finish after the agent has ended.
 const VERDICT: Duration = Duration::from_secs(2);
@@ -52,17 +56,20 @@ pub fn run(options: Options) -> Result<Outcome> {
     };
     let schema = Arc::new(Schema::v1()?);
     let recorder = Recorder::new(schema, options.log, options.redact, options.findings);
-    let (events, heard) = mpsc::channel();
+    let (events, heard) = mpsc::sync_channel(EVENTS);
     let tell = events.clone();
-    // Before the agent exists, so that no signal falls between.
-    signals::watch(move |signal| drop(tell.send(Event::Signal(signal)))).map_err(refused)?;
+    // Before the agent exists, so that no signal falls between. One too many is lost,
+    // as signals that come faster than they are handled are.
+    signals::watch(move |signal| drop(tell.try_send(Event::Signal(signal)))).map_err(refused)?;
     let (input, output) = pump::stdio().map_err(refused)?;
     let (stop_client, stop_agent) = (io::pipe().map_err(refused)?, io::pipe().map_err(refused)?);
     let (agent, streams) = Agent::start(&options.command)?;
     let guard = options.guard.as_ref().and_then(|program| {
-        let guard = Guard::start(program, agent.group(), options.grace);
+        let guard = Guard::start(program, options.grace);
         let unguarded = |error| say(format_args!("the agent will outlive a kill: {error}"));
-        guard.map_err(unguarded).ok()
+        let mut guard = guard.map_err(unguarded).ok()?;
+        guard.watch(agent.group());
+        Some(guard)
     });
 
     let tap = Arc::new(Tap::new(TAP_LIMIT));
@@ -112,14 +119,18 @@ pub fn run(options: Options) -> Result<Outcome> {
         code: connection.end(),
         summary,
     };
-    if let Some(guard) = guard {
+    if let Some(mut guard) = guard {
+        guard.forget(leader);
         guard.dismiss();
     }
     Ok(outcome)
 }
 
 /// Does something in a thread and sends what came of it.
-fn spawn(events: &Sender<Event>, act: impl FnOnce() -> Event + Send + 'static) -> JoinHandle<()> {
+fn spawn(
+    events: &SyncSender<Event>,
+    act: impl FnOnce() -> Event + Send + 'static,
+) -> JoinHandle<()> {
     let events = events.clone();
     // Nobody listens any more when the proxy is done.
     thread::spawn(move || drop(events.send(act())))

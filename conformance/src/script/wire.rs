@@ -6,8 +6,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::io::{self, ErrorKind, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use rustix::process::Signal as Number;
 
 use super::file::Signal;
 use crate::Result;
+use crate::guard;
 use crate::proxy::agent::{self, Agent};
 use crate::transcript::{LINE_LIMIT, Line, Splitter};
 
@@ -60,7 +61,7 @@ type Order = (Vec<u8>, SyncSender<io::Result<()>>);
 pub struct Wire {
     events: Receiver<Event>,
     ended: bool,
-    orders: Option<Sender<Order>>,
+    orders: Option<SyncSender<Order>>,
     process: Option<Process>,
 }
 
@@ -79,6 +80,7 @@ impl Wire {
     pub fn start(command: &[OsString]) -> Result<Self> {
         let (agent, streams) = Agent::start(command)?;
         let leader = agent.group();
+        guard::watch(leader);
         let (tell, exited) = sync_channel(1);
         thread::spawn(move || {
             agent::wait_for(leader);
@@ -106,7 +108,9 @@ impl Wire {
 
     fn over(source: File, sink: File) -> Self {
         let (tell, events) = sync_channel(QUEUE);
-        let (orders, ordered) = channel();
+        // A step waits until its order is done, so that there is one at a time, or, after
+        // a peer that did not read, one more.
+        let (orders, ordered) = sync_channel(1);
         thread::spawn(move || read(source, &tell));
         thread::spawn(move || write(sink, &ordered));
         Self {
@@ -130,7 +134,11 @@ impl Wire {
         let orders = self.orders.as_ref().ok_or(WireError::Closed)?;
         let (tell, done) = sync_channel(1);
         let gone = || WireError::Refused(ErrorKind::BrokenPipe.into());
-        orders.send((bytes, tell)).map_err(|_| gone())?;
+        match orders.try_send((bytes, tell)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Err(WireError::Unread(Duration::ZERO)),
+            Err(TrySendError::Disconnected(_)) => return Err(gone()),
+        }
         match done.recv_timeout(patience) {
             Ok(written) => written.map_err(WireError::Refused),
             Err(RecvTimeoutError::Timeout) => Err(WireError::Unread(patience)),
@@ -164,6 +172,7 @@ impl Wire {
     pub fn exit(&mut self, deadline: Instant) -> std::result::Result<Option<u8>, WireError> {
         let process = self.process.as_mut().ok_or(WireError::NoProcess)?;
         if process.code.is_none() && process.exited.recv_timeout(left(deadline)).is_ok() {
+            guard::forget(process.agent.group());
             process.code = Some(process.agent.reap());
         }
         Ok(process.code)
@@ -192,6 +201,7 @@ impl Drop for Process {
         // looked for then.
         if self.code.is_none() {
             self.agent.signal(Number::KILL);
+            guard::forget(self.agent.group());
             self.agent.reap();
         }
     }
@@ -199,7 +209,6 @@ impl Drop for Process {
 
 fn read(mut source: File, events: &SyncSender<Event>) {
     let mut splitter = Splitter::new(LINE_LIMIT);
-    let mut chunk = vec![0; 64 << 10];
     let mut listened = true;
     let mut tell = |line: Line<'_>| {
         let event = match line {
@@ -208,15 +217,8 @@ fn read(mut source: File, events: &SyncSender<Event>) {
         };
         listened &= events.send(event).is_ok();
     };
-    loop {
-        match source.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(length) => splitter.push(chunk.get(..length).unwrap_or_default(), &mut tell),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    splitter.finish(&mut tell);
+    // An error ends the output as its end does.
+    while let Ok(1..) = splitter.pull(&mut source, &mut tell) {}
     if listened {
         // Nobody listens when the wire is gone.
         let _ = events.send(Event::End);

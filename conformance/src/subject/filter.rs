@@ -6,7 +6,7 @@
 //! it can write what no typed agent would.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -211,11 +211,15 @@ struct State {
     injected: u64,
     events: SyncSender<Event>,
     /// `None` once the input is closed; the writer ends with its last sender.
-    input: Option<Sender<Vec<u8>>>,
+    input: Option<SyncSender<Vec<u8>>>,
 }
 
 impl Running {
-    pub(super) fn new(filter: Filter, events: SyncSender<Event>, input: Sender<Vec<u8>>) -> Self {
+    pub(super) fn new(
+        filter: Filter,
+        events: SyncSender<Event>,
+        input: SyncSender<Vec<u8>>,
+    ) -> Self {
         let state = State {
             filter,
             memory: HashMap::new(),
@@ -299,8 +303,8 @@ impl State {
 
     fn write(&self, bytes: Vec<u8>) {
         if let Some(input) = &self.input {
-            // The writer has ended because the agent has.
-            let _ = input.send(bytes);
+            // The writer has ended because the agent has, or the agent does not read.
+            let _ = input.try_send(bytes);
         }
     }
 }

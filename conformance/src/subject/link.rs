@@ -2,11 +2,12 @@
 //!
 //! A thread reads the agent's output and a thread writes its input, so that a
 //! check neither blocks on a full pipe nor waits without a limit. The reader hands
-//! over at most [`QUEUE`] lines before it stops reading; the writer is bounded by
-//! what a check sends, which is finite. Both end with the agent.
+//! over at most [`QUEUE`] lines before it stops reading; as many pieces wait for the
+//! writer, and what an agent that reads nothing is sent beyond that is lost. Both end
+//! with the agent.
 
-use std::io::{ErrorKind, Read, Write};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use super::filter::{Filter, Running};
 use super::process::Process;
 use crate::transcript::{LINE_LIMIT, Line, Splitter};
 
-/// How many lines wait to be looked at.
+/// How many lines wait to be looked at, and how many pieces to be written.
 const QUEUE: usize = 4096;
 
 /// What comes from an agent.
@@ -33,7 +34,7 @@ pub enum Event {
 pub struct Link {
     events: Receiver<Event>,
     /// `None` once the input is closed.
-    input: Option<Sender<Vec<u8>>>,
+    input: Option<SyncSender<Vec<u8>>>,
     filter: Option<Running>,
     ended: bool,
     process: Option<Process>,
@@ -48,7 +49,7 @@ impl Link {
         filter: Option<Filter>,
     ) -> Self {
         let (events, received) = sync_channel(QUEUE);
-        let (bytes, to_write) = channel();
+        let (bytes, to_write) = sync_channel(QUEUE);
         let filter = filter.map(|filter| Running::new(filter, events.clone(), bytes.clone()));
         let tap = filter.clone();
         thread::spawn(move || read(output, &events, tap.as_ref()));
@@ -68,8 +69,8 @@ impl Link {
         if let Some(input) = &self.input {
             match &self.filter {
                 Some(filter) => filter.to_agent(bytes),
-                // The writer has ended because the agent has.
-                None => drop(input.send(bytes)),
+                // The writer has ended because the agent has, or the agent does not read.
+                None => drop(input.try_send(bytes)),
             }
         }
     }
@@ -139,8 +140,7 @@ impl Link {
 
 fn read(mut output: impl Read, events: &SyncSender<Event>, tap: Option<&Running>) {
     let mut splitter = Splitter::new(LINE_LIMIT);
-    let mut buffer = vec![0; 64 << 10];
-    let mut alive = true;
+    let mut listened = true;
     let mut forward = |line: Line<'_>| {
         let event = match line {
             Line::Whole(bytes) | Line::Cut(bytes) => match tap {
@@ -149,18 +149,11 @@ fn read(mut output: impl Read, events: &SyncSender<Event>, tap: Option<&Running>
             },
             Line::TooLong(length) => Event::TooLong(length),
         };
-        alive &= events.send(event).is_ok();
+        listened &= events.send(event).is_ok();
     };
-    loop {
-        match output.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(length) => splitter.push(buffer.get(..length).unwrap_or_default(), &mut forward),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    splitter.finish(&mut forward);
-    if alive {
+    // An error ends the output as its end does.
+    while let Ok(1..) = splitter.pull(&mut output, &mut forward) {}
+    if listened {
         // Nobody listens when the link is gone.
         let _ = events.send(Event::End);
     }

@@ -9,9 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+#[cfg(unix)]
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::{Filter, Link, quoted};
 use crate::{Error, Result};
@@ -19,14 +21,12 @@ use crate::{Error, Result};
 /// How much of the standard error is kept, in bytes.
 const TAIL: usize = 4096;
 
-/// How often an ending process is looked at.
-const POLL: Duration = Duration::from_millis(2);
-
 /// A child process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     stderr: Arc<Mutex<VecDeque<u8>>>,
+    ended: Ended,
     status: Option<ExitStatus>,
 }
 
@@ -58,6 +58,7 @@ pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Filter>) -
     let tail = stderr.clone();
     thread::spawn(move || keep_tail(errors, &tail));
     let process = Process {
+        ended: Ended::of(&child),
         child,
         stderr,
         status: None,
@@ -100,14 +101,14 @@ impl Process {
     }
 
     fn status(&mut self, deadline: Instant) -> Option<ExitStatus> {
-        while self.status.is_none() {
-            self.status = self.child.try_wait().ok().flatten();
-            if self.status.is_none() {
-                if Instant::now() >= deadline {
-                    return None;
-                }
-                thread::sleep(POLL);
+        if self.status.is_none() {
+            if !self.ended.before(deadline, &mut self.child) {
+                return None;
             }
+            // It has ended, so that this does not wait. The group, which may live on,
+            // is ended with it: its number is free afterwards.
+            end_group(&mut self.child);
+            self.status = self.child.wait().ok();
         }
         self.status
     }
@@ -122,19 +123,79 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        end_group(&mut self.child);
-        // Killed, so this returns at once.
-        let _ = self.child.wait();
+        // One that was reaped has given its number back.
+        if self.status.is_none() {
+            end_group(&mut self.child);
+            // Killed, so this returns at once.
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Tells when a child has ended.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Ended(Receiver<()>);
+
+#[cfg(unix)]
+impl Ended {
+    /// From a thread that waits for it, and leaves it to be reaped.
+    fn of(child: &Child) -> Self {
+        let (tell, ended) = sync_channel(1);
+        if let Some(leader) = group_of(child) {
+            crate::guard::watch(leader);
+            thread::spawn(move || {
+                crate::proxy::agent::wait_for(leader);
+                // Nobody may ask any more.
+                let _ = tell.send(());
+            });
+        }
+        Self(ended)
+    }
+
+    fn before(&self, deadline: Instant, _: &mut Child) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.0.recv_timeout(left) != Err(RecvTimeoutError::Timeout)
+    }
+}
+
+/// Tells when a child has ended.
+#[cfg(not(unix))]
+#[derive(Debug)]
+struct Ended;
+
+#[cfg(not(unix))]
+impl Ended {
+    fn of(_: &Child) -> Self {
+        Self
+    }
+
+    fn before(&self, deadline: Instant, child: &mut Child) -> bool {
+        // The standard library can wait for a child without a limit, or look; a wait
+        // in a thread would need the child, which we keep to be able to kill it.
+        while matches!(child.try_wait(), Ok(None)) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(std::time::Duration::from_millis(2));
+        }
+        true
     }
 }
 
 #[cfg(unix)]
+fn group_of(child: &Child) -> Option<rustix::process::Pid> {
+    let number = i32::try_from(child.id()).ok();
+    number.and_then(rustix::process::Pid::from_raw)
+}
+
+#[cfg(unix)]
 fn end_group(child: &mut Child) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some(group) = group {
+    use rustix::process::{Signal, kill_process_group};
+    if let Some(group) = group_of(child) {
         // Fails when the whole group is gone, which is what is wanted.
         let _ = kill_process_group(group, Signal::KILL);
+        crate::guard::forget(group);
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Options {
     pub jobs: usize,
 }
 
+/// How many results wait to be told; a thread with one more waits.
+const RESULTS: usize = 64;
+
 type Chosen = (&'static Area, &'static Requirement);
 
 /// A piece of work for one thread.
@@ -49,7 +52,7 @@ pub fn run(
     let mut recordings = Vec::new();
     let tasks = tasks(&chosen, !options.choice.is_partial());
     let next = AtomicUsize::new(0);
-    let (done, results) = mpsc::channel();
+    let (done, results) = mpsc::sync_channel(RESULTS);
     thread::scope(|scope| {
         for _ in 0..options.jobs.clamp(1, tasks.len().max(1)) {
             let (done, next, tasks) = (done.clone(), &next, &tasks);

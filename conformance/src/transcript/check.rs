@@ -48,19 +48,9 @@ pub fn check(
         each: &mut each,
     };
     let mut splitter = Splitter::new(options.line_limit);
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let length = match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
+    while let length @ 1.. = splitter.pull(&mut reader, |line| checker.line(line))? {
         read(length as u64);
-        let bytes = buffer.get(..length).unwrap_or_default();
-        splitter.push(bytes, |line| checker.line(line));
     }
-    splitter.finish(|line| checker.line(line));
     Ok(checker.judge.finish(checker.each))
 }
 

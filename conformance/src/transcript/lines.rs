@@ -4,6 +4,8 @@
 //! share it. It holds at most one line; a line over the limit is counted and
 //! thrown away as it arrives. Carriage returns before the newline are cut off.
 
+use std::io::{self, ErrorKind, Read};
+
 /// The longest line that is held, unless told otherwise: 32 MiB.
 pub const LINE_LIMIT: usize = 32 << 20;
 
@@ -18,12 +20,17 @@ pub enum Line<'a> {
     TooLong(u64),
 }
 
+/// How many bytes are asked for at once: what a pipe usually holds.
+const CHUNK: usize = 64 << 10;
+
 /// Splits a stream of bytes into lines.
 #[derive(Debug)]
 pub struct Splitter {
     held: Vec<u8>,
     limit: usize,
     skipped: Option<u64>,
+    /// Room for what [`Splitter::pull`] reads; empty until then.
+    chunk: Vec<u8>,
 }
 
 impl Splitter {
@@ -34,7 +41,36 @@ impl Splitter {
             held: Vec::new(),
             limit,
             skipped: None,
+            chunk: Vec::new(),
         }
+    }
+
+    /// Reads once, and calls `each` for every line that ends in what came. Yields how
+    /// many bytes that was: none at the end of `source`, after a line without a
+    /// newline was told.
+    ///
+    /// # Errors
+    /// When reading fails for another reason than an interruption.
+    pub fn pull(
+        &mut self,
+        source: &mut impl Read,
+        mut each: impl FnMut(Line<'_>),
+    ) -> io::Result<usize> {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.resize(CHUNK, 0);
+        let read = loop {
+            match source.read(&mut chunk) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        match read {
+            Ok(0) => self.finish(&mut each),
+            Ok(length) => self.push(chunk.get(..length).unwrap_or_default(), &mut each),
+            Err(_) => {}
+        }
+        self.chunk = chunk;
+        read
     }
 
     /// Takes the next bytes; calls `each` for every line that ends in them.
@@ -115,6 +151,17 @@ mod tests {
         assert_eq!(whole, ["a", "", "bcd", "cut ef"]);
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(split(100, &bytes), whole);
+    }
+
+    #[test]
+    fn a_source_is_read_to_its_end() {
+        let mut splitter = Splitter::new(100);
+        let mut source: &[u8] = b"a\nb\nc";
+        let mut lines = Vec::new();
+        let mut each = |line: Line<'_>| lines.push(format!("{line:?}"));
+        assert_eq!(splitter.pull(&mut source, &mut each).unwrap(), 5);
+        assert_eq!(splitter.pull(&mut source, &mut each).unwrap(), 0);
+        assert_eq!(lines, ["Whole([97])", "Whole([98])", "Cut([99])"]);
     }
 
     #[test]

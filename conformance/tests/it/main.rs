@@ -6,6 +6,8 @@ mod check;
 mod client;
 mod command;
 mod compare;
+#[cfg(unix)]
+mod hostile;
 mod matrix;
 #[cfg(unix)]
 mod proxy;

@@ -1,0 +1,137 @@
+//! What is left of this program when it is killed: a second process that ends the
+//! agents.
+//!
+//! Nobody can pass `SIGKILL` on, and the end of its input does not end every agent.
+//! So a guard waits for the end of a pipe that only this process holds. It is told
+//! of each process group that is started, and of each that has ended; those that are
+//! left when the pipe ends are ended in steps. Between the start of a group and the
+//! word of it lies a moment in which only the end of its input would end it.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+/// How often groups that should end are looked at: they are nobody's children here,
+/// and no call of the system waits for a group.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The guard of all agents that this process starts for tests.
+static OF_THIS_PROCESS: OnceLock<Mutex<Guard>> = OnceLock::new();
+
+/// A guard that stands by.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    child: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Guard {
+    /// Starts `program guard SECONDS` in a group of its own, so that what is sent to
+    /// our group does not reach it.
+    pub(crate) fn start(program: &Path, grace: Duration) -> io::Result<Self> {
+        let mut child = Command::new(program)
+            .arg("guard")
+            .arg(grace.as_secs_f64().to_string())
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let pipe = child.stdin.take();
+        Ok(Self { child, pipe })
+    }
+
+    /// A group was started.
+    pub(crate) fn watch(&mut self, group: Pid) {
+        self.tell('+', group);
+    }
+
+    /// A group has ended. To be called before its leader is reaped: afterwards its
+    /// number may be a stranger's.
+    pub(crate) fn forget(&mut self, group: Pid) {
+        self.tell('-', group);
+    }
+
+    /// Sends the guard home; it ends what it still watches.
+    pub(crate) fn dismiss(mut self) {
+        self.pipe = None;
+        let _ = self.child.wait();
+    }
+
+    fn tell(&mut self, what: char, group: Pid) {
+        if let Some(pipe) = &mut self.pipe {
+            // It is gone already if somebody has ended it.
+            let _ = writeln!(pipe, "{what}{}", group.as_raw_nonzero());
+        }
+    }
+}
+
+/// From now on, agents that are started for tests do not outlive this process.
+/// `program` calls [`stand`] when it is called `guard SECONDS`.
+pub(crate) fn protect(program: &Path, grace: Duration) -> io::Result<()> {
+    if OF_THIS_PROCESS.get().is_none() {
+        let guard = Mutex::new(Guard::start(program, grace)?);
+        // Another thread was faster; its guard does, and ours goes home.
+        if let Err(guard) = OF_THIS_PROCESS.set(guard) {
+            let guard = guard.into_inner();
+            guard.unwrap_or_else(PoisonError::into_inner).dismiss();
+        }
+    }
+    Ok(())
+}
+
+/// Tells the guard of this process, if there is one, that a group was started.
+pub(crate) fn watch(group: Pid) {
+    with_ours(|guard| guard.watch(group));
+}
+
+/// Tells it that a group has ended; as [`Guard::forget`].
+pub(crate) fn forget(group: Pid) {
+    with_ours(|guard| guard.forget(group));
+}
+
+fn with_ours(act: impl FnOnce(&mut Guard)) {
+    if let Some(guard) = OF_THIS_PROCESS.get() {
+        act(&mut guard.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Stands by until `pipe` ends, then ends the groups that are left: their input has
+/// ended with whoever held the pipe, `grace` later comes `SIGTERM`, and again
+/// `SIGKILL`.
+pub fn stand(pipe: impl Read, grace: Duration) {
+    let mut groups = BTreeSet::new();
+    for line in BufReader::new(pipe).lines() {
+        // An error is an end, too: nobody can tell us anything any more.
+        let Ok(line) = line else { break };
+        let number = line.get(1..).and_then(|number| number.parse().ok());
+        match (line.get(..1), number) {
+            (Some("+"), Some(group)) => drop(groups.insert(group)),
+            (Some("-"), Some(group)) => drop(groups.remove(&group)),
+            _ => {}
+        }
+    }
+    let mut groups: Vec<Pid> = groups.into_iter().filter_map(Pid::from_raw).collect();
+    for signal in [Signal::TERM, Signal::KILL] {
+        let deadline = Instant::now() + grace;
+        while Instant::now() < deadline {
+            groups.retain(|group| test_kill_process_group(*group).is_ok());
+            if groups.is_empty() {
+                return;
+            }
+            thread::sleep(POLL);
+        }
+        for group in &groups {
+            // Fails when the group has ended, which is what is wanted.
+            let _ = kill_process_group(*group, signal);
+        }
+    }
+}
