@@ -10,7 +10,7 @@ use super::Verdict;
 use super::outputs::{Chosen, Outputs};
 use crate::broken;
 use crate::fuzz;
-use crate::harness::{Env, Profile};
+use crate::harness::{Env, Profile, Silence};
 use crate::progress::Progress;
 use crate::report::{Document, Setting};
 use crate::subject::Subject;
@@ -106,6 +106,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         timeout: Duration::from_secs_f64(args.timeout),
         turn_timeout: Duration::from_secs_f64(args.turn_timeout),
         quiet: Duration::from_millis(100),
+        silence: Silence::default(),
     });
     if let Some(count) = args.fuzz {
         return fuzzed(args, &env, count, out);

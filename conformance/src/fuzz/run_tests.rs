@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::harness::Profile;
+use crate::harness::{Profile, Silence};
 use crate::subject::{Filter, Passing, Subject, Tap};
 use crate::wire::Schema;
 
@@ -21,6 +21,7 @@ fn fuzzed(filter: Option<Filter>, count: u64) -> Report {
         timeout: Duration::from_secs(20),
         turn_timeout: Duration::from_secs(20),
         quiet: Duration::from_millis(50),
+        silence: Silence::default(),
     };
     run(&Arc::new(env), count, 1, |_| {}).unwrap()
 }

@@ -11,9 +11,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::script::{Said, Script};
-use super::{Entry, Failure, Outcome, Profile, Recorder, Recording, Stop};
+use super::{Entry, Failure, Outcome, Profile, Recorder, Recording, Silence, Stop};
 use crate::subject::{Event, Link, Subject};
 use crate::wire::{Kind, Party, Rule, Schema};
+
+/// How many messages a connection may have, and how many bytes of the agent, before
+/// the suite ends it: it keeps all of them to look at.
+const MESSAGES: usize = 200_000;
+const BYTES: usize = 64 << 20;
+
+/// How many messages are still looked at when time is up, because they have come.
+const OVERTIME: usize = 4096;
 
 /// What all connections of a run share.
 #[derive(Debug)]
@@ -32,6 +40,8 @@ pub struct Env {
     pub turn_timeout: Duration,
     /// How long to listen for what must not come, where nothing marks the end.
     pub quiet: Duration,
+    /// What is not worth waiting for.
+    pub silence: Silence,
 }
 
 /// What the client says it can do.
@@ -105,6 +115,10 @@ pub struct Conn {
     next_id: u64,
     /// Requests of the agent that the script leaves open.
     held: Vec<usize>,
+    /// Bytes that the agent wrote.
+    bytes: usize,
+    /// Messages that were looked at since time was up.
+    overtime: usize,
 }
 
 impl Conn {
@@ -127,6 +141,8 @@ impl Conn {
             started: Instant::now(),
             next_id: 0,
             held: Vec::new(),
+            bytes: 0,
+            overtime: 0,
         })
     }
 
@@ -212,7 +228,20 @@ impl Conn {
     /// Waits for the next message, and answers it if it is a request.
     pub fn pump(&mut self, deadline: Instant) -> Waiting {
         loop {
-            let index = match self.link.next(deadline) {
+            if self.is_flooded() {
+                self.link.end();
+                return Waiting::Ended;
+            }
+            self.overtime = match Instant::now() < deadline {
+                true => 0,
+                false if self.overtime >= OVERTIME => return Waiting::Timeout,
+                false => self.overtime + 1,
+            };
+            let event = self.link.next(deadline);
+            if let Some(Event::Line(line)) = &event {
+                self.bytes += line.len();
+            }
+            let index = match event {
                 None => return Waiting::Timeout,
                 Some(Event::End) => return Waiting::Ended,
                 Some(Event::TooLong(length)) => {
@@ -256,6 +285,10 @@ impl Conn {
             }
             match self.pump(deadline) {
                 Waiting::Entry(_) => {}
+                // A child of it may hold its output open.
+                Waiting::Timeout if self.link.exit(Instant::now()).is_some() => {
+                    return Err(self.died(what));
+                }
                 Waiting::Timeout => {
                     let came = self.heard_since(from);
                     let came = format!("nothing of the kind within {limit:?}{came}");
@@ -278,7 +311,8 @@ impl Conn {
         loop {
             match self.pump(deadline) {
                 Waiting::Entry(_) => {}
-                Waiting::Timeout => return false,
+                // A child may hold the output open when the agent is gone.
+                Waiting::Timeout => return self.link.exit(Instant::now()).is_some(),
                 Waiting::Ended => {
                     return !self.link.is_process() || self.link.exit(deadline).is_some();
                 }
@@ -308,6 +342,15 @@ impl Conn {
         !self.link.has_ended() && !self.recording().entries.iter().enumerate().any(open)
     }
 
+    /// Whether the agent's output has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.link.has_ended()
+    }
+
+    fn is_flooded(&self) -> bool {
+        self.mark() >= MESSAGES || self.bytes >= BYTES
+    }
+
     /// The last lines of the agent's standard error.
     #[must_use]
     pub fn stderr(&self) -> String {
@@ -330,6 +373,15 @@ impl Conn {
         let deadline = Instant::now() + self.env.quiet;
         let how = self.link.exit(deadline);
         let how = how.unwrap_or_else(|| "it closed its output".to_owned());
+        let how = if self.is_flooded() {
+            format!(
+                "the suite ended it, after {} messages and {} bytes",
+                self.mark(),
+                self.bytes
+            )
+        } else {
+            how
+        };
         let stderr = self.link.stderr();
         let mut came = format!("the agent ended ({how})");
         if !stderr.is_empty() {

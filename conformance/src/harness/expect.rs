@@ -56,7 +56,14 @@ impl Conn {
         let entry = self.recording().entries.get(request);
         let method = entry.and_then(|entry| entry.method.clone());
         let sent = entry.map(Entry::excerpt);
-        let what = format!("answer to {}", method.as_deref().unwrap_or("the message"));
+        let method = method.as_deref().unwrap_or("the message");
+        let what = format!("answer to {method}");
+        let env = self.env.clone();
+        if env.silence.is_hopeless(method) {
+            return fail(format!(
+                "no {what}; the agent has never answered it, so this is not waited for"
+            ));
+        }
         let answers = |entry: &Entry| entry.request == Some(request);
         let found = self.wait(request, &what, limit, |recording, index| {
             let entry = recording.entries.get(index)?;
@@ -64,11 +71,16 @@ impl Conn {
         });
         let (index, value) = found.map_err(|stop| match stop {
             Stop::Fail(mut failure) => {
+                // Shorter waits say little.
+                if limit >= env.timeout && !self.has_ended() {
+                    env.silence.waited(method);
+                }
                 failure.sent.clone_from(&sent);
                 Stop::Fail(failure)
             }
             other => other,
         })?;
+        env.silence.answered(method);
         let answer = match (value.get("error"), value.get("result")) {
             (Some(error), _) => Err(error.clone()),
             (None, result) => Ok(result.cloned().unwrap_or_default()),

@@ -13,6 +13,7 @@ mod outcome;
 mod profile;
 mod recorder;
 mod script;
+mod silence;
 
 pub use self::conn::{Caps, Conn, Env, Waiting};
 pub use self::evidence::{Entry, Recording};
@@ -21,3 +22,4 @@ pub use self::outcome::{Failure, Outcome, Stop, fail, inconclusive, skip};
 pub use self::profile::Profile;
 pub use self::recorder::Recorder;
 pub use self::script::{Consent, Script, Terminals, UserInput};
+pub use self::silence::Silence;

@@ -98,6 +98,13 @@ impl Link {
         Some(event)
     }
 
+    /// Ends the agent; nothing more is read of it.
+    pub fn end(&mut self) {
+        self.close();
+        self.ended = true;
+        self.process = None;
+    }
+
     /// Whether the output has ended, as far as it was read.
     #[must_use]
     pub fn has_ended(&self) -> bool {

@@ -1,11 +1,11 @@
 //! Agents that behave as badly as processes can: the suite ends within its limits,
 //! says what it saw, and leaves nobody behind.
 
+use std::fs::File;
 use std::io::Read as _;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -14,12 +14,14 @@ use crate::command::{Ran, acp_conformance};
 /// Nothing waits this long when all is well.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// A pipe that every process of a test holds open, so that its end says that they
-/// are all dead.
+/// A pipe that every agent of a test holds open, so that its end says that they are
+/// all dead.
 struct Lifeline {
     folder: TempDir,
-    ended: mpsc::Receiver<()>,
-    started: mpsc::Receiver<()>,
+    /// Ours, so that it does not end between two agents.
+    own: File,
+    started: Receiver<()>,
+    ended: Receiver<()>,
 }
 
 impl Lifeline {
@@ -30,52 +32,119 @@ impl Lifeline {
         assert!(made.unwrap().success());
         let (start, started) = mpsc::channel();
         let (end, ended) = mpsc::channel();
+        let read_end = path.clone();
         std::thread::spawn(move || {
-            // Waits for the first process that opens the other end.
-            let mut pipe = std::fs::File::open(path).unwrap();
+            let mut pipe = File::open(read_end).unwrap();
+            pipe.read_exact(&mut [0]).unwrap();
             start.send(()).unwrap();
             pipe.read_to_end(&mut Vec::new()).unwrap();
-            let _ = end.send(());
+            end.send(()).unwrap();
         });
+        // Waits until the other end is open.
+        let own = File::options().write(true).open(path).unwrap();
         Self {
             folder,
-            ended,
+            own,
             started,
+            ended,
         }
     }
 
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("lifeline")
-    }
-
-    /// A script of which every process is on this lifeline.
+    /// A script that is on this lifeline, with all that it starts, once it was spoken
+    /// to: the suite starts an agent in vain first.
     fn tie(&self, script: &str) -> String {
-        format!("exec 9>'{}'; {script}", self.path().display())
+        let path = self.folder.path().join("lifeline");
+        format!(
+            "read -r line; exec 9>'{}'; echo >&9; {script}",
+            path.display()
+        )
     }
 
     fn all_dead(self) {
-        self.ended
-            .recv_timeout(GUARD)
-            .expect("somebody is still alive");
+        drop(self.own);
+        let ended = self.ended.recv_timeout(GUARD);
+        ended.expect("somebody is still alive");
     }
 }
 
-/// The suite against an agent in shell, with short limits.
-fn suite(only: &str, script: &str) -> Ran {
-    let mut args = vec!["agent", "--timeout", "0.5", "--turn-timeout", "1"];
-    if !only.is_empty() {
-        args.extend(["--only", only]);
+/// Answers the handshake, if that is what the first line was; its id is zero.
+const SHAKES_HANDS: &str = r#"case "$line" in *'"initialize"'*)
+    echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}';;
+esac"#;
+
+/// The suite against an agent in shell, with short limits; nothing of it is left.
+fn suite(options: &[&str], script: &str) -> Ran {
+    let lifeline = Lifeline::new();
+    let script = lifeline.tie(script);
+    let limits = ["agent", "--timeout", "0.3", "--turn-timeout", "0.6"];
+    let agent = ["--", "sh", "-c", &script];
+    let started = Instant::now();
+    let ran = acp_conformance(limits.iter().chain(options).chain(&agent));
+    assert!(started.elapsed() < GUARD, "{:?}", started.elapsed());
+    lifeline.all_dead();
+    ran
+}
+
+/// Agents with which there is no handshake: the suite says why and ends.
+#[test]
+fn what_is_no_agent_is_told_so() {
+    for (script, says) in [
+        ("cat > /dev/null", "nothing of the kind within"),
+        ("yes garbage", "nothing of the kind within"),
+        (
+            "while printf '{'; do sleep 0.1; done",
+            "nothing of the kind within",
+        ),
+        ("sleep 1000 & exit 7", "exit status: 7"),
+        ("exit 7", "exit status: 7"),
+        ("kill -9 $$", "signal: 9"),
+        ("exec 1>&-; sleep 1000", "it closed its output"),
+    ] {
+        let ran = suite(&[], script);
+        assert_eq!(ran.code, Some(2), "{script}: {}", ran.stdout);
+        assert!(ran.stderr.contains(says), "{script}: {}", ran.stderr);
     }
-    args.extend(["--", "sh", "-c", script]);
-    acp_conformance(args)
+}
+
+/// Hundreds of checks do not wait for the same silence one after the other.
+#[test]
+fn an_agent_that_falls_silent_is_not_waited_for_again_and_again() {
+    let ran = suite(
+        &[],
+        &format!("{SHAKES_HANDS}; while read -r line; do :; done"),
+    );
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let says = "no answer to session/new; the agent has never answered it";
+    assert!(ran.stdout.contains(says), "{}", ran.stdout);
+}
+
+#[test]
+fn a_line_without_an_end_is_thrown_away() {
+    let lifeline = Lifeline::new();
+    let script = lifeline.tie("head -c 41943040 /dev/zero; echo; cat");
+    let ran = acp_conformance(["agent", "--turn-timeout", "8", "--", "sh", "-c", &script]);
+    let says = "last: a line of 41943040 bytes";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    lifeline.all_dead();
+}
+
+#[test]
+fn a_flood_has_an_end() {
+    let flood = r#"{SHAKES_HANDS}; exec yes '{"jsonrpc":"2.0","method":"_flood","params":{}}'"#;
+    let only = ["--only", "session-setup.session-id"];
+    let ran = suite(&only, &flood.replace("{SHAKES_HANDS}", SHAKES_HANDS));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("FAIL session-setup.session-id"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
 fn agents_do_not_outlive_a_suite_that_is_killed() {
     let lifeline = Lifeline::new();
-    // On the lifeline once it was spoken to: the suite starts one in vain first.
     let script = lifeline.tie("sleep 1000 & while :; do sleep 1; done");
-    let script = format!("read -r line; {script}");
     let mut suite = Command::new(env!("CARGO_BIN_EXE_acp-conformance"))
         .args(["agent", "--turn-timeout", "100", "--", "sh", "-c", &script])
         .stdout(Stdio::null())

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acp_conformance::broken::{self, Broken};
-use acp_conformance::harness::{Env, Profile};
+use acp_conformance::harness::{Env, Profile, Silence};
 use acp_conformance::requirements::{self, Check, Choice};
 use acp_conformance::subject::Subject;
 use acp_conformance::suite::{Options, Report, run};
@@ -22,6 +22,12 @@ const PROVEN_ELSEWHERE: [(&str, &str); 1] = [(
 /// Runs these areas of the suite, or all, against the reference agent in this
 /// process.
 fn report(filter: Option<&Broken>, only: Vec<String>) -> Report {
+    let limits = [Duration::from_millis(800), Duration::from_millis(1500)];
+    within(filter, only, limits)
+}
+
+/// The same with these limits for an answer and for a turn.
+fn within(filter: Option<&Broken>, only: Vec<String>, limits: [Duration; 2]) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
     std::fs::write(path.join("input.txt"), "one\n").unwrap();
@@ -34,9 +40,10 @@ fn report(filter: Option<&Broken>, only: Vec<String>) -> Report {
         profile: Profile::reference().unwrap(),
         schema: SCHEMA.clone(),
         folder: path,
-        timeout: Duration::from_millis(800),
-        turn_timeout: Duration::from_millis(1500),
+        timeout: limits[0],
+        turn_timeout: limits[1],
         quiet: Duration::from_millis(20),
+        silence: Silence::default(),
     };
     let choice = Choice {
         only,
@@ -109,12 +116,31 @@ fn broken_agents_fail_what_they_break_fourth_part() {
 }
 
 #[test]
-#[ignore = "takes a minute; the parts above compare within the areas that an agent breaks"]
+#[ignore = "takes minutes; the parts above compare within the areas that an agent breaks"]
 fn broken_agents_fail_nothing_else_in_the_whole_suite() {
-    let words: String = broken::all()
-        .map(|broken| mistakes(broken, Vec::new()))
-        .collect();
+    let part = |part: usize| -> String {
+        let rows = broken::all().skip(part).step_by(4);
+        rows.map(|broken| mistakes(broken, Vec::new())).collect()
+    };
+    let words = std::thread::scope(|scope| {
+        let parts = [0, 1, 2, 3].map(|number| scope.spawn(move || part(number)));
+        parts.map(|part| part.join().unwrap()).concat()
+    });
     assert!(words.is_empty(), "{words}");
+}
+
+/// A request that is never answered costs no more than its sound twin took.
+#[test]
+fn an_id_that_an_agent_ignores_is_not_waited_for() {
+    let broken = broken::find("null-is-no-id").unwrap();
+    let started = Instant::now();
+    let report = within(
+        Some(broken),
+        vec!["jsonrpc.null-id".into()],
+        [30, 600].map(Duration::from_secs),
+    );
+    assert_eq!(failures(&report), BTreeSet::from(["jsonrpc.null-id"]));
+    assert!(started.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
