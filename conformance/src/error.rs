@@ -65,6 +65,17 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// The command that plays the agent to a client cannot be used.
+    #[error(
+        "cannot use {program} to play the agent: {reason}; install acp-conformance in this \
+         version, or say where it is with `ClientTest::suite`"
+    )]
+    NoSuite {
+        /// The command.
+        program: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// There are fewer than two reports.
     #[error("nothing to compare: name at least two reports that `--json FILE` has written")]
     NothingToCompare,

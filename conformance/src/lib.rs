@@ -11,6 +11,7 @@
 //! - [`suite`]: a run of them, and [`report`]: what it came to;
 //! - [`clients`]: the same for clients, to which the suite plays the agent;
 //! - [`fuzz`]: messages made from the schema;
+//! - [`testing`]: all of it in one call of a `#[test]`: [`assert_conformant`];
 //! - `proxy`: live traffic between an editor and an agent;
 //! - `script`: a peer that says what a file tells it to;
 //! - [`broken`]: agents that break the rules, which prove the checks.
@@ -36,10 +37,15 @@ pub mod requirements;
 pub mod script;
 pub mod subject;
 pub mod suite;
+pub mod testing;
 pub mod transcript;
 pub mod wire;
+mod workdir;
 
+#[cfg(unix)]
+pub use self::clients::Launched;
 pub use self::error::{Error, Result};
+pub use self::testing::{AgentTest, ClientTest, assert_conformant};
 
 /// Compiles the examples of the README.
 #[cfg(doctest)]

@@ -16,6 +16,7 @@ use crate::report::{Document, Setting};
 use crate::subject::Subject;
 use crate::suite::{self, Options};
 use crate::wire::Schema;
+use crate::workdir::Workdir;
 use crate::{Error, Result};
 
 /// How long an answer may take, in seconds, unless it is said otherwise.
@@ -91,18 +92,12 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
     super::guard::protect();
-    let folder = tempfile::Builder::new()
-        .prefix("acp-conformance-")
-        .tempdir();
-    let folder = folder.map_err(Error::Folder)?;
-    // Resolved, for agents compare it with what their own system calls it.
-    let path = folder.path().canonicalize().map_err(Error::Folder)?;
-    std::fs::write(path.join("input.txt"), "one\ntwo\nthree\n").map_err(Error::Folder)?;
+    let workdir = Workdir::new()?;
     let env = Arc::new(Env {
         subject: subject(args)?,
         profile: profile(args)?,
         schema: Arc::new(Schema::v1()?),
-        folder: path,
+        folder: workdir.path().to_owned(),
         timeout: Duration::from_secs_f64(args.timeout),
         turn_timeout: Duration::from_secs_f64(args.turn_timeout),
         quiet: Duration::from_millis(100),

@@ -1,6 +1,7 @@
 //! Acts a scene: the agent that the client under test launches.
 
 use std::fs::File;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,23 +22,34 @@ pub fn act(name: &str, record: &Path) -> Result<()> {
     let scene = SCENES.iter().find(|scene| scene.name == name);
     let scene = scene.ok_or_else(|| Error::NoRequirement(name.to_owned()))?;
     let file = File::create(record).map_err(Error::Output)?;
-    let mut stage = Stage::new(file);
+    act_on(scene, file, std::io::stdin(), std::io::stdout());
+    Ok(())
+}
+
+/// Acts a scene on any pair of streams.
+pub(super) fn act_on(
+    scene: &Scene,
+    record: File,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) {
+    let mut stage = Stage::new(record, input, output);
     let deadline = Instant::now() + LIMIT;
     loop {
         let message = if stage.waiting.is_empty() {
             match stage.next(deadline) {
                 Ok(Some(message)) => message,
-                Ok(None) => return Ok(()),
+                Ok(None) => return,
                 Err(()) => {
                     stage.mark("closed");
-                    return Ok(());
+                    return;
                 }
             }
         } else {
             stage.waiting.remove(0)
         };
         if !serve(&mut stage, scene, &message) {
-            return Ok(());
+            return;
         }
     }
 }

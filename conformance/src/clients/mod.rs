@@ -15,8 +15,12 @@ mod scenes;
 mod services;
 mod stage;
 mod table;
+#[cfg(unix)]
+mod within;
 
 pub use self::act::act;
 pub use self::run::{ClientEnv, Played, Report, play, run};
 pub use self::scenes::{SCENES, Scene};
 pub use self::table::{ClientRequirement, all};
+#[cfg(unix)]
+pub use self::within::{Interrupt, Launched, Within};

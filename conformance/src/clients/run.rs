@@ -10,15 +10,16 @@ use serde_json::Value;
 
 use super::scenes::SCENES;
 use super::table::{self, ClientRequirement};
+use crate::Result;
 use crate::harness::{Recorder, Recording};
 use crate::requirements::Choice;
 use crate::subject::{Event, Link, Subject};
 use crate::suite::Verdict;
 use crate::wire::{Judged, Party, Rule, Schema};
-use crate::{Error, Result};
+use crate::workdir::Workdir;
 
 /// How often the record is looked at while the client runs.
-const POLL: Duration = Duration::from_millis(10);
+pub(super) const POLL: Duration = Duration::from_millis(10);
 
 /// The client, and what the suite needs to play to it.
 #[derive(Clone, Debug)]
@@ -129,6 +130,11 @@ impl Played {
         }
     }
 
+    /// Keeps the working directory as long as this.
+    pub(super) fn keep(&mut self, folder: tempfile::TempDir) {
+        self.kept = Some(Arc::new(folder));
+    }
+
     /// What the client said last on its standard error, for the end of a sentence.
     #[must_use]
     pub fn last_words(&self) -> String {
@@ -143,9 +149,16 @@ impl Played {
 ///
 /// # Errors
 /// When the client cannot be started, or no requirement is called what the choice says.
-pub fn run(
-    env: &ClientEnv,
+pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize)) -> Result<Report> {
+    let command = env.command_line();
+    run_scenes(command, choice, |scene| play(env, scene), progress)
+}
+
+/// As [`run`], with whatever plays a scene.
+pub(super) fn run_scenes(
+    command: String,
     choice: &Choice,
+    play: impl Fn(&str) -> Result<Played>,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let started = Instant::now();
@@ -153,7 +166,7 @@ pub fn run(
     let needed = |name: &str| rows.iter().any(|row| row.scene == name);
     let scenes: Vec<_> = SCENES.iter().filter(|scene| needed(scene.name)).collect();
     let mut report = Report {
-        command: env.command_line(),
+        command,
         client: "a client without a name".to_owned(),
         rows: Vec::new(),
         from_agent: 0,
@@ -162,7 +175,7 @@ pub fn run(
         took: Duration::ZERO,
     };
     for (done, scene) in scenes.iter().enumerate() {
-        let played = play(env, scene.name)?;
+        let played = play(scene.name)?;
         progress(done + 1, scenes.len());
         report.add(&played);
         for row in rows.iter().filter(|row| row.scene == scene.name) {
@@ -181,9 +194,8 @@ pub fn run(
 /// # Errors
 /// When the client cannot be started.
 pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
-    let (stage, folder) = (folder()?, folder()?);
-    let cwd = folder.path().canonicalize().map_err(Error::Folder)?;
-    std::fs::write(cwd.join("input.txt"), "one\ntwo\nthree\n").map_err(Error::Folder)?;
+    let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
+    let cwd = workdir.path().to_owned();
     let record = stage.path().join("record.jsonl");
     let words = command(env, scene, &record, &cwd);
     let mut link = Subject::command(words).start(&cwd)?;
@@ -200,15 +212,8 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
     // Without a record the client never launched the agent; the checks say so.
     let record = std::fs::read_to_string(record).unwrap_or_default();
     let mut played = Played::new(&env.schema, record, exit, stderr, cwd);
-    played.kept = Some(Arc::new(folder));
+    played.keep(workdir.into_folder());
     Ok(played)
-}
-
-fn folder() -> Result<tempfile::TempDir> {
-    let folder = tempfile::Builder::new()
-        .prefix("acp-conformance-")
-        .tempdir();
-    folder.map_err(Error::Folder)
 }
 
 /// Reads away the client's output until it ends, and interrupts it when the scene
@@ -222,14 +227,17 @@ fn watch(link: &mut Link, record: &Path, deadline: Instant) -> bool {
             None if Instant::now() > deadline => return false,
             None => thread::yield_now(),
         }
-        if !interrupted
-            && std::fs::read_to_string(record)
-                .is_ok_and(|text| text.contains("{\"mark\":\"interrupt\"}"))
-        {
+        if !interrupted && asks_to_interrupt(record) {
             interrupted = true;
             link.interrupt();
         }
     }
+}
+
+/// Whether the scene has come to where the client is to be interrupted.
+pub(super) fn asks_to_interrupt(record: &Path) -> bool {
+    let record = std::fs::read_to_string(record);
+    record.is_ok_and(|text| text.contains("{\"mark\":\"interrupt\"}"))
 }
 
 /// The client's command for a scene.

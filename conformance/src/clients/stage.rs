@@ -4,6 +4,7 @@
 //! done with a message: `{"from", "at" in milliseconds, "value" or "raw"}`, and
 //! `{"mark"}` where the suite is to do something to the client.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -22,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const QUEUE: usize = 1024;
 
 /// The stage of one scene.
-#[derive(Debug)]
 pub struct Stage {
     lines: Receiver<Vec<u8>>,
+    output: Box<dyn Write + Send>,
     record: File,
     started: Instant,
     next_id: u64,
@@ -39,11 +40,15 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage on standard input and output, with its record.
-    pub(super) fn new(record: File) -> Self {
+    /// A stage on a pair of streams, with its record.
+    pub(super) fn new(
+        record: File,
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) -> Self {
         let (sender, lines) = sync_channel(QUEUE);
         thread::spawn(move || {
-            let mut input = BufReader::new(std::io::stdin());
+            let mut input = BufReader::new(input);
             loop {
                 let mut line = Vec::new();
                 let limit = LINE_LIMIT as u64;
@@ -55,6 +60,7 @@ impl Stage {
         });
         Self {
             lines,
+            output: Box::new(output),
             record,
             started: Instant::now(),
             next_id: 0,
@@ -177,9 +183,9 @@ impl Stage {
     }
 
     fn write(&mut self, line: &str) {
-        let mut out = std::io::stdout().lock();
+        let written = self.output.write_all(line.as_bytes());
         // A client that is gone shows in its silence.
-        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+        let _ = written.and_then(|()| self.output.flush());
     }
 
     fn write_down(&mut self, from: Party, member: &str, value: &Value) {
@@ -190,6 +196,13 @@ impl Stage {
             "{}",
             json!({"from": from, "at": at, member: value})
         );
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Stage");
+        debug.field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 

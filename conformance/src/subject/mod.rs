@@ -6,9 +6,9 @@
 
 mod filter;
 mod link;
-#[cfg(unix)]
-mod local;
 mod process;
+#[cfg(unix)]
+mod within;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Subject {
 enum Start {
     Command(Vec<OsString>),
     #[cfg(unix)]
-    Local,
+    Within(within::Within),
 }
 
 impl Subject {
@@ -60,8 +60,15 @@ impl Subject {
     #[cfg(unix)]
     #[must_use]
     pub fn local() -> Self {
+        Self::within(acp_server::ReferenceAgent::default)
+    }
+
+    /// An agent within this process; `make` is called for every connection.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn within<A: acp_sdk::v1::Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
         Self {
-            start: Start::Local,
+            start: Start::Within(within::Within::new(make)),
             filter: None,
         }
     }
@@ -73,8 +80,7 @@ impl Subject {
         self
     }
 
-    /// The command as a shell would take it; empty for the reference agent within
-    /// this process.
+    /// The command as a shell would take it; empty for an agent within this process.
     #[must_use]
     pub fn command_line(&self) -> String {
         match &self.start {
@@ -83,7 +89,7 @@ impl Subject {
                 words.join(" ")
             }
             #[cfg(unix)]
-            Start::Local => String::new(),
+            Start::Within(_) => String::new(),
         }
     }
 
@@ -95,7 +101,7 @@ impl Subject {
         match &self.start {
             Start::Command(words) => process::start(words, folder, self.filter),
             #[cfg(unix)]
-            Start::Local => local::start(self.filter),
+            Start::Within(within) => within.start(self.filter),
         }
     }
 }

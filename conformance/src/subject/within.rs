@@ -1,0 +1,92 @@
+//! An agent within this process, on a pair of sockets.
+//!
+//! No command is needed, and hundreds of agents start in milliseconds. Each connection
+//! gets an agent of its own, as it would get a process.
+
+use std::fmt;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+
+use acp_sdk::v1::Agent;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::runtime::Runtime;
+
+use super::{Filter, Link};
+use crate::{Error, Result};
+
+/// All agents of this process run here.
+static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+});
+
+/// Serves one connection.
+type Serve =
+    dyn Fn(OwnedReadHalf, OwnedWriteHalf) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+
+/// How an agent is made for a connection.
+#[derive(Clone)]
+pub(super) struct Within(Arc<Serve>);
+
+impl Within {
+    /// Serves what `make` yields.
+    pub(super) fn new<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move |reader, writer| {
+            let agent = make();
+            Box::pin(async move {
+                // An agent whose client is gone has nobody to tell.
+                let _ = acp_sdk::serve(agent, reader, writer).await;
+            })
+        }))
+    }
+
+    /// Starts an agent.
+    pub(super) fn start(&self, filter: Option<Filter>) -> Result<Link> {
+        let failed = |source| Error::Start {
+            command: "the agent within this process".into(),
+            source,
+        };
+        let runtime = RUNTIME
+            .as_ref()
+            .map_err(|error| failed(std::io::Error::new(error.kind(), error.to_string())))?;
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        theirs.set_nonblocking(true).map_err(failed)?;
+        let output = ours.try_clone().map_err(failed)?;
+        let _context = runtime.enter();
+        let theirs = tokio::net::UnixStream::from_std(theirs).map_err(failed)?;
+        let (reader, writer) = theirs.into_split();
+        let serve = self.0.clone();
+        runtime.spawn(async move { serve(reader, writer).await });
+        Ok(Link::new(output, Input(ours), None, filter))
+    }
+}
+
+impl fmt::Debug for Within {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Within")
+    }
+}
+
+/// Dropping one half of a socket pair does not end its stream; shutting it down does.
+struct Input(UnixStream);
+
+impl std::io::Write for Input {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        // Fails when the other end is gone already.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}

@@ -1,0 +1,157 @@
+//! A test of an agent.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{AGAIN, Test, names};
+use crate::Result;
+use crate::harness::{Env, Profile, Silence};
+use crate::report::{Document, Setting};
+use crate::requirements::Choice;
+use crate::subject::Subject;
+use crate::suite::{self, Options};
+use crate::wire::Schema;
+use crate::workdir::Workdir;
+
+/// A test of an agent, to be run by [`assert_conformant`](crate::assert_conformant).
+///
+/// The checks say what their [`Profile`] has: a sentence to be answered, one that makes
+/// a tool call, and so on. An agent that does not understand English is told its own
+/// words with [`prompt`](Self::prompt); what no word leads to is inconclusive.
+#[derive(Clone, Debug)]
+pub struct AgentTest {
+    subject: Subject,
+    profile: Profile,
+    options: Options,
+    strict: bool,
+    timeout: Duration,
+    turn_timeout: Duration,
+}
+
+impl AgentTest {
+    /// An agent in Rust. `make` is called for every connection, of which there are many
+    /// at once; what must outlive one, such as stored sessions, it hands to each.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn new<A: acp_sdk::v1::Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
+        Self::of(Subject::within(make))
+    }
+
+    /// An agent that is a command with its arguments, started anew for every connection.
+    ///
+    /// ```no_run
+    /// # use acp_conformance::{AgentTest, assert_conformant};
+    /// assert_conformant(AgentTest::command(["target/debug/my-agent", "--acp"]));
+    /// ```
+    ///
+    /// In a test of the package that the binary belongs to, `env!("CARGO_BIN_EXE_my-agent")`
+    /// is its path.
+    #[must_use]
+    pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
+        let words = words.into_iter().map(Into::into);
+        Self::of(Subject::command(words.collect()))
+    }
+
+    fn of(subject: Subject) -> Self {
+        Self {
+            subject,
+            profile: Profile::unknown_agent(),
+            options: Options {
+                choice: Choice::default(),
+                jobs: 4,
+            },
+            strict: false,
+            timeout: Duration::from_secs(5),
+            turn_timeout: Duration::from_secs(60),
+        }
+    }
+
+    /// What is said to the agent, all of it.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// What is said to the agent for one purpose: `hello` is to be answered with text,
+    /// `slow` to run until it is cancelled, `tool` to make a tool call; [`Profile`] has
+    /// the other words.
+    #[must_use]
+    pub fn prompt(mut self, word: impl Into<String>, text: impl Into<String>) -> Self {
+        self.profile.prompts.insert(word.into(), text.into());
+        self
+    }
+
+    /// Authenticates by this method before it opens sessions.
+    #[must_use]
+    pub fn auth_method(mut self, id: impl Into<String>) -> Self {
+        self.profile.auth_method = Some(id.into());
+        self
+    }
+
+    /// Runs only these requirements, areas or tiers.
+    #[must_use]
+    pub fn only<S: Into<String>>(mut self, list: impl IntoIterator<Item = S>) -> Self {
+        self.options.choice.only.extend(names(list));
+        self
+    }
+
+    /// Leaves these requirements, areas or tiers out.
+    #[must_use]
+    pub fn skip<S: Into<String>>(mut self, list: impl IntoIterator<Item = S>) -> Self {
+        self.options.choice.skip.extend(names(list));
+        self
+    }
+
+    /// Lets requirements of the tier `should` decide, too.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// How long an answer may take (default 5 s).
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    /// How long a prompt turn or the start of a session may take (default 60 s).
+    #[must_use]
+    pub fn turn_timeout(mut self, limit: Duration) -> Self {
+        self.turn_timeout = limit;
+        self
+    }
+
+    /// How many connections are open at once (default 4).
+    #[must_use]
+    pub fn jobs(mut self, jobs: usize) -> Self {
+        self.options.jobs = jobs;
+        self
+    }
+}
+
+impl Test for AgentTest {
+    fn run(self) -> Result<Document> {
+        let workdir = Workdir::new()?;
+        let env = Arc::new(Env {
+            subject: self.subject,
+            profile: self.profile,
+            schema: Arc::new(Schema::v1()?),
+            folder: workdir.path().to_owned(),
+            timeout: self.timeout,
+            turn_timeout: self.turn_timeout,
+            quiet: Duration::from_millis(100),
+            silence: Silence::default(),
+        });
+        let report = suite::run(&env, &self.options, |_, _| {})?;
+        let setting = Setting {
+            strict: self.strict,
+            left_out: &self.options.choice.skip,
+            again: AGAIN,
+        };
+        Ok(Document::of_agent(&report, &setting))
+    }
+}

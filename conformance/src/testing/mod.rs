@@ -1,0 +1,73 @@
+//! The suite for `cargo test`: one call in a test of an agent or a client in Rust.
+//!
+//! What is tested needs no binary: an [`AgentTest`] takes a function that makes an
+//! `impl Agent`, a [`ClientTest`] one that drives an agent. Commands in any language
+//! are tested as well.
+//!
+//! ```
+//! use acp_conformance::{AgentTest, assert_conformant};
+//! use acp_server::{Handler, Result, Runtime, Turn};
+//! use acp_sdk::v1::StopReason;
+//!
+//! struct Echo;
+//!
+//! impl Handler for Echo {
+//!     async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+//!         turn.text(turn.prompt_text()).await?;
+//!         Ok(StopReason::EndTurn)
+//!     }
+//! }
+//!
+//! // In a `#[test]`; the whole suite without `only`.
+//! assert_conformant(AgentTest::new(|| Runtime::new(Echo)).only(["initialization"]));
+//! ```
+
+mod agent;
+mod client;
+#[cfg(test)]
+mod tests;
+
+pub use self::agent::AgentTest;
+pub use self::client::ClientTest;
+use crate::Result;
+use crate::report::{self, Document, Word};
+
+/// What can be held against the protocol: an [`AgentTest`] or a [`ClientTest`].
+pub trait Test {
+    /// Runs the suite.
+    ///
+    /// # Errors
+    /// When the suite cannot do its work: what is tested does not start, or nothing has
+    /// the name of what was to be run.
+    fn run(self) -> Result<Document>;
+}
+
+/// Runs the suite, and panics with its report when what is tested breaks a requirement
+/// that decides, or when nothing at all was found to be obeyed.
+///
+/// A requirement that was inconclusive is no failure; [`Test::run`] yields the report to
+/// look at.
+///
+/// # Panics
+/// When the test fails, or the suite cannot do its work.
+#[track_caller]
+pub fn assert_conformant(test: impl Test) {
+    let report = match test.run() {
+        Ok(report) => report,
+        Err(error) => panic!("the suite could not do its work: {error}"),
+    };
+    if !report.conformant {
+        panic!("{}", report::text(&report));
+    }
+    if report.with(Word::Pass).next().is_none() {
+        panic!("nothing was decided\n{}", report::text(&report));
+    }
+}
+
+/// How a test runs one requirement alone: what stands before its id, and after it.
+const AGAIN: (&str, &str) = ("this test with .only([\"", "\"])");
+
+/// Owned names.
+fn names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> impl Iterator<Item = String> {
+    names.into_iter().map(Into::into)
+}

@@ -1,0 +1,153 @@
+//! The library as a test of somebody else uses it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use acp_client::{Client, Policy, Workspace};
+use acp_sdk::v1::{
+    Agent, AgentCx, CancelNotification, NewSessionRequest, NewSessionResponse, PromptRequest,
+    PromptResponse, StopReason,
+};
+use acp_server::ReferenceAgent;
+
+use super::*;
+use crate::clients::Launched;
+use crate::harness::Profile;
+
+/// What it panics with; empty when it does not.
+fn panics(test: impl Test) -> String {
+    let said = catch_unwind(AssertUnwindSafe(|| assert_conformant(test)));
+    match said {
+        Ok(()) => String::new(),
+        Err(said) => *said.downcast::<String>().unwrap(),
+    }
+}
+
+#[test]
+fn the_reference_agent_passes_without_a_process() {
+    let test = AgentTest::new(ReferenceAgent::default).profile(Profile::reference().unwrap());
+    let report = test.skip(["elicitation"]).strict().run().unwrap();
+    assert!(report.conformant, "{}", report::text(&report));
+    assert_eq!(report.with(Word::Skip).count(), 0);
+    assert!(report.with(Word::Pass).count() > 150);
+    assert_eq!(report.left_out, ["elicitation"]);
+}
+
+/// Answers prompts in sessions that were never opened, as no agent should.
+struct Careless;
+
+impl Agent for Careless {
+    async fn new_session(
+        &self,
+        _: &AgentCx,
+        _: NewSessionRequest,
+    ) -> acp_sdk::Result<NewSessionResponse> {
+        Ok(NewSessionResponse::new("always the same"))
+    }
+
+    async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> acp_sdk::Result<PromptResponse> {
+        Ok(PromptResponse::new(StopReason::EndTurn))
+    }
+
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> acp_sdk::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_broken_agent_panics_with_the_report() {
+    let said = panics(AgentTest::new(|| Careless).only(["session-setup"]));
+    for what in [
+        "FAIL session-setup.unique-id (must)",
+        "  spec  ",
+        "https://agentclientprotocol.com/protocol/v1/session-setup#",
+        "  sent  {",
+        "  came  {",
+        "  again this test with .only([\"session-setup.unique-id\"])",
+        "not conformant: ",
+    ] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
+}
+
+#[test]
+fn a_test_that_decides_nothing_fails() {
+    let said = panics(AgentTest::new(|| Careless).only(["plan"]));
+    assert!(said.starts_with("nothing was decided"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_run_says_so() {
+    let said = panics(AgentTest::command(["/no/such/agent"]).only(["plan"]));
+    assert!(said.contains("cannot start /no/such/agent"), "{said}");
+    let said = panics(AgentTest::new(|| Careless).only(["plans"]));
+    assert!(said.contains("is called plans"), "{said}");
+    let said = panics(ClientTest::command(["acp", "{agent}"]).suite("/no/such/suite"));
+    assert!(said.contains("cannot use /no/such/suite"), "{said}");
+}
+
+/// A client that does what clients should.
+async fn sound(agent: Launched) -> acp_client::Result<()> {
+    let client = Client::builder()
+        .workspace(Workspace::new(&agent.folder)?)
+        .permissions(Policy::ApproveAll)
+        .connect(agent.reader, agent.writer)
+        .await?;
+    let session = client.new_session(&agent.folder).await?;
+    let mut turn = session.prompt(agent.prompt).await?;
+    loop {
+        tokio::select! {
+            event = turn.next() => if event.is_none() { break },
+            () = agent.interrupt.requested() => turn.cancel(),
+        }
+    }
+    turn.outcome().await?;
+    client.shutdown().await;
+    Ok(())
+}
+
+#[test]
+fn a_client_within_this_process_passes() {
+    let report = ClientTest::new(sound).strict().run().unwrap();
+    let text = report::text(&report);
+    assert!(report.conformant, "{text}");
+    assert_eq!(report.with(Word::Fail).count(), 0, "{text}");
+    assert_eq!(report.with(Word::Inconclusive).count(), 0, "{text}");
+    assert!(report.with(Word::Pass).count() > 30, "{text}");
+}
+
+#[test]
+fn a_client_that_never_speaks_panics_with_the_report() {
+    let silent = |agent: Launched| async move {
+        drop(agent);
+        Err::<(), _>("no agent for me")
+    };
+    let said = panics(ClientTest::new(silent).only(["hello"]));
+    assert!(
+        said.contains("did not call initialize; it says: no agent for me"),
+        "{said}"
+    );
+    assert!(
+        said.contains("again this test with .only([\"client."),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_client_that_panics_or_hangs_is_no_end_of_the_test() {
+    let panics_itself = |_: Launched| async {
+        if true {
+            panic!("oh no")
+        }
+        Ok::<(), String>(())
+    };
+    let said = panics(ClientTest::new(panics_itself).only(["hello"]));
+    assert!(said.contains("it says: the client panicked"), "{said}");
+    let hangs = |agent: Launched| async move {
+        let _agent = agent;
+        std::future::pending::<Result<(), String>>().await
+    };
+    let test = ClientTest::new(hangs).timeout(Duration::from_millis(100));
+    let said = panics(test.only(["hello"]));
+    assert!(said.contains("not conformant: "), "{said}");
+}
