@@ -65,6 +65,28 @@ fn cases() -> ProptestConfig {
     }
 }
 
+/// Inputs that once broke a promise about frames.
+const BROKE_FRAMES: [&[u8]; 5] = [
+    b"\x00\x7c\xef",
+    b"\x00\x09c",
+    b"\x00\x00\xdd: 7\r\n\x00\x02\x0e\x00\xaf\xef\x0c\n\"\x0c  \x00\x0c\x00\nC",
+    b"\x01\x00\x00\x00ntent-Length: 7\x00\x03Cont\r\nCont",
+    b"\x00\x00\x00rror\":th: {\nC",
+];
+
+#[test]
+fn what_once_broke_frames_does_no_longer() {
+    for input in BROKE_FRAMES {
+        super::frames(input);
+    }
+    let blanks = "\t".repeat(200);
+    let lost = format!("lost\n{blanks}Content-Length:{blanks}1{blanks}\r\n\r\n{{}}");
+    // Pieces of every size, in each framing.
+    for seed in 0..=u8::MAX {
+        super::frames(&[&[99, seed], lost.as_bytes()].concat());
+    }
+}
+
 proptest! {
     #![proptest_config(cases())]
 

@@ -211,8 +211,10 @@ fn next_line(buffer: &Buffer) -> Option<&[u8]> {
 }
 
 /// The length in a `Content-Length: N` that ends a line, whatever stands before it.
+///
+/// No more of the line counts than is kept of one that arrives in pieces.
 fn header_at_end(line: &[u8]) -> Option<u64> {
-    let line = line.trim_ascii_end();
+    let line = line[line.len().saturating_sub(KEPT)..].trim_ascii_end();
     let colon = memchr::memrchr(b':', line)?;
     let name = line[..colon].trim_ascii_end();
     let begin = name.len().checked_sub(CONTENT_LENGTH.len())?;

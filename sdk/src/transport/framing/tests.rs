@@ -281,3 +281,16 @@ fn the_limit_holds_for_what_was_too_short_to_tell() {
     assert_frames([0xef], 0, Framing::Auto, &[Out::TooLong(1)]);
     assert_frames("Conten", 5, Framing::Auto, &[Out::TooLong(6)]);
 }
+
+#[test]
+fn a_header_after_a_loss_is_found_however_the_blanks_in_it_were_cut() {
+    // Found by fuzzing: so many blanks that, in pieces, the name was no longer kept.
+    let lost = Out::Bad("a Content-Length that is no length: x".to_owned());
+    let input = |blanks: usize| {
+        let blanks = "\t".repeat(blanks);
+        format!("Content-Length: x\r\nContent-Length:{blanks}2\r\n\r\n[]")
+    };
+    let found = [lost.clone(), text("[]")];
+    assert_frames(input(100), 99, Framing::ContentLength, &found);
+    assert_frames(input(200), 99, Framing::ContentLength, &[lost]);
+}
