@@ -120,6 +120,8 @@ impl Lanes {
         let Some(lane) = self.lanes.get_mut(session.unwrap_or(NO_SESSION)) else {
             return Some(task);
         };
+        // The handler, ready to run, is often several times as large as its message.
+        let bytes = bytes + size_of_val(&*task) + size_of::<Queued>();
         lane.queue.push_back(Queued {
             number: self.arrived,
             task,
@@ -194,7 +196,7 @@ impl Lanes {
         !self.calls.is_empty()
     }
 
-    /// Size in bytes of the notifications that have not been started.
+    /// Size in bytes of the notifications that have not been started, and of their handlers.
     pub(crate) fn queued_bytes(&self) -> usize {
         self.queued_bytes
     }
@@ -259,7 +261,8 @@ mod tests {
         open(&mut lanes, "a");
         lanes.arrive();
         assert!(lanes.queue(Some("a"), task(), 10).is_none());
-        assert_eq!(lanes.queued_bytes(), 10);
+        let handler = size_of_val(&*task()) + size_of::<Queued>();
+        assert_eq!(lanes.queued_bytes(), 10 + handler);
         assert!(lanes.hold(Some("a".into()), delivery().0).is_none());
         assert!(
             lanes.hold(Some("b".into()), delivery().0).is_some(),

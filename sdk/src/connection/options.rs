@@ -134,7 +134,8 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Reading pauses while notifications of this size wait for their handlers (default 8 MiB).
+    /// Reading pauses while notifications of this size, their handlers included, wait for
+    /// their turns (default 8 MiB).
     pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
         self.options.max_queued_bytes = bytes;
         self

@@ -1,7 +1,7 @@
 //! Bytes that were read and not yet handed out.
 //!
-//! Memory: grows to the longest message being gathered, and falls back to a few chunks
-//! once it has been handed out.
+//! Memory: grows to the longest message being gathered, never beyond the largest one allowed
+//! and a chunk, and falls back to a few chunks once it has been handed out.
 
 use std::ops::Range;
 
@@ -9,8 +9,10 @@ use std::ops::Range;
 pub(super) const CHUNK: usize = 64 * 1024;
 
 /// A queue of bytes in one piece.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Buffer {
+    /// The longest message to be held.
+    max: usize,
     /// Its length is the room there is; only `start..end` holds data.
     bytes: Vec<u8>,
     start: usize,
@@ -18,6 +20,15 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            max,
+            bytes: Vec::new(),
+            start: 0,
+            end: 0,
+        }
+    }
+
     /// Room for the next read; [`filled`](Self::filled) says how much of it was used.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
@@ -33,8 +44,10 @@ impl Buffer {
         let wanted = self.end + CHUNK;
         if self.bytes.len() < wanted {
             // Doubling keeps the copying of a long message linear in its length.
-            let doubled = wanted.max(self.bytes.len().saturating_mul(2));
-            self.bytes.resize(doubled, 0);
+            let doubled = self.bytes.len().saturating_mul(2);
+            let size = wanted.max(doubled.min(self.max.saturating_add(CHUNK)));
+            self.bytes.reserve_exact(size - self.bytes.len());
+            self.bytes.resize(size, 0);
         }
         &mut self.bytes[self.end..]
     }
@@ -77,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_survives_being_moved_and_grown() {
-        let mut buffer = Buffer::default();
+        let mut buffer = Buffer::new(8);
         let (mut written, mut read) = (0_u32, 0_u32);
         // Three bytes are left over each time, so every read moves them to the front.
         for _ in 0..100_000 {
@@ -97,5 +110,17 @@ mod tests {
         }
         assert!(written - read < 3, "{read} of {written}");
         assert!(buffer.bytes.len() <= 4 * CHUNK);
+    }
+
+    #[test]
+    fn the_longest_message_takes_no_more_than_itself_and_a_chunk() {
+        const MAX: usize = 40 * CHUNK + 1;
+        let mut buffer = Buffer::new(MAX);
+        while buffer.held().len() < MAX {
+            let room = buffer.room().len();
+            buffer.filled(room.min(CHUNK).min(MAX - buffer.held().len()));
+        }
+        assert_eq!(buffer.room().len(), CHUNK);
+        assert_eq!(buffer.bytes.capacity(), MAX + CHUNK);
     }
 }

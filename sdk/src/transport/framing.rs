@@ -65,7 +65,7 @@ impl Frames {
     /// `max` is the size in bytes of the largest message handed out.
     pub(crate) fn new(framing: Framing, max: usize) -> Self {
         Self {
-            buffer: Buffer::default(),
+            buffer: Buffer::new(max),
             framing,
             lines: Lines::new(max),
             bodies: Bodies::new(max),

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod memory;
 mod stdio;
 
 use std::process::Stdio;
