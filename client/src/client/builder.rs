@@ -20,8 +20,8 @@ use crate::process::{AgentCommand, AgentProcess};
 use crate::session::Sessions;
 use crate::workspace::Workspace;
 
-/// Updates that wait for their session's reader, in bytes of JSON; each takes some memory more.
-const QUEUED_BYTES: usize = 1 << 20;
+/// Updates that wait for their session's reader, in bytes; a handler of about 3 KiB waits with each.
+const QUEUED_BYTES: usize = 4 << 20;
 
 /// Requests of the agent that are answered at once; more are refused. Each may hold a file.
 const REQUESTS: usize = 256;

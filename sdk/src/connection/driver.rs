@@ -31,6 +31,9 @@ const COMPLAINTS: u32 = 32;
 /// Chunks handled before other tasks of the runtime get a turn.
 const ROUNDS: usize = 8;
 
+/// Chunks that are still read from a peer that no longer listens: more than any pipe holds.
+const LAST_CHUNKS: usize = 128;
+
 /// Runs a connection; await it or spawn it. Dropping it ends the connection at once.
 ///
 /// It ends when the peer has closed its side and every answer is written, with an error
@@ -147,11 +150,12 @@ impl Loop {
         };
         let shared = self.core.shared.clone();
         shared.close_reading(&reason);
-        if !matches!(end, End::WriteFailed(_)) {
-            let rest = std::future::poll_fn(|cx| self.poll_finishing(cx));
-            // What is not done by then is dropped with the task set.
-            let _ = tokio::time::timeout(shared.options.grace, rest).await;
+        if matches!(end, End::WriteFailed(_)) {
+            shared.outbox.close(&reason);
         }
+        let rest = std::future::poll_fn(|cx| self.poll_finishing(cx));
+        // What is not done by then is dropped with the task set.
+        let _ = tokio::time::timeout(shared.options.grace, rest).await;
         shared.close(&reason);
         if let Some(tap) = &shared.tap {
             tap.finish().await;
@@ -169,7 +173,11 @@ impl Loop {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(error)) => {
                     // The peer's last words may explain why it no longer listens.
-                    while let Poll::Ready(Ok(true)) = self.poll_read(cx) {}
+                    for _ in 0..LAST_CHUNKS {
+                        let Poll::Ready(Ok(true)) = self.poll_read(cx) else {
+                            break;
+                        };
+                    }
                     return Poll::Ready(End::WriteFailed(error));
                 }
                 Poll::Pending => false,
@@ -224,19 +232,24 @@ impl Loop {
         Poll::Ready(Ok(true))
     }
 
-    /// Lets the handlers end and writes their answers.
+    /// Lets the handlers end and writes their answers, if anybody hears them.
     fn poll_finishing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.core.shared.outbox.register(cx.waker());
-            let written = self.output.poll(cx, &self.core.shared);
+            let open = self.core.shared.outbox.is_open();
+            let written = if open {
+                self.output.poll(cx, &self.core.shared)
+            } else {
+                Poll::Pending
+            };
             let joined = self.core.tasks.poll_join_next(cx);
             if matches!(joined, Poll::Ready(Some(_))) {
                 continue;
             }
             match written {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Pending if joined.is_ready() && self.output.is_empty() => {
+                Poll::Ready(Err(error)) => self.core.shared.outbox.close(&write_failed(&error)),
+                Poll::Pending if joined.is_ready() && (!open || self.output.is_empty()) => {
                     return Poll::Ready(());
                 }
                 Poll::Pending => return Poll::Pending,

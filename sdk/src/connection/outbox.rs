@@ -166,6 +166,10 @@ impl Outbox {
         self.drained.notify_waiters();
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().closed.is_none()
+    }
+
     /// The state, unless nothing is taken any more.
     fn accepting(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.lock();

@@ -1,9 +1,13 @@
 //! The end of a connection: every call hears why, nothing is left running.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use acp_sdk::{Closed, ConnectionBuilder, Error};
 use serde_json::json;
+use tokio::io::{AsyncRead, ReadBuf};
 
-use super::support::{TestAgent, TestClient, agent, client, prompt};
+use super::support::{TestAgent, TestClient, agent, chunk, client, prompt};
 
 #[tokio::test]
 async fn pending_calls_fail_when_the_peer_goes_away() {
@@ -69,6 +73,47 @@ async fn dropping_the_driver_ends_every_call() {
     driver.abort();
     assert!(call.await.unwrap().unwrap_err().is_closed());
     assert_eq!(raw.next().await, None);
+}
+
+#[tokio::test]
+async fn what_the_peer_said_is_handled_even_when_a_write_tells_of_its_end() {
+    let watcher = TestClient::default();
+    let (handle, mut raw, driver) = client(watcher.clone());
+    for text in ["slow", "a", "b"] {
+        raw.send(chunk("s", text)).await;
+    }
+    watcher.reached_gate.notified().await;
+    raw.send(chunk("s", "c")).await;
+    drop(raw);
+    // The loop has not run since, and writes before it reads.
+    let error = handle.prompt(prompt("s", "x")).await.unwrap_err();
+    assert!(error.to_string().contains("writing to the peer failed"));
+    watcher.gate.notify_one();
+    assert!(driver.await.unwrap().unwrap_err().is_closed());
+    assert_eq!(watcher.texts(), ["slow", "a", "b", "c"]);
+}
+
+/// Always has something to read, and unlike tokio's streams never lets others have a turn.
+struct Endless;
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        buffer.put_slice(&vec![b'\n'; buffer.remaining()]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_talks_on_without_listening_is_not_heard_for_ever() {
+    let (gone, theirs) = tokio::io::duplex(100);
+    drop(theirs);
+    let (handle, driver) = ConnectionBuilder::new().client(TestClient::default(), Endless, gone);
+    let (call, driver) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
+    assert!(call.unwrap_err().is_closed() && driver.unwrap_err().is_closed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -157,6 +157,11 @@ impl Process {
         assert!(grown < bound, "{grown} KiB more, not less than {bound}");
     }
 
+    /// Waits for the end, for a process that is gone by and by would close descriptors then.
+    async fn end(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
     /// Asks how many notifications have been handled; what comes before the answer is skipped.
     async fn handled(&mut self) -> u64 {
         write(
@@ -227,6 +232,7 @@ async fn a_million_lines_of_garbage_take_no_room() {
     // Nobody has read the complaints so far, which come before this.
     assert_eq!(process.handled().await, 0);
     process.assert_grown_less_than(2 * MIB);
+    process.end().await;
 }
 
 #[tokio::test]
@@ -250,6 +256,7 @@ async fn ten_gigabytes_for_a_reader_that_stops_stay_where_they_are() {
         assert_eq!(process.next().await["method"], "session/update");
     }
     process.assert_grown_less_than(10 * MIB);
+    process.end().await;
 }
 
 #[tokio::test]
@@ -272,6 +279,7 @@ async fn a_hundred_thousand_notifications_before_a_stopped_handler_wait_outside(
     write(&mut process.input, rest.as_bytes()).await;
     while process.handled().await < 100_000 {}
     process.assert_grown_less_than(16 * MIB);
+    process.end().await;
 }
 
 #[tokio::test]
@@ -286,6 +294,7 @@ async fn requests_whose_answers_nobody_reads_wait_outside() {
     for _ in 0..taken / (request.len() + 1) {
         assert_eq!(process.next().await["error"]["code"], -32602);
     }
+    process.end().await;
 }
 
 #[tokio::test]
@@ -301,4 +310,5 @@ async fn a_line_without_an_end_is_not_kept() {
     assert_eq!(process.next().await["error"]["message"], message);
     assert_eq!(process.handled().await, 0);
     process.assert_grown_less_than(MAX_MESSAGE + MIB);
+    process.end().await;
 }
