@@ -38,6 +38,13 @@ pub enum Error {
         /// What was expected and what was found.
         reason: String,
     },
+    /// The agent answered `initialize` with a version that the client does not speak. The
+    /// protocol wants the client to close the connection and to say so.
+    #[error("the agent speaks protocol version {version}, which this client does not")]
+    UnsupportedVersion {
+        /// The version of the agent's answer.
+        version: u16,
+    },
     /// A message of ours has no JSON form, such as a map whose keys are not strings.
     #[error("a message of {method} cannot be written as JSON: {reason}")]
     Encode {
@@ -137,6 +144,21 @@ impl From<RpcError> for Error {
             method: String::new(),
             error: Box::new(error),
         }
+    }
+}
+
+#[cfg(feature = "v2")]
+impl From<crate::v2::Error> for Error {
+    fn from(error: crate::v2::Error) -> Self {
+        let data = error.data.map(|data| match serde_json::to_value(&data) {
+            Ok(data) => Json::from(data),
+            Err(unwritable) => Json::from(serde_json::json!(unwritable.to_string())),
+        });
+        let same = RpcError::new(error.code.get(), error.message);
+        Self::from(match data {
+            Some(data) => same.with_data(data),
+            None => same,
+        })
     }
 }
 

@@ -28,6 +28,10 @@
 //! #[tokio::main]
 //! async fn main() -> Result<()> { acp_sdk::serve_stdio(Echo).await }
 //! ```
+//!
+//! With the feature `v2` there is also `v2`, the draft of protocol version 2. The same functions
+//! serve and connect what implements its traits, and `Both` of an implementation of each
+//! version, which finds out what the other side speaks. `examples/agent-v2.rs` is such an agent.
 
 // Generated code names this crate from outside, so that the same text works elsewhere.
 extern crate self as acp_sdk;
@@ -42,6 +46,7 @@ mod jsonrpc;
 pub mod runtime;
 mod tap;
 mod transport;
+mod version;
 
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
 pub use crate::error::{Closed, Error, Result};
@@ -51,6 +56,9 @@ pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
 #[cfg(unix)]
 pub use crate::transport::{connect_unix, serve_unix};
 pub use crate::v1::Error as RpcError;
+pub use crate::version::{AsAgent, AsClient, V1};
+#[cfg(feature = "v2")]
+pub use crate::version::{Both, Initialized, Negotiation, V2};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -77,7 +85,7 @@ pub mod v2 {
 ///
 /// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
 /// reading or writing fails later.
-pub async fn serve_stdio<A: v1::Agent>(agent: A) -> Result<()> {
+pub async fn serve_stdio<V, A: AsAgent<V>>(agent: A) -> Result<()> {
     ConnectionBuilder::new().serve_stdio(agent).await
 }
 
@@ -100,7 +108,7 @@ pub fn stdio() -> Result<(
 /// # Errors
 ///
 /// [`Error::Closed`] when reading or writing fails.
-pub async fn serve<A: v1::Agent>(
+pub async fn serve<V, A: AsAgent<V>>(
     agent: A,
     reader: impl AsyncRead + Send + 'static,
     writer: impl AsyncWrite + Send + 'static,
@@ -110,10 +118,10 @@ pub async fn serve<A: v1::Agent>(
 }
 
 /// Talks to an agent on a pair of streams; the driver must be polled, usually by spawning it.
-pub fn connect<C: v1::Client>(
+pub fn connect<V, C: AsClient<V>>(
     client: C,
     reader: impl AsyncRead + Send + 'static,
     writer: impl AsyncWrite + Send + 'static,
-) -> (v1::AgentHandle, Driver) {
+) -> (C::Agent, Driver) {
     ConnectionBuilder::new().client(client, reader, writer)
 }

@@ -443,7 +443,12 @@ impl Core {
             return;
         };
         let reply = match outcome {
-            Outcome::Result(result) => Reply::Result(result.to_owned()),
+            Outcome::Result(result) => {
+                if let Some(preview) = waiting.preview {
+                    preview(result);
+                }
+                Reply::Result(result.to_owned())
+            }
             Outcome::Error(error) => Reply::Error(Box::new(read_error(error))),
             Outcome::Malformed => Reply::Error(Box::new(RpcError::new(
                 ErrorCode::INVALID_REQUEST,

@@ -40,6 +40,7 @@ use lanes::{LaneId, Lanes};
 use options::Options;
 pub use options::{ConnectionBuilder, Observer};
 use outbox::Outbox;
+pub(crate) use pending::Preview;
 use pending::{Pending, Reply};
 pub(crate) use trace::Trace;
 
@@ -82,11 +83,13 @@ impl Shared {
     }
 
     /// Sends a request and waits for the answer; dropping the future cancels the request.
+    /// `preview` sees a result before anything that the peer wrote after it is handled.
     pub(crate) async fn call<P: Serialize + ?Sized>(
         self: &Arc<Self>,
         method: &str,
         params: Option<&P>,
         session: Option<&str>,
+        preview: Option<Preview>,
     ) -> Result<Box<RawValue>> {
         // Asked before the first wait: later polls may come from another place.
         let lane = LaneId::current();
@@ -95,6 +98,9 @@ impl Shared {
         let (mut call, reply) = Call::open(self, session, lane)?;
         if let Some(trace) = &trace {
             trace.id(call.id);
+        }
+        if let Some(preview) = preview {
+            lock(&self.pending).preview(call.id, preview);
         }
         self.outbox
             .push(method, &Request::new(call.id, method, params))?;

@@ -11,7 +11,7 @@ use crate::error::{Closed, Result};
 use crate::runtime::{Peer, Service};
 use crate::tap::{Side, Tap};
 use crate::transport::{self, Framing};
-use crate::v1::{Agent, AgentHandle, AgentService, Client, ClientHandle, ClientService};
+use crate::version::{AsAgent, AsClient};
 
 /// Told of input that was put up with. All methods do nothing by default.
 ///
@@ -195,38 +195,31 @@ impl ConnectionBuilder {
     ///
     /// [`Error::Io`](crate::Error::Io) when standard input or output cannot be used,
     /// [`Error::Closed`](crate::Error::Closed) when reading or writing fails later.
-    pub async fn serve_stdio<A: Agent>(self, agent: A) -> Result<()> {
+    pub async fn serve_stdio<V, A: AsAgent<V>>(self, agent: A) -> Result<()> {
         let (reader, writer) = transport::stdio()?;
         let (_client, driver) = self.agent(agent, reader, writer);
         driver.spawned().await
     }
 
     /// Serves `agent` on a pair of streams. The driver must be polled, usually by spawning it.
-    pub fn agent<A: Agent>(
+    pub fn agent<V, A: AsAgent<V>>(
         self,
         agent: A,
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
-    ) -> (ClientHandle, Driver) {
-        let (peer, driver) =
-            self.tap_as(Side::Agent)
-                .open(AgentService::new(agent), reader, writer);
-        (ClientHandle::new(peer), driver)
+    ) -> (A::Client, Driver) {
+        agent.open(self.tap_as(Side::Agent), reader, writer)
     }
 
     /// Talks to an agent on a pair of streams. The driver must be polled, usually by spawning it.
-    pub fn client<C: Client>(
+    pub fn client<V, C: AsClient<V>>(
         self,
         client: C,
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
-    ) -> (AgentHandle, Driver) {
-        let (peer, driver) = self.answer_bad_lines(false).tap_as(Side::Client).open(
-            ClientService::new(client),
-            reader,
-            writer,
-        );
-        (AgentHandle::new(peer), driver)
+    ) -> (C::Agent, Driver) {
+        let options = self.answer_bad_lines(false).tap_as(Side::Client);
+        client.open(options, reader, writer)
     }
 
     /// Opens a connection for a service of your own, such as one generated from an overlay.

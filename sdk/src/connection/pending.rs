@@ -22,8 +22,10 @@ pub(crate) enum Reply {
     Overloaded,
 }
 
+/// Looks at a result when it is read, before anything that the peer wrote after it.
+pub(crate) type Preview = Box<dyn FnOnce(&RawValue) + Send>;
+
 /// A request without an answer.
-#[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) caller: oneshot::Sender<Reply>,
     /// The session that the request named: its notifications are handled before the caller
@@ -31,9 +33,10 @@ pub(crate) struct Waiting {
     pub(crate) session: Option<Arc<str>>,
     /// The notification handler that waits for the answer, if one does.
     pub(crate) lane: Option<LaneId>,
+    pub(crate) preview: Option<Preview>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Pending {
     next_id: u64,
     waiting: HashMap<u64, Waiting>,
@@ -63,9 +66,17 @@ impl Pending {
                 caller,
                 session,
                 lane,
+                preview: None,
             },
         );
         Ok((id, reply))
+    }
+
+    /// Has the result of an open request looked at as soon as it is read.
+    pub(crate) fn preview(&mut self, id: u64, preview: Preview) {
+        if let Some(waiting) = self.waiting.get_mut(&id) {
+            waiting.preview = Some(preview);
+        }
     }
 
     /// Ends a request: it was answered, or its caller has gone.

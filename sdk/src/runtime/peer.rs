@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Json, Leniency, Method, Notification, Params as _, Payload, decode_result};
 use crate::connection::Shared;
 use crate::error::{Error, Result};
+use crate::v1;
 
 /// Calls the other side. Clones call over the same connection.
 ///
@@ -32,7 +34,7 @@ impl Peer {
     pub async fn call<M: Method>(&self, params: &M::Params) -> Result<M::Result> {
         let raw = self
             .shared
-            .call(M::NAME, Some(params), params.session_id())
+            .call(M::NAME, Some(params), params.session_id(), None)
             .await?;
         self.decode(M::NAME, &raw)
     }
@@ -52,7 +54,7 @@ impl Peer {
     ///
     /// As [`call`](Self::call).
     pub async fn call_ext(&self, method: &str, params: Option<&Json>) -> Result<Json> {
-        let raw = self.shared.call(method, params, None).await?;
+        let raw = self.shared.call(method, params, None, None).await?;
         self.decode(method, &raw)
     }
 
@@ -70,14 +72,50 @@ impl Peer {
         self.shared.finish();
     }
 
-    fn decode<T: Payload>(&self, method: &str, raw: &RawValue) -> Result<T> {
+    /// Sends a request whose result has a form that the caller finds out, and that `preview`
+    /// sees before anything that the peer wrote after it.
+    #[cfg(feature = "v2")]
+    pub(crate) async fn call_previewed(
+        &self,
+        method: &str,
+        params: &impl serde::Serialize,
+        preview: crate::connection::Preview,
+    ) -> Result<Box<RawValue>> {
+        let params = Some(params);
+        self.shared.call(method, params, None, Some(preview)).await
+    }
+
+    /// Reads the result of a method.
+    pub(crate) fn decode<T: Payload>(&self, method: &str, raw: &RawValue) -> Result<T> {
         let mut dropped = |leniency: Leniency| report(&self.shared, method, &leniency);
-        decode_result(raw.get(), &mut dropped).map_err(|error| Error::Decode {
-            method: method.to_owned(),
-            path: error.path,
-            reason: error.message,
+        decode_result(raw.get(), &mut dropped).map_err(|error| {
+            if method == INITIALIZE
+                && let Some(version) = other_version(raw)
+            {
+                return Error::UnsupportedVersion { version };
+            }
+            Error::Decode {
+                method: method.to_owned(),
+                path: error.path,
+                reason: error.message,
+            }
         })
     }
+}
+
+const INITIALIZE: &str = <v1::methods::Initialize as Method>::NAME;
+
+/// Why an answer to `initialize` cannot be read, if it is one of a version whose answers do
+/// not have the form that was expected. The first version needs the number alone, and so only
+/// an answer of the second can name its own version and be malformed otherwise.
+fn other_version(raw: &RawValue) -> Option<u16> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(rename = "protocolVersion")]
+        version: u16,
+    }
+    let Answer { version } = serde_json::from_str(raw.get()).ok()?;
+    (version != 2).then_some(version)
 }
 
 /// Tells whoever wants to know that part of a message was left out.

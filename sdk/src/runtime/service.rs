@@ -66,6 +66,30 @@ impl<'a> Request<'a> {
         self.method
     }
 
+    /// The params as they were sent.
+    #[cfg(feature = "v2")]
+    pub(crate) fn params(&self) -> Option<&'a RawValue> {
+        self.params
+    }
+
+    /// The same request with other params.
+    #[cfg(feature = "v2")]
+    pub(crate) fn with_params<'b>(self, params: &'b RawValue) -> Request<'b>
+    where
+        'a: 'b,
+    {
+        Request {
+            params: Some(params),
+            ..self
+        }
+    }
+
+    /// Answers with an error instead of a handler.
+    #[cfg(feature = "v2")]
+    pub(crate) fn refuse(self, error: Error) -> Task {
+        self.responder.refuse(error)
+    }
+
     /// Hands the params to `handler` and its result to the peer. Params that do not fit are
     /// answered with `-32602` and the JSON Pointer of what is wrong.
     pub fn answer<P: Params, R: Payload, F, Fut>(self, handler: F) -> Task
@@ -149,20 +173,21 @@ impl<'a> Note<'a> {
         self.run(params, handler)
     }
 
+    /// Leaves the notification unhandled, which is only reported.
+    pub(crate) fn skip(self, error: &Error) -> Task {
+        tracing::warn!(method = self.method, %error, "skipped a notification");
+        let observer = &self.shared.options.observer;
+        observer.dropped(self.method, "", &error.to_string());
+        Task::default()
+    }
+
     fn run<P, Fut>(self, params: Result<P>, handler: impl FnOnce(Cx, String, P) -> Fut) -> Task
     where
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         let params = match params {
             Ok(params) => params,
-            Err(error) => {
-                tracing::warn!(method = self.method, %error, "skipped a notification");
-                self.shared
-                    .options
-                    .observer
-                    .dropped(self.method, "", &error.to_string());
-                return Task::default();
-            }
+            Err(error) => return self.skip(&error),
         };
         let method = self.method.to_owned();
         let cx = Cx::new(Peer::new(self.shared.clone()), None);

@@ -26,7 +26,7 @@ use tokio::time::Sleep;
 
 use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::Result;
-use crate::v1::{Agent, AgentHandle, Client};
+use crate::version::{AsAgent, AsClient};
 
 type Reader = Pin<Box<dyn AsyncRead + Send>>;
 type Writer = Pin<Box<dyn AsyncWrite + Send>>;
@@ -152,7 +152,7 @@ impl Listener {
     /// # Errors
     ///
     /// [`Error::Io`](crate::Error::Io) when accepting fails again and again.
-    pub async fn serve<A: Agent>(self, agent: impl FnMut() -> A) -> Result<()> {
+    pub async fn serve<V, A: AsAgent<V>>(self, agent: impl FnMut() -> A) -> Result<()> {
         self.serve_until(std::future::pending(), agent).await
     }
 
@@ -161,7 +161,7 @@ impl Listener {
     /// # Errors
     ///
     /// As [`serve`](Self::serve).
-    pub async fn serve_until<A: Agent>(
+    pub async fn serve_until<V, A: AsAgent<V>>(
         self,
         shutdown: impl Future<Output = ()>,
         mut agent: impl FnMut() -> A,
@@ -214,7 +214,7 @@ impl Listener {
 ///
 /// As [`Listener::unix`] and [`Listener::serve`].
 #[cfg(unix)]
-pub async fn serve_unix<A: Agent>(
+pub async fn serve_unix<V, A: AsAgent<V>>(
     path: impl AsRef<std::path::Path>,
     agent: impl FnMut() -> A,
 ) -> Result<()> {
@@ -229,7 +229,10 @@ pub async fn serve_unix<A: Agent>(
 /// # Errors
 ///
 /// As [`Listener::tcp`] and [`Listener::serve`].
-pub async fn serve_tcp<A: Agent>(addr: impl ToSocketAddrs, agent: impl FnMut() -> A) -> Result<()> {
+pub async fn serve_tcp<V, A: AsAgent<V>>(
+    addr: impl ToSocketAddrs,
+    agent: impl FnMut() -> A,
+) -> Result<()> {
     Listener::tcp(addr).await?.serve(agent).await
 }
 
@@ -239,10 +242,10 @@ pub async fn serve_tcp<A: Agent>(addr: impl ToSocketAddrs, agent: impl FnMut() -
 ///
 /// [`Error::Io`](crate::Error::Io) when nobody listens there.
 #[cfg(unix)]
-pub async fn connect_unix<C: Client>(
+pub async fn connect_unix<V, C: AsClient<V>>(
     path: impl AsRef<std::path::Path>,
     client: C,
-) -> Result<(AgentHandle, Driver)> {
+) -> Result<(C::Agent, Driver)> {
     let (reader, writer) = tokio::net::UnixStream::connect(path).await?.into_split();
     Ok(ConnectionBuilder::new().client(client, reader, writer))
 }
@@ -252,10 +255,10 @@ pub async fn connect_unix<C: Client>(
 /// # Errors
 ///
 /// [`Error::Io`](crate::Error::Io) when nobody listens there.
-pub async fn connect_tcp<C: Client>(
+pub async fn connect_tcp<V, C: AsClient<V>>(
     addr: impl ToSocketAddrs,
     client: C,
-) -> Result<(AgentHandle, Driver)> {
+) -> Result<(C::Agent, Driver)> {
     let stream = TcpStream::connect(addr).await?;
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();

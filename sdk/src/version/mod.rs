@@ -1,0 +1,142 @@
+//! What can stand at one end of a connection, in which version of the protocol.
+//!
+//! [`AsAgent`] and [`AsClient`] let every function that opens a connection take whatever
+//! there is: an implementation of version 1, and with the feature `v2` one of version 2 or
+//! [`Both`]. Implementations of version 1 are served as they are. The others stand behind a
+//! gate that knows which version the two sides have agreed on.
+
+#[cfg(feature = "v2")]
+mod agent;
+#[cfg(feature = "v2")]
+mod agreed;
+#[cfg(feature = "v2")]
+mod client;
+
+#[cfg(feature = "v2")]
+pub use client::{Initialized, Negotiation};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::connection::{ConnectionBuilder, Driver};
+use crate::v1;
+
+/// Marks what speaks protocol version 1.
+#[derive(Debug, Clone, Copy)]
+pub enum V1 {}
+
+/// Marks what speaks protocol version 2.
+#[cfg(feature = "v2")]
+#[derive(Debug, Clone, Copy)]
+pub enum V2 {}
+
+/// Two implementations of one side, one for each version of the protocol; which of them a
+/// connection uses is settled when it is initialized.
+///
+/// As an agent: the client's request `initialize` decides. One that asks for version 2 or a
+/// later one goes to `v2`, any other to `v1`, and the answer always names the version whose
+/// agent gave it. Before that only `initialize` is served: other requests are refused with
+/// `-32600` and notifications skipped. The version stays undecided while `initialize` fails.
+/// Once it is decided, a further `initialize` goes to the same agent and cannot change it.
+///
+/// As a client: see [`Negotiation`].
+///
+/// ```no_run
+/// # use acp_sdk::Result;
+/// # struct Old;
+/// # impl acp_sdk::v1::Agent for Old {
+/// #     async fn new_session(&self, _: &acp_sdk::v1::AgentCx, _: acp_sdk::v1::NewSessionRequest) -> Result<acp_sdk::v1::NewSessionResponse> { unimplemented!() }
+/// #     async fn prompt(&self, _: &acp_sdk::v1::AgentCx, _: acp_sdk::v1::PromptRequest) -> Result<acp_sdk::v1::PromptResponse> { unimplemented!() }
+/// #     async fn cancel(&self, _: &acp_sdk::v1::AgentCx, _: acp_sdk::v1::CancelNotification) -> Result<()> { Ok(()) }
+/// # }
+/// # struct New;
+/// # impl acp_sdk::v2::Agent for New {
+/// #     async fn initialize(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::InitializeRequest) -> Result<acp_sdk::v2::InitializeResponse> { unimplemented!() }
+/// #     async fn new_session(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::NewSessionRequest) -> Result<acp_sdk::v2::NewSessionResponse> { unimplemented!() }
+/// #     async fn prompt(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::PromptRequest) -> Result<acp_sdk::v2::PromptResponse> { unimplemented!() }
+/// #     async fn cancel_session(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::CancelSessionNotification) -> Result<()> { Ok(()) }
+/// # }
+/// # async fn example() -> Result<()> {
+/// acp_sdk::serve_stdio(acp_sdk::Both { v1: Old, v2: New }).await
+/// # }
+/// ```
+///
+/// Spec: <https://agentclientprotocol.com/protocol/v2/initialization#version-negotiation>
+#[cfg(feature = "v2")]
+#[derive(Debug, Clone, Copy)]
+pub struct Both<First, Second> {
+    /// Speaks version 1.
+    pub v1: First,
+    /// Speaks version 2.
+    pub v2: Second,
+}
+
+/// What a connection can serve as its agent.
+///
+/// Everything that implements [`v1::Agent`] does; with the feature `v2` also what implements
+/// `v2::Agent`, and `Both` of them. `V` only tells these apart and is inferred; for
+/// a type that implements both traits, name it: `serve_stdio::<V1, _>(agent)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no agent",
+    note = "an agent implements `acp_sdk::v1::Agent`"
+)]
+pub trait AsAgent<V>: Sized + 'static {
+    /// Calls the client.
+    type Client: 'static;
+
+    /// Opens a connection on which this is the agent.
+    fn open(
+        self,
+        connection: ConnectionBuilder,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> (Self::Client, Driver);
+}
+
+/// What a connection can serve as its client.
+///
+/// Everything that implements [`v1::Client`] does; with the feature `v2` also what implements
+/// `v2::Client`, and `Both` of them. `V` is as in [`AsAgent`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no client",
+    note = "a client implements `acp_sdk::v1::Client`"
+)]
+pub trait AsClient<V>: Sized + 'static {
+    /// Calls the agent.
+    type Agent: 'static;
+
+    /// Opens a connection on which this is the client.
+    fn open(
+        self,
+        connection: ConnectionBuilder,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> (Self::Agent, Driver);
+}
+
+impl<A: v1::Agent> AsAgent<V1> for A {
+    type Client = v1::ClientHandle;
+
+    fn open(
+        self,
+        connection: ConnectionBuilder,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> (Self::Client, Driver) {
+        let (peer, driver) = connection.open(v1::AgentService::new(self), reader, writer);
+        (v1::ClientHandle::new(peer), driver)
+    }
+}
+
+impl<C: v1::Client> AsClient<V1> for C {
+    type Agent = v1::AgentHandle;
+
+    fn open(
+        self,
+        connection: ConnectionBuilder,
+        reader: impl AsyncRead + Send + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+    ) -> (Self::Agent, Driver) {
+        let (peer, driver) = connection.open(v1::ClientService::new(self), reader, writer);
+        (v1::AgentHandle::new(peer), driver)
+    }
+}

@@ -1,0 +1,222 @@
+//! Agents of version 2 and of both, asked by a client that writes raw bytes.
+
+use acp_sdk::Both;
+use serde_json::{Value, json};
+
+use crate::support::{Log, New, Old, Raw, agent};
+
+/// Both agents, with one log.
+fn both() -> (Raw, Log) {
+    let log = Log::default();
+    let (raw, _) = agent(Both {
+        v1: Old(log.clone()),
+        v2: New(log.clone()),
+    });
+    (raw, log)
+}
+
+fn info() -> Value {
+    json!({"name": "raw", "version": "0"})
+}
+
+/// The code of an error answer, with what it says in `data`.
+fn refusal(answer: &Value) -> (i64, Value) {
+    let error = &answer["error"];
+    let code = error["code"].as_i64();
+    (
+        code.unwrap_or_else(|| panic!("{answer}")),
+        error["data"].clone(),
+    )
+}
+
+async fn session(raw: &mut Raw) -> Value {
+    let params = json!({"cwd": "/", "mcpServers": []});
+    raw.ask(90, "session/new", params).await["result"]["sessionId"].clone()
+}
+
+#[tokio::test]
+async fn a_client_is_answered_in_the_version_it_asks_for() {
+    // What is asked, what is answered, and which agent has the connection.
+    for (asked, answered, session_id) in [
+        (0, 1, "old"),
+        (1, 1, "old"),
+        (2, 2, "new"),
+        (3, 2, "new"),
+        (65535, 2, "new"),
+    ] {
+        let (mut raw, log) = both();
+        let params = json!({"protocolVersion": asked, "info": info(), "clientInfo": info()});
+        let answer = raw.ask(1, "initialize", params).await;
+        assert_eq!(answer["result"]["protocolVersion"], answered, "{answer}");
+        assert_eq!(session(&mut raw).await, session_id);
+        assert_eq!(log.all(), [format!("v{answered} initialize {asked} raw")]);
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_version_names_the_place() {
+    for version in [
+        json!(null),
+        json!("2"),
+        json!(-1),
+        json!(65536),
+        json!(1.5),
+        json!([2]),
+        json!({}),
+        json!(true),
+    ] {
+        let (mut raw, log) = both();
+        let params = json!({"protocolVersion": version, "info": info()});
+        let (code, data) = refusal(&raw.ask(1, "initialize", params).await);
+        assert_eq!(
+            (code, &data["path"]),
+            (-32602, &json!("/protocolVersion")),
+            "{version}"
+        );
+        // It can try again.
+        let params = json!({"protocolVersion": 2, "info": info()});
+        assert!(raw.ask(2, "initialize", params).await["result"].is_object());
+        assert_eq!(log.all().len(), 1);
+    }
+    for params in [json!({}), json!({"info": info()}), json!(null)] {
+        let (mut raw, _) = both();
+        let (code, data) = refusal(&raw.ask(1, "initialize", params.clone()).await);
+        assert_eq!(
+            (code, &data["path"]),
+            (-32602, &json!("/protocolVersion")),
+            "{params}"
+        );
+    }
+    let (mut raw, _) = both();
+    assert_eq!(
+        refusal(&raw.ask(1, "initialize", json!([2])).await).0,
+        -32602
+    );
+    raw.send(json!({"jsonrpc": "2.0", "id": 2, "method": "initialize"}))
+        .await;
+    assert_eq!(refusal(&raw.expect().await).0, -32602);
+}
+
+#[tokio::test]
+async fn nothing_is_served_before_the_version_is_settled() {
+    let (mut raw, log) = both();
+    for method in ["session/new", "session/prompt", "_extension"] {
+        let answer = raw.ask(1, method, json!({})).await;
+        assert_eq!(refusal(&answer).0, -32600, "{answer}");
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains(method)
+        );
+    }
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}});
+    raw.send(cancel.clone()).await;
+    let params = json!({"protocolVersion": 1});
+    assert!(raw.ask(2, "initialize", params).await["result"].is_object());
+    raw.send(cancel).await;
+    assert_eq!(session(&mut raw).await, "old");
+    assert_eq!(log.all(), ["v1 initialize 1 nobody", "v1 cancel"]);
+}
+
+#[tokio::test]
+async fn an_initialize_that_fails_leaves_the_version_open() {
+    let (mut raw, log) = both();
+    // Version 2 cannot do without `info`.
+    let (code, data) = refusal(
+        &raw.ask(1, "initialize", json!({"protocolVersion": 2}))
+            .await,
+    );
+    assert_eq!((code, &data["path"]), (-32602, &json!("/info")));
+    let forbidden = json!({"name": "forbidden", "version": "0"});
+    let params = json!({"protocolVersion": 2, "info": forbidden});
+    assert_eq!(refusal(&raw.ask(2, "initialize", params).await).0, -32000);
+    let early = raw
+        .ask(3, "session/new", json!({"cwd": "/", "mcpServers": []}))
+        .await;
+    assert_eq!(refusal(&early).0, -32600);
+    let params = json!({"protocolVersion": 1});
+    assert_eq!(
+        raw.ask(4, "initialize", params).await["result"]["protocolVersion"],
+        1
+    );
+    assert_eq!(session(&mut raw).await, "old");
+    assert_eq!(
+        log.all(),
+        ["v2 initialize 2 forbidden", "v1 initialize 1 nobody"]
+    );
+}
+
+#[tokio::test]
+async fn a_second_initialize_cannot_change_the_version() {
+    let (mut raw, log) = both();
+    let ask = |version: u16| json!({"protocolVersion": version, "info": info()});
+    raw.ask(1, "initialize", ask(2)).await;
+    let answer = raw.ask(2, "initialize", ask(1)).await;
+    let (code, data) = refusal(&answer);
+    assert_eq!(
+        (code, data),
+        (-32022, json!({"requested": 1, "supported": [2]}))
+    );
+    assert_eq!(
+        raw.ask(3, "initialize", ask(7)).await["result"]["protocolVersion"],
+        2
+    );
+    assert_eq!(session(&mut raw).await, "new");
+    assert_eq!(log.all(), ["v2 initialize 2 raw", "v2 initialize 7 raw"]);
+
+    let (mut raw, log) = both();
+    raw.ask(1, "initialize", ask(1)).await;
+    assert_eq!(
+        raw.ask(2, "initialize", ask(2)).await["result"]["protocolVersion"],
+        1
+    );
+    assert_eq!(session(&mut raw).await, "old");
+    assert_eq!(
+        log.all(),
+        ["v1 initialize 1 nobody", "v1 initialize 2 nobody"]
+    );
+}
+
+#[tokio::test]
+async fn a_client_of_a_later_version_is_read_as_far_as_possible() {
+    for (params, name) in [
+        (json!({"protocolVersion": 3}), "unknown"),
+        (json!({"protocolVersion": 3, "info": "me"}), "unknown"),
+        (
+            json!({"protocolVersion": 3, "info": info(), "capabilities": 5}),
+            "raw",
+        ),
+    ] {
+        let (mut raw, log) = both();
+        let answer = raw.ask(1, "initialize", params.clone()).await;
+        assert_eq!(answer["result"]["protocolVersion"], 2, "{params}: {answer}");
+        assert_eq!(log.all(), [format!("v2 initialize 3 {name}")]);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_of_the_second_version_alone_refuses_the_first() {
+    for asked in [0, 1] {
+        let log = Log::default();
+        let (mut raw, _driver) = agent(New(log.clone()));
+        let early = raw.ask(1, "session/new", json!({"cwd": "/"})).await;
+        assert_eq!(refusal(&early).0, -32600);
+        // In the form of version 1, which has no `info`.
+        let (code, data) = refusal(
+            &raw.ask(2, "initialize", json!({"protocolVersion": asked}))
+                .await,
+        );
+        assert_eq!(
+            (code, data),
+            (-32022, json!({"requested": asked, "supported": [2]}))
+        );
+        let params = json!({"protocolVersion": 2, "info": info()});
+        assert_eq!(
+            raw.ask(3, "initialize", params).await["result"]["protocolVersion"],
+            2
+        );
+        assert_eq!(log.all(), ["v2 initialize 2 raw"]);
+    }
+}

@@ -1,0 +1,15 @@
+//! Protocol version 2 over a connection, and how the two sides find out which version it
+//! speaks: implementations of either version, of both, and peers that write raw bytes.
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "tests"
+)]
+
+mod agents;
+mod clients;
+mod combinations;
+mod flow;
+mod support;
