@@ -9,16 +9,17 @@ use acp_codegen::vectors::{Expect, expect, random};
 use acp_sdk::runtime::Leniency;
 use serde_json::Value;
 
-use crate::types::{Type, all};
-use crate::{DOCUMENT, SEEDS, VECTORS, same};
+use crate::types::Type;
+use crate::{SEEDS, Suite, same};
 
 /// A way in which the two differ, and why that is right.
-struct Known {
-    reason: &'static str,
-    applies: fn(&Difference) -> bool,
+pub(crate) struct Known {
+    pub(crate) reason: &'static str,
+    pub(crate) applies: fn(&Difference) -> bool,
 }
 
-const KNOWN: &[Known] = &[
+/// The differences that every version has.
+const ALWAYS: &[Known] = &[
     Known {
         reason: "ours keeps a word or variant of a later version, and theirs refuses, \
                  drops or replaces it",
@@ -36,27 +37,8 @@ const KNOWN: &[Known] = &[
         applies: |found| found.dropped_list || found.refused("array, expected an object"),
     },
     Known {
-        reason: "theirs leaves the kind `other` and the status `pending` of a tool call \
-                 out, which stand for their absence",
-        applies: |found| {
-            let word = |word: &str| match &found.kind {
-                Kind::Written { ours, theirs, .. } => ours == word && theirs.is_null(),
-                _ => false,
-            };
-            found.only_ours_writes("/kind") && word("other")
-                || found.only_ours_writes("/status") && word("pending")
-        },
-    },
-    Known {
         reason: "ours keeps all members of an unknown mode, null ones too",
         applies: |found| found.only_ours_writes("/toolCallId"),
-    },
-    Known {
-        reason: "ours goes by the tag `boolean`, and theirs takes a wrong value for an id",
-        applies: |found| {
-            found.definition == "SetSessionConfigOptionRequest"
-                && matches!(&found.kind, Kind::OnlyTheirs { path, .. } if path == "/value")
-        },
     },
     Known {
         reason: "theirs takes null for params and results that need no members, ours only \
@@ -68,15 +50,10 @@ const KNOWN: &[Known] = &[
         reason: "theirs keeps members of an MCP error that are not defined",
         applies: |found| found.definition == "McpError" && found.only_theirs_writes("/notDefined"),
     },
-    #[cfg(not(feature = "unstable"))]
-    Known {
-        reason: "theirs has the proposals for version 1 compiled in",
-        applies: |found| found.only_theirs_writes("/acp"),
-    },
 ];
 
 #[derive(Debug)]
-enum Kind {
+pub(crate) enum Kind {
     /// Only ours accepts the value; what theirs says.
     OnlyOurs(#[allow(dead_code, reason = "for the message of the failure")] String),
     /// Only theirs accepts the value; where and why ours refuses it.
@@ -90,51 +67,51 @@ enum Kind {
 }
 
 #[derive(Debug)]
-struct Difference {
-    definition: &'static str,
-    kind: Kind,
+pub(crate) struct Difference {
+    pub(crate) definition: &'static str,
+    pub(crate) kind: Kind,
     /// What ours writes has a word that the schema does not.
-    keeps_unknown: bool,
+    pub(crate) keeps_unknown: bool,
     /// Ours dropped a list where an object belongs.
-    dropped_list: bool,
+    pub(crate) dropped_list: bool,
 }
 
 impl Difference {
-    fn refused(&self, why: &str) -> bool {
+    pub(crate) fn refused(&self, why: &str) -> bool {
         matches!(&self.kind, Kind::OnlyTheirs { message, .. } if message.contains(why))
     }
 
-    fn only_ours_writes(&self, end: &str) -> bool {
+    pub(crate) fn only_ours_writes(&self, end: &str) -> bool {
         matches!(&self.kind, Kind::Written { path, theirs: Value::Null, .. } if path.ends_with(end))
     }
 
-    fn only_theirs_writes(&self, end: &str) -> bool {
+    pub(crate) fn only_theirs_writes(&self, end: &str) -> bool {
         matches!(&self.kind, Kind::Written { path, ours: Value::Null, .. } if path.ends_with(end))
     }
 }
 
-#[test]
-fn both_accept_refuse_and_write_alike() {
+pub(crate) fn both_accept_refuse_and_write_alike(suite: &Suite) {
+    let known: Vec<&Known> = ALWAYS.iter().chain(suite.known).collect();
     let mut used = BTreeSet::new();
     let mut unknown = Vec::new();
     let mut judge = |ty: &'static Type, value: &Value| {
-        for difference in differences(ty, value) {
-            let mut rows = KNOWN.iter().enumerate();
+        for difference in differences(suite, ty, value) {
+            let mut rows = known.iter().enumerate();
             match rows.find(|(_, row)| (row.applies)(&difference)) {
                 Some((index, _)) => drop(used.insert(index)),
                 None => unknown.push(format!("{difference:?}\n    {value}")),
             }
         }
     };
-    for set in VECTORS.iter() {
-        let ty = all().find(|ty| ty.name == set.definition).unwrap();
+    for set in &suite.vectors {
+        let ty = suite.ty(&set.definition);
         set.vectors
             .iter()
             .for_each(|vector| judge(ty, &vector.value));
     }
-    for ty in all() {
+    for &ty in &suite.types {
         for seed in 0..SEEDS {
-            judge(ty, &random(&DOCUMENT, ty.name, seed, seed / 2).value);
+            judge(ty, &random(&suite.document, ty.name, seed, seed / 2).value);
         }
     }
     let shown: Vec<_> = unknown.iter().take(40).cloned().collect();
@@ -144,7 +121,7 @@ fn both_accept_refuse_and_write_alike() {
         unknown.len(),
         shown.join("\n")
     );
-    for (index, row) in KNOWN.iter().enumerate() {
+    for (index, row) in known.iter().enumerate() {
         assert!(
             used.contains(&index),
             "nothing differs any more because {}; remove the row",
@@ -153,7 +130,7 @@ fn both_accept_refuse_and_write_alike() {
     }
 }
 
-fn differences(ty: &'static Type, value: &Value) -> Vec<Difference> {
+fn differences(suite: &Suite, ty: &'static Type, value: &Value) -> Vec<Difference> {
     let text = value.to_string();
     let one = |kind| Difference {
         definition: ty.name,
@@ -183,7 +160,7 @@ fn differences(ty: &'static Type, value: &Value) -> Vec<Difference> {
     if found.is_empty() {
         return Vec::new();
     }
-    let keeps_unknown = keeps_unknown(ty, &ours);
+    let keeps_unknown = keeps_unknown(suite, ty, &ours);
     let lists = |leniency: &Leniency| leniency.reason.contains("array, expected an object");
     let dropped_list = dropped.iter().any(lists);
     let complete = |kind| Difference {
@@ -196,8 +173,8 @@ fn differences(ty: &'static Type, value: &Value) -> Vec<Difference> {
 
 /// Whether a value that nothing is wrong with otherwise has a word that the schema
 /// does not.
-fn keeps_unknown(ty: &Type, written: &Value) -> bool {
-    matches!(expect(&DOCUMENT, ty.name, written), Expect::Lenient { dropped, .. } if dropped.is_empty())
+fn keeps_unknown(suite: &Suite, ty: &Type, written: &Value) -> bool {
+    matches!(expect(&suite.document, ty.name, written), Expect::Lenient { dropped, .. } if dropped.is_empty())
 }
 
 /// All places where two values differ; what is absent is null here.

@@ -1,7 +1,6 @@
 //! The generated types by the name of their definition.
 
 use acp_sdk::runtime::{Decode, DecodeError, FromJson, Leniency, RawValue, decode};
-use acp_sdk::v1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -19,113 +18,33 @@ pub(crate) struct Type {
     pub(crate) official: fn(&str) -> Result<String, String>,
 }
 
-/// The official types by the same names.
-mod theirs {
-    pub(crate) use agent_client_protocol_schema::ProtocolVersion;
-    pub(crate) use agent_client_protocol_schema::v1::*;
-}
-
-/// Every type that comes of a definition.
-pub(crate) fn all() -> impl Iterator<Item = &'static Type> {
-    STABLE.iter().chain(PROPOSED)
-}
-
+/// A list of types by their definitions: of a version of the protocol, and the official ones
+/// of the same names.
 macro_rules! types {
-    ($list:ident: $($name:ident)*) => {
-        const $list: &[Type] = &[$(Type {
+    ($list:ident: $ours:ident, $theirs:ident: $($name:ident)*) => {
+        const $list: &[$crate::types::Type] = &[$($crate::types::Type {
             name: stringify!($name),
-            read: read::<v1::$name>,
-            read_lenient: read_lenient::<v1::$name>,
-            official: official::<theirs::$name>,
+            read: $crate::types::read::<$ours::$name>,
+            read_lenient: $crate::types::read_lenient::<$ours::$name>,
+            official: $crate::types::official::<$theirs::$name>,
         }),*];
     };
 }
+pub(crate) use types;
 
-types! {
-    STABLE:
-        AgentAuthCapabilities AgentCapabilities Annotations AudioContent AuthCapabilities
-        AuthMethod AuthMethodAgent AuthMethodId AuthMethodTerminal AuthenticateRequest
-        AuthenticateResponse AvailableCommand AvailableCommandInput AvailableCommandsUpdate
-        BlobResourceContents BooleanConfigOptionCapabilities BooleanPropertySchema
-        CancelNotification CancelRequestNotification ClientCapabilities
-        ClientSessionCapabilities CloseSessionRequest CloseSessionResponse
-        CompactionCapabilities CompactionId CompactionStatus CompactionSummaryChunk
-        CompactionUpdate CompleteElicitationNotification ConfigOptionUpdate Content
-        ContentBlock ContentChunk Cost CreateElicitationRequest CreateElicitationResponse
-        CreateTerminalRequest CreateTerminalResponse CurrentModeUpdate DeleteSessionRequest
-        DeleteSessionResponse Diff ElicitationAcceptAction ElicitationCapabilities
-        ElicitationContentValue ElicitationFormCapabilities ElicitationFormMode
-        ElicitationId ElicitationPropertySchema ElicitationRequestScope ElicitationSchema
-        ElicitationSchemaType ElicitationSessionScope ElicitationUrlCapabilities
-        ElicitationUrlMode EmbeddedResource EmbeddedResourceResource EnumOption EnvVariable
-        Error ErrorCode FileSystemCapabilities HttpHeader ImageContent Implementation
-        InitializeRequest InitializeResponse IntegerPropertySchema KillTerminalRequest
-        KillTerminalResponse ListSessionsRequest ListSessionsResponse LoadSessionRequest
-        LoadSessionResponse LogoutCapabilities LogoutRequest LogoutResponse McpCapabilities
-        McpServer McpServerHttp McpServerSse McpServerStdio MessageId MultiSelectItems
-        MultiSelectPropertySchema NewSessionRequest NewSessionResponse Notice
-        NoticeCapabilities NoticeSeverity NumberPropertySchema PermissionOption
-        PermissionOptionId PermissionOptionKind Plan PlanEntry PlanEntryPriority
-        PlanEntryStatus PromptCapabilities PromptRequest PromptResponse ProtocolVersion
-        ReadTextFileRequest ReadTextFileResponse ReleaseTerminalRequest
-        ReleaseTerminalResponse RequestId RequestPermissionOutcome RequestPermissionRequest
-        RequestPermissionResponse ResourceLink ResumeSessionRequest ResumeSessionResponse
-        Role SelectedPermissionOutcome SessionAdditionalDirectoriesCapabilities
-        SessionCapabilities SessionCloseCapabilities SessionConfigBoolean
-        SessionConfigGroupId SessionConfigId SessionConfigOption SessionConfigOptionCategory
-        SessionConfigOptionsCapabilities SessionConfigSelect SessionConfigSelectGroup
-        SessionConfigSelectOption SessionConfigSelectOptions SessionConfigValueId
-        SessionDeleteCapabilities SessionId SessionInfo SessionInfoUpdate
-        SessionListCapabilities SessionMode SessionModeId SessionModeState
-        SessionNotification SessionResumeCapabilities SessionUpdate
-        SetSessionConfigOptionRequest SetSessionConfigOptionResponse SetSessionModeRequest
-        SetSessionModeResponse StopReason StringFormat StringMultiSelectItems
-        StringPropertySchema Terminal TerminalExitStatus TerminalId TerminalOutputRequest
-        TerminalOutputResponse TextContent TextResourceContents TitledMultiSelectItems
-        ToolCall ToolCallContent ToolCallId ToolCallLocation ToolCallStatus ToolCallUpdate
-        ToolKind UnstructuredCommandInput UsageUpdate WaitForTerminalExitRequest
-        WaitForTerminalExitResponse WriteTextFileRequest WriteTextFileResponse
-}
-
-#[cfg(not(feature = "unstable"))]
-const PROPOSED: &[Type] = &[];
-
-#[cfg(feature = "unstable")]
-types! {
-    PROPOSED:
-    ArchiveSessionRequest ArchiveSessionResponse AuthAccount AuthState
-    AuthStatusCapabilities AuthStatusRequest AuthStatusResponse AuthStatusUpdateNotification
-    DisableProviderRequest DisableProviderResponse ErrorStopReason ForkSessionRequest
-    ForkSessionResponse IdleStateUpdate InitializeProxyRequest InitializeProxyResponse
-    ListProvidersRequest ListProvidersResponse LlmProtocol McpError McpRequestId
-    McpServerAcp McpServerAcpId MessageMcpNotification MessageMcpRequest MessageMcpResponse
-    PlanCapabilities PlanFile PlanId PlanItems PlanMarkdown PlanRemoved PlanUpdate
-    PlanUpdateContent ProviderCurrentConfig ProviderId ProviderInfo ProvidersCapabilities
-    ProxySuccessorNotification ProxySuccessorRequest RequiresActionStateUpdate
-    RunningStateUpdate SessionArchiveCapabilities SessionArchiveFilter
-    SessionCancelCapabilities SessionForkCapabilities SessionMessage SessionMessageChunk
-    SessionStatus SessionStatusCapabilities SessionStatusRequest SessionStatusResponse
-    SessionSystemPromptCapabilities SessionSystemPromptModeCapabilities
-    SessionSystemPromptOverrideCapabilities SessionTitleCapabilities SetProviderRequest
-    SetProviderResponse SetSessionTitleRequest SetSessionTitleResponse StateUpdate
-    SubagentCapabilities SubagentSessionCapabilities SubagentUpdate SystemPrompt
-    SystemPromptMode UnarchiveSessionRequest UnarchiveSessionResponse UnknownStateUpdate
-    Usage
-}
-
-fn read<T: DeserializeOwned + FromJson + Serialize>(text: &str) -> Outcome {
+pub(crate) fn read<T: DeserializeOwned + FromJson + Serialize>(text: &str) -> Outcome {
     let mut dropped = Vec::new();
     let value = decode::<T>(text, &mut |leniency| dropped.push(leniency))?;
     Ok((written(&value), dropped))
 }
 
-fn read_lenient<T: FromJson + Serialize>(text: &str) -> Outcome {
+pub(crate) fn read_lenient<T: FromJson + Serialize>(text: &str) -> Outcome {
     let raw: &RawValue = serde_json::from_str(text).expect("a vector is JSON");
     let value = T::from_json(raw, &mut Decode::lenient())?;
     Ok((written(&value), Vec::new()))
 }
 
-fn official<T: DeserializeOwned + Serialize>(text: &str) -> Result<String, String> {
+pub(crate) fn official<T: DeserializeOwned + Serialize>(text: &str) -> Result<String, String> {
     let value: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
     Ok(written(&value))
 }

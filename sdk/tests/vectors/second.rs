@@ -1,0 +1,134 @@
+//! The draft of version 2: its types, and where the official ones differ.
+
+use std::sync::LazyLock;
+
+use acp_schema::{Document, V2_UNSTABLE};
+use acp_sdk::v2;
+use serde_json::Value;
+
+use crate::differential::{Kind, Known};
+use crate::types::types;
+use crate::{Suite, tests};
+
+tests!(SUITE);
+
+static SUITE: LazyLock<Suite> = LazyLock::new(|| {
+    let document = Document::v2().unwrap();
+    let overlay = ("v2.unstable.json", V2_UNSTABLE);
+    Suite {
+        // Nothing in it is required, and so a list of nothing passes for it.
+        takes_lists: &["SessionInfoUpdate"],
+        // Groups without options are not allowed, and yet options may be dropped.
+        loses_too_much: &["SessionConfigSelectGroup"],
+        ..Suite::new(document, overlay, [STABLE, PROPOSED], KNOWN)
+    }
+});
+
+/// The official types by the same names.
+mod theirs {
+    pub(crate) use agent_client_protocol_schema::ProtocolVersion;
+    pub(crate) use agent_client_protocol_schema::v2::*;
+
+    /// They keep the details of an error as they come.
+    pub(crate) type ErrorData = serde_json::Value;
+}
+
+const KNOWN: &[Known] = &[
+    Known {
+        reason: "ours keeps a line number 0, which is too low but no harm, and theirs drops it",
+        applies: |found| found.only_ours_writes("/line"),
+    },
+    Known {
+        reason: "theirs keeps the details of an error as they come, ours reads the forms that \
+                 are defined",
+        applies: |found| {
+            let errors = ["Error", "ErrorData", "ErrorStopReason"];
+            errors.contains(&found.definition)
+                && matches!(
+                    &found.kind,
+                    Kind::Written {
+                        ours: Value::Null,
+                        ..
+                    }
+                )
+        },
+    },
+    Known {
+        reason: "theirs takes the number of a variant for its name, as serde does by default",
+        applies: |found| {
+            found.definition == "SessionUpdate"
+                && matches!(&found.kind, Kind::OnlyTheirs { path, .. } if path == "/sessionUpdate")
+        },
+    },
+];
+
+types! {
+    STABLE: v2, theirs:
+        AbsolutePath AgentAuthCapabilities AgentCapabilities AgentMessage AgentThought
+        Annotations AudioContent AuthMethod AuthMethodAgent AuthMethodId AuthMethodTerminal
+        AvailableCommand AvailableCommandInput AvailableCommandsUpdate BackgroundTerminal
+        BackgroundToolCall BackgroundWork BlobResourceContents BooleanPropertySchema
+        CancelRequestNotification CancelSessionNotification CancelTerminalRequest
+        CancelTerminalResponse CancelToolCallRequest CancelToolCallResponse
+        CancelledPermissionOutcome ClientAuthCapabilities ClientCapabilities CloseSessionRequest
+        CloseSessionResponse Command CommandPermissionSubject CompactionId CompactionStatus
+        CompactionSummaryChunk CompactionUpdate CompleteElicitationNotification
+        ConfigOptionUpdate Content ContentBlock ContentChunk Cost CreateElicitationRequest
+        CreateElicitationResponse DeleteSessionRequest DeleteSessionResponse Diff DiffChange
+        DiffFileType DiffPatch DiffPatchFormat DiffPathChange DiffPathPairChange
+        ElicitationAcceptAction ElicitationCapabilities ElicitationContentValue
+        ElicitationFormCapabilities ElicitationFormMode ElicitationId ElicitationPropertySchema
+        ElicitationRequestScope ElicitationSchema ElicitationSchemaType ElicitationSessionScope
+        ElicitationUrlCapabilities ElicitationUrlMode EmbeddedResource EmbeddedResourceResource
+        EnumOption EnvVariable Error ErrorCode ErrorData ErrorStopReason HttpHeader Icon
+        IconTheme IdleStateUpdate ImageContent Implementation InitializeRequest
+        InitializeResponse IntegerPropertySchema ListSessionsRequest ListSessionsResponse
+        LoginAuthRequest LoginAuthResponse LogoutAuthRequest LogoutAuthResponse McpCapabilities
+        McpHttpCapabilities McpServer McpServerHttp McpServerStdio McpStdioCapabilities
+        MediaType MessageId MultiSelectItems MultiSelectPropertySchema NewSessionRequest
+        NewSessionResponse Notice NoticeSeverity NumberPropertySchema PermissionOption
+        PermissionOptionId PermissionOptionKind PlanEntry PlanEntryPriority PlanEntryStatus
+        PlanId PlanItems PlanUpdate PlanUpdateContent PromptAudioCapabilities PromptCapabilities
+        PromptEmbeddedContextCapabilities PromptImageCapabilities PromptRequest PromptResponse
+        ProtocolVersion ReplayFrom ReplayFromStart RequestId RequestPermissionOutcome
+        RequestPermissionRequest RequestPermissionResponse RequestPermissionSubject
+        RequiresActionStateUpdate ResourceLink ResumeSessionRequest ResumeSessionResponse Role
+        RunningStateUpdate SelectedPermissionOutcome SessionAdditionalDirectoriesCapabilities
+        SessionCapabilities SessionConfigBoolean SessionConfigGroupId SessionConfigId
+        SessionConfigOption SessionConfigOptionCategory SessionConfigSelect
+        SessionConfigSelectGroup SessionConfigSelectOption SessionConfigSelectOptions
+        SessionConfigValueId SessionDeleteCapabilities SessionId SessionInfo SessionInfoUpdate
+        SessionListCursor SessionNotFoundErrorData SessionUpdate SetSessionConfigOptionRequest
+        SetSessionConfigOptionResponse StateUpdate StringFormat StringMultiSelectItems
+        StringPropertySchema Terminal TerminalAuthCapabilities TerminalCancelCapabilities
+        TerminalCapabilities TerminalExitStatus TerminalId TerminalOutput TerminalOutputChunk
+        TerminalSize TerminalUpdate TextCommandInput TextContent TextResourceContents
+        TitledMultiSelectItems ToolCallCancelCapabilities ToolCallCapabilities ToolCallContent
+        ToolCallContentChunk ToolCallId ToolCallLocation ToolCallPermissionSubject
+        ToolCallStatus ToolCallUpdate ToolKind UnsupportedProtocolVersionErrorData
+        UpdateSessionNotification UsageUpdate UserMessage
+}
+
+#[cfg(not(feature = "unstable"))]
+const PROPOSED: &[crate::types::Type] = &[];
+
+#[cfg(feature = "unstable")]
+types! {
+    PROPOSED: v2, theirs:
+        ArchiveSessionRequest ArchiveSessionResponse AuthAccount AuthState
+        AuthStatusCapabilities AuthStatusRequest AuthStatusResponse AuthStatusUpdateNotification
+        BackgroundSubagent DisableProviderRequest DisableProviderResponse ForkSessionRequest
+        ForkSessionResponse InitializeProxyRequest InitializeProxyResponse ListProvidersRequest
+        ListProvidersResponse LlmProtocol McpAcpCapabilities McpError McpRequestId McpServerAcp
+        McpServerAcpId MessageMcpNotification MessageMcpRequest MessageMcpResponse PlanFile
+        PlanMarkdown PlanRemoved ProviderCurrentConfig ProviderId ProviderInfo
+        ProvidersCapabilities ProxySuccessorNotification ProxySuccessorRequest
+        SessionArchiveCapabilities SessionArchiveFilter SessionCancelCapabilities
+        SessionForkCapabilities SessionMessage SessionMessageChunk SessionStatus
+        SessionStatusCapabilities SessionStatusRequest SessionStatusResponse
+        SessionSystemPromptCapabilities SessionSystemPromptModeCapabilities
+        SessionSystemPromptOverrideCapabilities SessionTitleCapabilities SetProviderRequest
+        SetProviderResponse SetSessionTitleRequest SetSessionTitleResponse
+        SubagentSessionCapabilities SubagentUpdate SystemPrompt SystemPromptMode
+        UnarchiveSessionRequest UnarchiveSessionResponse UnknownStateUpdate Usage
+}
