@@ -16,9 +16,11 @@ use super::options::{ExplainClose, Options};
 use super::outbox::write_failed;
 use super::output::{Output, Writer};
 use super::pending::Reply;
-use super::{Shared, lock};
+use super::{Batch, Shared, lock};
 use crate::error::{Closed, Error, Result};
-use crate::jsonrpc::{self, CANCEL_REQUEST, Incoming, Outcome};
+use crate::jsonrpc::{
+    self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, read_batch,
+};
 use crate::runtime::{BoxFuture, Note, Peer, Request, Service, Task};
 use crate::tap::Tap;
 use crate::transport::{Frame, Frames};
@@ -305,25 +307,65 @@ impl Core {
                 tracing::debug!(bytes, max, "skipped a line above the limit");
                 self.shared.options.observer.line_too_long(bytes);
                 let reason = format!("a message of {bytes} bytes is above the limit of {max}");
-                self.complain(None, RpcError::new(ErrorCode::INVALID_REQUEST, reason));
+                self.complain(
+                    None,
+                    None,
+                    RpcError::new(ErrorCode::INVALID_REQUEST, reason),
+                );
             }
             Frame::Bad(reason) => {
                 tracing::debug!(reason, "skipped input that is no message");
                 self.shared.options.observer.bad_line(&[], &reason);
                 if self.shared.options.answers_bad_lines {
-                    self.complain(None, RpcError::new(ErrorCode::PARSE_ERROR, reason));
+                    self.complain(None, None, RpcError::new(ErrorCode::PARSE_ERROR, reason));
                 }
             }
         }
     }
 
     fn message(&mut self, text: &[u8], cx: &mut Context<'_>) {
+        if self.shared.options.batches && text.trim_ascii_start().first() == Some(&b'[') {
+            self.batch(text, cx);
+        } else {
+            self.single(text, None, cx);
+        }
+    }
+
+    /// Handles the messages of an array one after the other; their answers make an array too.
+    fn batch(&mut self, text: &[u8], cx: &mut Context<'_>) {
+        let (code, reason) = match read_batch(text) {
+            Ok(entries) => {
+                let batch = Batch::open();
+                for entry in entries {
+                    self.single(entry.get().as_bytes(), Some(&batch), cx);
+                }
+                // A closed connection needs no answers.
+                let _ = self.shared.complete(batch.answer(None));
+                return;
+            }
+            Err(BadBatch::NotJson(reason)) => (ErrorCode::PARSE_ERROR, reason),
+            Err(BadBatch::Empty) => (ErrorCode::INVALID_REQUEST, "the batch is empty".to_owned()),
+            Err(BadBatch::TooMany) => {
+                let reason = format!("a batch of more than {MOST_IN_BATCH} messages");
+                (ErrorCode::INVALID_REQUEST, reason)
+            }
+        };
+        tracing::debug!(reason, "skipped a batch");
+        self.shared.options.observer.bad_line(text, &reason);
+        if self.shared.options.answers_bad_lines {
+            self.complain(None, None, RpcError::new(code, reason));
+        }
+    }
+
+    fn single(&mut self, text: &[u8], batch: Option<&Arc<Batch>>, cx: &mut Context<'_>) {
         let incoming = jsonrpc::read(text);
         if !matches!(incoming, Incoming::Invalid { .. }) {
             self.complaints = (self.complaints + 1).min(COMPLAINTS);
         }
         match incoming {
-            Incoming::Request { id, method, params } => self.request(id, &method, params, cx),
+            Incoming::Request { id, method, params } => {
+                self.request(id, &method, params, batch, cx);
+            }
             Incoming::Notification { method, params } if method == CANCEL_REQUEST => {
                 self.cancel_request(params);
             }
@@ -347,7 +389,7 @@ impl Core {
                 tracing::debug!(reason, "skipped a line that is no message");
                 self.shared.options.observer.bad_line(text, &reason);
                 if answerable && (id.is_some() || self.shared.options.answers_bad_lines) {
-                    self.complain(id, RpcError::new(code, reason));
+                    self.complain(id, batch, RpcError::new(code, reason));
                 }
             }
         }
@@ -358,6 +400,7 @@ impl Core {
         id: &RawValue,
         method: &str,
         params: Option<&RawValue>,
+        batch: Option<&Arc<Batch>>,
         cx: &mut Context<'_>,
     ) {
         let (in_use, running) = {
@@ -370,13 +413,15 @@ impl Core {
                 "the id {} of {method} belongs to a request in progress",
                 id.get()
             );
-            return self.complain(None, RpcError::new(ErrorCode::INVALID_REQUEST, reason));
+            let error = RpcError::new(ErrorCode::INVALID_REQUEST, reason);
+            return self.complain(None, batch, error);
         }
         if running >= self.shared.options.max_requests {
             let reason = format!("{method} is refused: {running} requests are in progress");
-            return self.complain(Some(id), RpcError::new(ErrorCode::INTERNAL_ERROR, reason));
+            let error = RpcError::new(ErrorCode::INTERNAL_ERROR, reason);
+            return self.complain(Some(id), batch, error);
         }
-        let request = Request::new(&self.shared, id, method, params);
+        let request = Request::new(&self.shared, id, method, params, batch);
         let service = &self.service;
         // Code of the application runs in here, if only to make the future.
         let Ok(Task {
@@ -492,7 +537,7 @@ impl Core {
     }
 
     /// Answers what is no proper request, within limits.
-    fn complain(&mut self, id: Option<&RawValue>, error: RpcError) {
+    fn complain(&mut self, id: Option<&RawValue>, batch: Option<&Arc<Batch>>, error: RpcError) {
         if id.is_none() {
             if self.complaints == 0 {
                 return;
@@ -500,7 +545,14 @@ impl Core {
             self.complaints -= 1;
         }
         // A closed connection needs no answer.
-        let _ = self.shared.push_error(id, &error);
+        let _ = match batch {
+            None => self.shared.push_error(id, &error),
+            Some(batch) => {
+                batch.expect();
+                let answer = Response::error(id, &error);
+                self.shared.respond_in(batch, "an answer", &answer)
+            }
+        };
     }
 }
 

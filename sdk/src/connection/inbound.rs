@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use super::lock;
+use super::{Batch, lock};
 
 /// One request of the peer.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct RequestState {
     /// Whether the table below knows of it: only what does not finish at once is entered.
     entered: AtomicBool,
     kept: Kept,
+    /// Where the answer belongs when the request came with others.
+    pub(crate) batch: Option<Arc<Batch>>,
 }
 
 impl RequestState {
@@ -32,6 +34,7 @@ impl RequestState {
             told: Notify::new(),
             entered: AtomicBool::new(false),
             kept: Kept::default(),
+            batch: None,
         }
     }
 

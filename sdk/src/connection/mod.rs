@@ -17,6 +17,7 @@
 //! computes for long before its first await holds up the connection: hand such
 //! work to [`tokio::task::spawn_blocking`].
 
+mod batch;
 mod coalesce;
 mod driver;
 mod inbound;
@@ -30,9 +31,10 @@ mod trace;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::oneshot;
 
+pub(crate) use batch::Batch;
 pub use driver::Driver;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
@@ -155,9 +157,7 @@ impl Shared {
     /// Answers a request, without waiting for room.
     pub(crate) fn answer<R: Serialize>(&self, request: &RequestState, result: Result<R>) {
         let pushed = match result {
-            Ok(result) => self
-                .outbox
-                .push(&request.method, &Response::result(&request.id, &result)),
+            Ok(result) => self.respond(request, &Response::result(&request.id, &result)),
             Err(error) => self.refuse(request, error),
         };
         match pushed {
@@ -171,7 +171,32 @@ impl Shared {
     }
 
     fn refuse(&self, request: &RequestState, error: Error) -> Result<()> {
-        self.push_error(Some(&request.id), &error.into_rpc())
+        let error = error.into_rpc();
+        self.respond(request, &Response::error(Some(&request.id), &error))
+    }
+
+    /// Writes the answer to a request, at once or as one of its batch.
+    fn respond(&self, request: &RequestState, response: &impl Serialize) -> Result<()> {
+        match &request.batch {
+            None => self.outbox.push(&request.method, response),
+            Some(batch) => self.respond_in(batch, &request.method, response),
+        }
+    }
+
+    fn respond_in(&self, batch: &Batch, method: &str, response: &impl Serialize) -> Result<()> {
+        let response = to_raw_value(response).map_err(|error| Error::Encode {
+            method: method.to_owned(),
+            reason: error.to_string(),
+        })?;
+        self.complete(batch.answer(Some(response)))
+    }
+
+    /// Writes the answers of a batch if these are all.
+    fn complete(&self, answers: Option<Vec<Box<RawValue>>>) -> Result<()> {
+        match answers {
+            Some(answers) => self.outbox.push("a batch", &answers),
+            None => Ok(()),
+        }
     }
 
     fn push_error(&self, id: Option<&RawValue>, error: &RpcError) -> Result<()> {

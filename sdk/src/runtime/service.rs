@@ -7,7 +7,7 @@ use tracing::Instrument as _;
 
 use super::peer::report;
 use super::{BoxFuture, Cx, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
-use crate::connection::{RequestState, Shared, Trace};
+use crate::connection::{Batch, RequestState, Shared, Trace};
 use crate::error::{Error, Result};
 
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
@@ -47,8 +47,14 @@ impl<'a> Request<'a> {
         id: &RawValue,
         method: &'a str,
         params: Option<&'a RawValue>,
+        batch: Option<&Arc<Batch>>,
     ) -> Self {
-        let state = Arc::new(RequestState::new(id, method));
+        let mut state = RequestState::new(id, method);
+        if let Some(batch) = batch {
+            batch.expect();
+            state.batch = Some(batch.clone());
+        }
+        let state = Arc::new(state);
         Self {
             method,
             params,

@@ -21,7 +21,10 @@ impl<C: v2::Client> AsClient<V2> for C {
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
     ) -> (Self::Agent, Driver) {
-        let (peer, driver) = connection.open(v2::ClientService::new(self), reader, writer);
+        let (peer, driver) =
+            connection
+                .batches()
+                .open(v2::ClientService::new(self), reader, writer);
         (v2::AgentHandle::new(peer), driver)
     }
 }
@@ -41,7 +44,7 @@ impl<C: v1::Client, D: v2::Client> AsClient<Both<V1, V2>> for Both<C, D> {
             first: v1::ClientService::new(self.v1),
             second: v2::ClientService::new(self.v2),
         };
-        let (peer, driver) = connection.open(gate, reader, writer);
+        let (peer, driver) = connection.batches().open(gate, reader, writer);
         (Negotiation { peer, agreed }, driver)
     }
 }

@@ -3,7 +3,8 @@
 //! [`AsAgent`] and [`AsClient`] let every function that opens a connection take whatever
 //! there is: an implementation of version 1, and with the feature `v2` one of version 2 or
 //! [`Both`]. Implementations of version 1 are served as they are. The others stand behind a
-//! gate that knows which version the two sides have agreed on.
+//! gate that knows which version the two sides have agreed on, and take batches: arrays of
+//! messages, which version 1 does not have.
 
 #[cfg(feature = "v2")]
 mod agent;

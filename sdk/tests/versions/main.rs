@@ -9,6 +9,7 @@
 )]
 
 mod agents;
+mod batches;
 mod clients;
 mod combinations;
 mod flow;

@@ -21,6 +21,10 @@ impl Raw {
         self.writer.write_all(line.as_bytes()).await.unwrap();
     }
 
+    pub async fn write(&mut self, text: String) {
+        self.writer.write_all(text.as_bytes()).await.unwrap();
+    }
+
     /// Sends several messages in one piece.
     pub async fn send_all(&mut self, messages: &[Value]) {
         let lines: String = messages
