@@ -51,3 +51,8 @@ pub use self::testing::{AgentTest, ClientTest, assert_conformant};
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// Compiles the example of this crate's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct OwnReadme;

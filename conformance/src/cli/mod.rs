@@ -132,3 +132,31 @@ fn json(value: &impl Serialize) -> Result<String> {
 fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     outputs::print(out, &json(value)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Command lines in a text, each of whose first word is the command.
+    fn commands(text: &str) -> Vec<String> {
+        let text = text.replace("\\\n", " ");
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| line.starts_with("acp-conformance "));
+        let lines = lines.map(|line| line.split(" # ").next().unwrap_or_default());
+        lines.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn documented_commands_are_understood() {
+        let readme = commands(include_str!("../../README.md"));
+        let action = commands(include_str!("../../examples/github-action.yml"));
+        assert!(
+            readme.len() > 8 && action.len() == 1,
+            "{readme:?} {action:?}"
+        );
+        for line in readme.iter().chain(&action) {
+            let parsed = Args::try_parse_from(line.split_whitespace());
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+}

@@ -347,7 +347,10 @@ impl Conn {
             let ours = output && entry.session() == Some(session);
             (ended || ours).then_some(ours)
         })?;
-        if seen {
+        // A short turn may be over although its end is still on its way: what is done
+        // to it then would prove nothing.
+        self.listen(self.env.quiet);
+        if seen && self.recording().answer(request).is_none() {
             Ok(request)
         } else {
             inconclusive("the turn of the prompt `slow` ended at once")

@@ -315,16 +315,12 @@ fn concurrent(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     let running = conn.begin_slow(&session)?;
     let during = conn.session();
-    let answered = conn.recording().answer(running).is_none();
+    let over = conn.recording().answer(running).map(|(index, _)| index);
     conn.cancel(&session);
     conn.turn_reply(running)?;
     during?;
-    if answered {
-        Ok(())
-    } else {
-        Err(conn.at(
-            conn.mark() - 1,
-            "a request was answered only after the turn",
-        ))
+    match over {
+        None => Ok(()),
+        Some(index) => Err(conn.at(index, "a request was answered only after the turn")),
     }
 }
