@@ -4,6 +4,7 @@
 //!
 //! - [`wire`]: what is wrong with a message, judged by the protocol's schema and
 //!   by what was sent before it;
+//! - [`watch`]: what is wrong with a sequence of them;
 //! - [`transcript`]: recordings, checked message by message;
 //! - [`subject`]: an agent, started and spoken to in raw bytes;
 //! - [`harness`]: the client that the suite plays towards it;
@@ -39,6 +40,7 @@ pub mod subject;
 pub mod suite;
 pub mod testing;
 pub mod transcript;
+pub mod watch;
 pub mod wire;
 mod workdir;
 

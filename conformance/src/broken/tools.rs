@@ -12,17 +12,13 @@ pub(super) const TABLE: &[Broken] = &[
         let hit = it.updates("tool_call") && it.at("/update/title").starts_with("Edit");
         tap.lose(&it, hit);
     }),
-    exactly(
-        "one-call-id",
-        &["tool-calls.unique-id", "tool-calls.asks-before"],
-        |tap, it| {
-            let hit = it.from == Party::Agent;
-            tap.edit(it, hit, |value| {
-                put(value, "/params/update/toolCallId", json!("call"));
-                put(value, "/params/toolCall/toolCallId", json!("call"));
-            });
-        },
-    ),
+    exactly("one-call-id", &["tool-calls.unique-id"], |tap, it| {
+        let hit = it.from == Party::Agent;
+        tap.edit(it, hit, |value| {
+            put(value, "/params/update/toolCallId", json!("call"));
+            put(value, "/params/toolCall/toolCallId", json!("call"));
+        });
+    }),
     exactly(
         "never-in-progress",
         &["tool-calls.in-progress"],

@@ -23,7 +23,13 @@ use crate::{Error, Result};
 ///
 /// Every finding is one line: file, line, level and rule, who wrote the message,
 /// its method, a JSON Pointer into it and what is wrong. Errors are messages that
-/// the schema or JSON-RPC forbids. Warnings are valid messages in the wrong place.
+/// the schema or JSON-RPC forbids, and messages that break a MUST by what was said
+/// before: a terminal that was never created, a capability that the client does not
+/// declare. The rule is then the id of a requirement, which `list` explains. Warnings
+/// are valid messages in the wrong place, and those that break a SHOULD, or a MUST of
+/// clients, for clients in recordings are often tests that probe. Where the beginning
+/// of a connection or part of it is missing, nothing is held against anybody that it
+/// may explain.
 /// A malformed request of the client that the agent refused is a probe, a note.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -9,6 +9,7 @@
 mod act;
 mod conduct;
 mod handshake;
+pub(crate) mod live;
 mod look;
 mod run;
 mod scenes;

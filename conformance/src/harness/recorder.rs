@@ -47,8 +47,10 @@ impl Recorder {
             request,
             findings: observed.findings,
         });
-        let custom = self.custom_field(index);
         if let Some(entry) = self.recording.entries.get_mut(index) {
+            let custom =
+                self.schema
+                    .custom_field(from, index as u64, entry.method.as_deref(), &entry.value);
             entry.findings.extend(custom);
         }
         // What waited for the answer to decide its weight belongs to the request.
@@ -141,29 +143,5 @@ impl Recorder {
         };
         let (index, _) = entries.rev().find(with_id)?;
         self.recording.answer(index).is_none().then_some(index)
-    }
-
-    /// A member of a message that the schema does not have.
-    fn custom_field(&self, index: usize) -> Option<Finding> {
-        let entry = self.recording.entries.get(index)?;
-        let method = entry.method.as_deref()?;
-        let from = entry.from;
-        let (member, at) = if entry.is_call() {
-            let found = self.schema.surplus_in_params(from, method, entry.params());
-            ("/params", found?)
-        } else {
-            let result = entry.value.get("result")?;
-            let found = self.schema.surplus_in_result(from, method, result);
-            ("/result", found?)
-        };
-        Some(Finding {
-            place: index as u64,
-            level: Level::Warning,
-            rule: Rule::CustomField,
-            by: Some(from),
-            method: Some(method.to_owned()),
-            pointer: format!("{member}{at}"),
-            message: "neither the schema nor a proposal has such a member; what is custom goes into `_meta`".to_owned(),
-        })
     }
 }

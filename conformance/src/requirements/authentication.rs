@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{items, repeated, text, watch};
+use super::watch::{items, text, unique, watch};
 use super::{Check, Requirement, capability, info, must, should};
-use crate::harness::{Caps, Outcome, Recording, Stop, inconclusive};
+use crate::harness::{Caps, Outcome, inconclusive};
 use crate::suite::Cx;
+use crate::watch::{Seen, View};
 use crate::wire::Party;
 
 use Check::{Excluded, Run};
@@ -71,27 +72,11 @@ fn no_undeclared_terminal(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn unique_id(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (request, _) in recording.calls(Party::Client, "initialize") {
-        let (Some((index, _)), Some(result)) =
-            (recording.answer(request), recording.result(request))
-        else {
-            continue;
-        };
-        let ids: Vec<_> = methods(result)
-            .filter_map(|method| text(method, "/id"))
-            .collect();
-        seen += ids.len();
-        if let Some(id) = repeated(ids) {
-            return Err(Stop::at(
-                recording,
-                index,
-                format!("two methods have the id {id}"),
-            ));
-        }
+fn unique_id(view: &View<'_>) -> Seen {
+    match view.result(Party::Client, "initialize") {
+        Some(result) => unique("methods", methods(result).filter_map(|it| text(it, "/id"))),
+        None => Ok(0),
     }
-    Ok(seen)
 }
 
 const UNKNOWN: &str = "no method to try: --auth-method names one that needs nobody's help";

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::watch::watch;
+use super::watch::free_of;
 use super::{Check, Requirement, info, must, should};
-use crate::harness::{Conn, Consent, Outcome, Recording, inconclusive};
+use crate::harness::{Conn, Consent, Outcome, inconclusive};
 use crate::suite::Cx;
 use crate::wire::{Level, Rule};
 
@@ -27,7 +27,11 @@ pub(super) const ROWS: &[Requirement] = &[
         "cancellation.updates-first",
         "prompt-turn#cancellation",
         "it MUST ensure that it does so before responding to the `session/prompt` request",
-        watch(updates_first, "no message of the agent"),
+        free_of(
+            &[Rule::LateUpdate],
+            Level::Warning,
+            "no message of the agent",
+        ),
     ),
     must(
         "cancellation.while-asking",
@@ -131,10 +135,6 @@ fn is_no_error(cx: &mut Cx) -> Outcome {
         Ok(_) => Ok(()),
         Err(_) => Err(conn.at(reply.index, "the cancelled turn ended in an error")),
     }
-}
-
-fn updates_first(recording: &Recording) -> Outcome<usize> {
-    super::watch::free_of(recording, &[Rule::LateUpdate], Level::Warning)
 }
 
 fn while_asking(cx: &mut Cx) -> Outcome {

@@ -1,11 +1,12 @@
 //! Slash commands.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::watch::{items, repeated, text, watch};
 use super::{Check, Requirement, info, must};
-use crate::harness::{Outcome, Recording, Stop, inconclusive};
+use crate::harness::{Outcome, inconclusive};
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 
 use Check::Run;
 
@@ -38,46 +39,45 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-fn names(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("available_commands_update") {
-        for command in items(update.body, "/availableCommands") {
-            seen += 1;
-            let name = text(command, "/name").unwrap_or_default();
-            if name.trim().is_empty() || name.starts_with('/') {
-                let reason = format!("{name:?} is no name: the client puts the slash before it");
-                return Err(Stop::at(recording, update.index, reason));
-            }
-        }
-    }
-    Ok(seen)
+/// The commands that an update advertises.
+fn advertised<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
+    let update = view.update_of("available_commands_update");
+    let all = update.into_iter();
+    all.flat_map(|update| items(update.body, "/availableCommands"))
 }
 
-fn descriptions(recording: &Recording) -> Outcome<usize> {
+fn names(view: &View<'_>) -> Seen {
     let mut seen = 0;
-    for update in recording.updates_of("available_commands_update") {
-        for command in items(update.body, "/availableCommands") {
-            seen += 1;
-            if text(command, "/description").is_none() {
-                let reason = "a command without a description";
-                return Err(Stop::at(recording, update.index, reason));
-            }
-        }
-    }
-    Ok(seen)
-}
-
-fn unique(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("available_commands_update") {
+    for command in advertised(view) {
         seen += 1;
-        let commands = items(update.body, "/availableCommands");
-        if let Some(name) = repeated(commands.filter_map(|command| text(command, "/name"))) {
-            let reason = format!("two commands are called {name}");
-            return Err(Stop::at(recording, update.index, reason));
+        let name = text(command, "/name").unwrap_or_default();
+        if name.trim().is_empty() || name.starts_with('/') {
+            return fault(format!(
+                "{name:?} is no name: the client puts the slash before it"
+            ));
         }
     }
     Ok(seen)
+}
+
+fn descriptions(view: &View<'_>) -> Seen {
+    let mut seen = 0;
+    for command in advertised(view) {
+        seen += 1;
+        if text(command, "/description").is_none() {
+            return fault("a command without a description");
+        }
+    }
+    Ok(seen)
+}
+
+fn unique(view: &View<'_>) -> Seen {
+    match repeated(advertised(view).filter_map(|command| text(command, "/name"))) {
+        Some(name) => fault(format!("two commands are called {name}")),
+        None => Ok(usize::from(
+            view.update_of("available_commands_update").is_some(),
+        )),
+    }
 }
 
 fn run(cx: &mut Cx) -> Outcome {

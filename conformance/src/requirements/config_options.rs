@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::watch::{items, repeated, text, watch};
+use super::watch::{items, text, unique, watch};
 use super::{Check, Requirement, capability, info, must, should};
-use crate::harness::{Caps, Conn, Outcome, Recording, Stop, inconclusive, skip};
+use crate::harness::{Caps, Conn, Outcome, inconclusive, skip};
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -118,70 +119,51 @@ fn offered(option: &Value) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every place where the agent tells the options of a session.
-fn told(recording: &Recording) -> Vec<(usize, &str, &Value)> {
-    let setups = recording.setups();
-    let setups = setups.filter(|(_, _, state)| state.get("configOptions").is_some());
-    let updates = recording.updates_of("config_option_update");
-    let updates = updates.map(|update| (update.index, update.session, update.body));
-    let sets = recording.calls(Party::Client, "session/set_config_option");
-    let sets = sets.filter_map(|(request, entry)| {
-        let (index, answer) = recording.answer(request)?;
-        Some((index, entry.session()?, answer.value.get("result")?))
-    });
-    setups.chain(updates).chain(sets).collect()
+/// What the agent tells of the options of a session, if this message does.
+fn told<'a>(view: &View<'a>) -> Option<&'a Value> {
+    let setup = view.setup().map(|(_, state)| state);
+    let update = || Some(view.update_of("config_option_update")?.body);
+    let set = || view.result(Party::Client, "session/set_config_option");
+    setup.or_else(update).or_else(set)
 }
 
-fn default_value(recording: &Recording) -> Outcome<usize> {
+/// The options that this message tells.
+fn options<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
+    let state = told(view).into_iter();
+    state.flat_map(|state| items(state, "/configOptions"))
+}
+
+fn default_value(view: &View<'_>) -> Seen {
     let mut seen = 0;
-    for (index, _, state) in told(recording) {
-        for option in items(state, "/configOptions") {
-            seen += 1;
-            let id = text(option, "/id").unwrap_or_default();
-            let good = match option.get("currentValue") {
-                Some(Value::String(value)) => offered(option).any(|offered| offered == value),
-                Some(Value::Bool(_)) => text(option, "/type") == Some("boolean"),
-                _ => text(option, "/type").is_none_or(|kind| kind.starts_with('_')),
-            };
-            if !good {
-                let reason = format!("the value of {id} is none of those it offers");
-                return Err(Stop::at(recording, index, reason));
-            }
+    for option in options(view) {
+        seen += 1;
+        let id = text(option, "/id").unwrap_or_default();
+        let good = match option.get("currentValue") {
+            Some(Value::String(value)) => offered(option).any(|offered| offered == value),
+            Some(Value::Bool(_)) => text(option, "/type") == Some("boolean"),
+            _ => text(option, "/type").is_none_or(|kind| kind.starts_with('_')),
+        };
+        if !good {
+            return fault(format!("the value of {id} is none of those it offers"));
         }
     }
     Ok(seen)
 }
 
-fn unique_id(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, _, state) in told(recording) {
-        let ids: Vec<_> = items(state, "/configOptions")
-            .filter_map(|option| text(option, "/id"))
-            .collect();
-        seen += ids.len();
-        if let Some(id) = repeated(ids) {
-            return Err(Stop::at(
-                recording,
-                index,
-                format!("two options have the id {id}"),
-            ));
-        }
-    }
-    Ok(seen)
+fn unique_id(view: &View<'_>) -> Seen {
+    let ids = options(view).filter_map(|option| text(option, "/id"));
+    unique("options", ids)
 }
 
-fn category(recording: &Recording) -> Outcome<usize> {
+fn category(view: &View<'_>) -> Seen {
     let mut seen = 0;
-    for (index, _, state) in told(recording) {
-        for option in items(state, "/configOptions") {
-            seen += 1;
-            let Some(category) = text(option, "/category") else {
-                continue;
-            };
-            if !category.starts_with('_') && !CATEGORIES.contains(&category) {
-                let reason = format!("the category {category} is not the protocol's");
-                return Err(Stop::at(recording, index, reason));
-            }
+    for option in options(view) {
+        seen += 1;
+        let Some(category) = text(option, "/category") else {
+            continue;
+        };
+        if !category.starts_with('_') && !CATEGORIES.contains(&category) {
+            return fault(format!("the category {category} is not the protocol's"));
         }
     }
     Ok(seen)
@@ -202,15 +184,13 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
         conn.result("session/set_config_option", params)?;
         conn.settle()?;
     }
-    let told = told(conn.recording());
-    let found = told
-        .iter()
-        .find(|(_, _, state)| items(state, "/configOptions").any(is_boolean));
+    let found = conn.recording().entries.iter().position(|entry| {
+        let told = ["/result", "/params/update"];
+        let mut told = told.iter().filter_map(|place| entry.value.pointer(place));
+        told.any(|state| items(state, "/configOptions").any(is_boolean))
+    });
     match found {
-        Some((index, ..)) => Err(conn.at(
-            *index,
-            "a boolean option, which the client does not declare",
-        )),
+        Some(index) => Err(conn.at(index, "a boolean option, which the client does not declare")),
         None => Ok(()),
     }
 }
@@ -305,22 +285,18 @@ fn complete(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn complete_update(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("config_option_update") {
-        let mut before = recording
-            .setups()
-            .filter(|(index, session, _)| *index < update.index && *session == update.session);
-        let Some((_, _, state)) = before.next() else {
-            continue;
-        };
-        seen += 1;
-        if names(state).len() > 1 && names(update.body).len() <= 1 {
-            let reason = "the update does not list all options";
-            return Err(Stop::at(recording, update.index, reason));
-        }
+fn complete_update(view: &View<'_>) -> Seen {
+    let Some(update) = view.update_of("config_option_update") else {
+        return Ok(0);
+    };
+    let known = view.known(update.session);
+    let Some(first) = known.and_then(|session| session.options.as_ref()) else {
+        return Ok(0);
+    };
+    if first.len() > 1 && names(update.body).len() <= 1 {
+        return fault("the update does not list all options");
     }
-    Ok(seen)
+    Ok(1)
 }
 
 fn set_unknown(cx: &mut Cx) -> Outcome {
@@ -357,38 +333,31 @@ fn mode_option(state: &Value) -> Option<&Value> {
     options.find(|option| text(option, "/category") == Some("mode"))
 }
 
-fn modes_too(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, _, state) in recording.setups() {
-        let modes = text(state, "/modes/currentModeId").is_some();
-        let option = mode_option(state).is_some();
-        seen += usize::from(modes || option);
-        if modes != option {
-            let missing = if modes {
-                "no option of the category `mode`"
-            } else {
-                "no `modes`"
-            };
-            return Err(Stop::at(recording, index, missing));
-        }
+fn modes_too(view: &View<'_>) -> Seen {
+    let Some((_, state)) = view.setup() else {
+        return Ok(0);
+    };
+    let modes = text(state, "/modes/currentModeId").is_some();
+    let option = mode_option(state).is_some();
+    match (modes, option) {
+        (true, false) => fault("no option of the category `mode`"),
+        (false, true) => fault("no `modes`"),
+        (both, _) => Ok(usize::from(both)),
     }
-    Ok(seen)
 }
 
-fn modes_in_sync(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, _, state) in recording.setups() {
-        let (Some(mode), Some(option)) = (text(state, "/modes/currentModeId"), mode_option(state))
-        else {
-            continue;
-        };
-        seen += 1;
-        if text(option, "/currentValue") != Some(mode) {
-            let reason = format!("the mode is {mode}, the option says otherwise");
-            return Err(Stop::at(recording, index, reason));
-        }
+fn modes_in_sync(view: &View<'_>) -> Seen {
+    let Some((_, state)) = view.setup() else {
+        return Ok(0);
+    };
+    let (Some(mode), Some(option)) = (text(state, "/modes/currentModeId"), mode_option(state))
+    else {
+        return Ok(0);
+    };
+    if text(option, "/currentValue") != Some(mode) {
+        return fault(format!("the mode is {mode}, the option says otherwise"));
     }
-    Ok(seen)
+    Ok(1)
 }
 
 fn kept(cx: &mut Cx) -> Outcome {

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::watch::{items, text, watch};
 use super::{Check, Requirement, capability, must, should};
-use crate::harness::{Conn, Outcome, Recording, Stop};
+use crate::harness::{Conn, Outcome, Recording};
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -133,30 +134,35 @@ fn several_blocks(cx: &mut Cx) -> Outcome {
     )
 }
 
-/// Every content block that the agent sent, with the place of its message.
-fn blocks(recording: &Recording) -> Vec<(usize, &Value)> {
-    let mut found = Vec::new();
-    for update in recording.updates() {
-        match update.body.get("content") {
-            Some(block @ Value::Object(_)) => found.push((update.index, block)),
-            _ => found.extend(
-                items(update.body, "/content")
-                    .filter_map(|item| Some((update.index, item.get("content")?))),
-            ),
-        }
+/// The content blocks of the agent in an update or a question for permission.
+fn blocks_of<'a>(method: &str, params: &'a Value) -> Vec<&'a Value> {
+    let whole = match method {
+        "session/update" => params.get("update"),
+        "session/request_permission" => params.get("toolCall"),
+        _ => None,
+    };
+    match whole.and_then(|whole| whole.get("content")) {
+        Some(block @ Value::Object(_)) => vec![block],
+        Some(Value::Array(all)) => all.iter().filter_map(|item| item.get("content")).collect(),
+        _ => Vec::new(),
     }
-    for (index, entry) in recording.calls(Party::Agent, "session/request_permission") {
-        let contents = items(entry.params(), "/toolCall/content");
-        found.extend(contents.filter_map(|item| Some((index, item.get("content")?))));
+}
+
+/// The content blocks of the agent in a message.
+fn blocks<'a>(view: &View<'a>) -> Vec<&'a Value> {
+    if view.is_call(Party::Agent) {
+        blocks_of(view.method, view.params())
+    } else {
+        Vec::new()
     }
-    found
 }
 
 /// Every content block that the agent sent.
 pub(crate) fn agent_blocks(recording: &Recording) -> Vec<&Value> {
-    blocks(recording)
-        .into_iter()
-        .map(|(_, block)| block)
+    let calls = recording.entries.iter();
+    let calls = calls.filter(|entry| entry.from == Party::Agent && entry.is_call());
+    calls
+        .flat_map(|entry| blocks_of(entry.method.as_deref().unwrap_or_default(), entry.params()))
         .collect()
 }
 
@@ -168,14 +174,14 @@ pub(crate) fn client_blocks(recording: &Recording) -> Vec<&Value> {
         .collect()
 }
 
-fn base64(recording: &Recording) -> Outcome<usize> {
+fn base64(view: &View<'_>) -> Seen {
     let mut seen = 0;
-    for (index, block) in blocks(recording) {
+    for block in blocks(view) {
         let data = text(block, "/data").or_else(|| text(block, "/resource/blob"));
         let Some(data) = data else { continue };
         seen += 1;
         if !is_base64(data) {
-            return Err(Stop::at(recording, index, "the data is not base64"));
+            return fault("the data is not base64");
         }
     }
     Ok(seen)
@@ -188,9 +194,9 @@ fn is_base64(data: &str) -> bool {
     padding <= 2 && data.len().is_multiple_of(4) && body.bytes().all(known)
 }
 
-fn mime_type(recording: &Recording) -> Outcome<usize> {
+fn mime_type(view: &View<'_>) -> Seen {
     let mut seen = 0;
-    for (index, block) in blocks(recording) {
+    for block in blocks(view) {
         let kind = text(block, "/type").unwrap_or_default();
         if kind != "image" && kind != "audio" {
             continue;
@@ -198,16 +204,15 @@ fn mime_type(recording: &Recording) -> Outcome<usize> {
         seen += 1;
         let mime = text(block, "/mimeType").unwrap_or_default();
         if !mime.starts_with(&format!("{kind}/")) {
-            let reason = format!("{mime:?} is no MIME type of {kind}");
-            return Err(Stop::at(recording, index, reason));
+            return fault(format!("{mime:?} is no MIME type of {kind}"));
         }
     }
     Ok(seen)
 }
 
-fn uri(recording: &Recording) -> Outcome<usize> {
+fn uri(view: &View<'_>) -> Seen {
     let mut seen = 0;
-    for (index, block) in blocks(recording) {
+    for block in blocks(view) {
         let kind = text(block, "/type").unwrap_or_default();
         if !kind.starts_with("resource") {
             continue;
@@ -218,8 +223,7 @@ fn uri(recording: &Recording) -> Outcome<usize> {
             .and_then(|uri| uri.split_once(':'))
             .map(|(scheme, _)| scheme);
         if scheme.is_none_or(|scheme| scheme.is_empty() || scheme.contains('/')) {
-            let reason = format!("{:?} is no URI", uri.unwrap_or_default());
-            return Err(Stop::at(recording, index, reason));
+            return fault(format!("{:?} is no URI", uri.unwrap_or_default()));
         }
     }
     Ok(seen)

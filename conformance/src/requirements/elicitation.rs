@@ -1,13 +1,12 @@
 //! Questions to the user.
 
-use std::collections::HashSet;
-
 use serde_json::{Value, json};
 
-use super::watch::{text, watch};
+use super::watch::{text, undeclared, watch};
 use super::{Check, Requirement, must, should};
-use crate::harness::{Caps, Conn, Entry, Outcome, Recording, Stop, UserInput};
+use crate::harness::{Caps, Conn, Outcome, UserInput};
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::{Excluded, Run};
@@ -112,30 +111,20 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-fn questions<'a>(
-    recording: &'a Recording,
-    mode: &'a str,
-) -> impl Iterator<Item = (usize, &'a Value)> {
-    recording
-        .calls(Party::Agent, "elicitation/create")
-        .map(|(index, entry)| (index, entry.params()))
-        .filter(move |(_, params)| mode.is_empty() || text(params, "/mode") == Some(mode))
+/// The params of the question that it is, if it is one of this mode; of any, if that
+/// is empty.
+fn question<'a>(view: &View<'a>, mode: &str) -> Option<&'a Value> {
+    let asks = view.calls(Party::Agent, "elicitation/create");
+    let params = Some(view.params()).filter(|_| asks)?;
+    (mode.is_empty() || text(params, "/mode") == Some(mode)).then_some(params)
 }
 
-fn no_undeclared_mode(recording: &Recording) -> Outcome<usize> {
+fn no_undeclared_mode(view: &View<'_>) -> Seen {
     let mut seen = 0;
     for mode in ["form", "url"] {
-        let declared = recording
-            .declared("/elicitation")
-            .and_then(|modes| modes.get(mode));
-        if declared.is_some_and(|mode| !mode.is_null()) || !super::watch::has_turns(recording) {
-            continue;
-        }
-        seen += 1;
-        if let Some((index, _)) = questions(recording, mode).next() {
-            let reason = format!("the client does not declare the mode {mode}");
-            return Err(Stop::at(recording, index, reason));
-        }
+        let breaks = question(view, mode).is_some();
+        let what = format!("the mode {mode}");
+        seen += undeclared(view, &format!("/elicitation/{mode}"), breaks, &what)?;
     }
     Ok(seen)
 }
@@ -156,7 +145,8 @@ fn tempted(cx: &mut Cx, elicitation: Value) -> Outcome<&mut Conn> {
 fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
     for nothing in [json!({}), json!({"form": null, "url": null})] {
         let conn = tempted(cx, nothing)?;
-        if let Some((index, _)) = questions(conn.recording(), "").next() {
+        let mut asked = conn.recording().calls(Party::Agent, "elicitation/create");
+        if let Some((index, _)) = asked.next() {
             return Err(conn.at(index, "the client declares no mode"));
         }
     }
@@ -207,53 +197,27 @@ fn failed(cx: &mut Cx) -> Outcome {
     answered(cx, UserInput::Fail)
 }
 
-fn unique_id(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, params) in questions(recording, "url") {
-        seen += 1;
-        let id = text(params, "/elicitationId");
-        // Accepted, it goes on until it is completed; otherwise the answer ends it.
-        let outstanding = questions(recording, "url").any(|(earlier, other)| {
-            earlier < index
-                && text(other, "/elicitationId") == id
-                && !is_over(recording, earlier, index)
-        });
-        if outstanding {
-            let reason = format!("{} is outstanding already", id.unwrap_or_default());
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
-}
-
-/// Whether the interaction that was asked for at this place is over before another.
-fn is_over(recording: &Recording, asked: usize, before: usize) -> bool {
-    let Some((end, answer)) = recording.answer(asked) else {
-        return false;
+fn unique_id(view: &View<'_>) -> Seen {
+    let Some(params) = question(view, "url") else {
+        return Ok(0);
     };
-    let id = |entry: &Entry| text(entry.params(), "/elicitationId").map(str::to_owned);
-    let asked = recording.entries.get(asked).and_then(id);
-    let mut completions = recording.calls(Party::Agent, "elicitation/complete");
-    let completed = completions.any(|(index, entry)| index < before && id(entry) == asked);
-    let accepted = text(&answer.value, "/result/action") == Some("accept");
-    end < before && (!accepted || completed)
+    let id = text(params, "/elicitationId").unwrap_or_default();
+    let known = view.state.elicitations.get(id);
+    if known.is_some_and(|asked| asked.outstanding) {
+        return fault(format!("{id} is outstanding already"));
+    }
+    Ok(1)
 }
 
-fn completes_its_own(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "elicitation/complete") {
-        seen += 1;
-        let id = text(entry.params(), "/elicitationId");
-        let known: HashSet<_> = questions(recording, "url")
-            .filter(|(asked, _)| *asked < index)
-            .map(|(_, params)| text(params, "/elicitationId"))
-            .collect();
-        if !known.contains(&id) {
-            let reason = format!("nobody was asked as {}", id.unwrap_or_default());
-            return Err(Stop::at(recording, index, reason));
-        }
+fn completes_its_own(view: &View<'_>) -> Seen {
+    if !view.calls(Party::Agent, "elicitation/complete") || !view.state.is_whole() {
+        return Ok(0);
     }
-    Ok(seen)
+    let id = text(view.params(), "/elicitationId").unwrap_or_default();
+    if !view.state.elicitations.contains_key(id) {
+        return fault(format!("nobody was asked as {id}"));
+    }
+    Ok(1)
 }
 
 /// What stands between the scheme and the path of a URL.
@@ -262,52 +226,41 @@ fn authority(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-fn no_credentials_in_url(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, params) in questions(recording, "url") {
-        seen += 1;
-        if authority(text(params, "/url").unwrap_or_default()).contains('@') {
-            return Err(Stop::at(
-                recording,
-                index,
-                "the URL holds a user name or password",
-            ));
-        }
+fn no_credentials_in_url(view: &View<'_>) -> Seen {
+    let Some(params) = question(view, "url") else {
+        return Ok(0);
+    };
+    if authority(text(params, "/url").unwrap_or_default()).contains('@') {
+        return fault("the URL holds a user name or password");
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn https(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, params) in questions(recording, "url") {
-        seen += 1;
-        let url = text(params, "/url").unwrap_or_default();
-        let local = ["localhost", "127.", "[::1]"];
-        let local = local.iter().any(|host| authority(url).starts_with(host));
-        if !url.starts_with("https://") && !local {
-            return Err(Stop::at(recording, index, format!("{url} is not HTTPS")));
-        }
+fn https(view: &View<'_>) -> Seen {
+    let Some(params) = question(view, "url") else {
+        return Ok(0);
+    };
+    let url = text(params, "/url").unwrap_or_default();
+    let local = ["localhost", "127.", "[::1]"];
+    let local = local.iter().any(|host| authority(url).starts_with(host));
+    if !url.starts_with("https://") && !local {
+        return fault(format!("{url} is not HTTPS"));
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn no_url_in_form(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, params) in questions(recording, "form") {
-        seen += 1;
-        let form = params
-            .get("requestedSchema")
-            .unwrap_or(&Value::Null)
-            .to_string();
-        let message = text(params, "/message").unwrap_or_default();
-        if ["http://", "https://"]
-            .iter()
-            .any(|scheme| form.contains(scheme) || message.contains(scheme))
-        {
-            return Err(Stop::at(recording, index, "a form with a URL in it"));
-        }
+fn no_url_in_form(view: &View<'_>) -> Seen {
+    let Some(params) = question(view, "form") else {
+        return Ok(0);
+    };
+    let form = params.get("requestedSchema").unwrap_or(&Value::Null);
+    let form = form.to_string();
+    let message = text(params, "/message").unwrap_or_default();
+    let mut schemes = ["http://", "https://"].iter();
+    if schemes.any(|scheme| form.contains(scheme) || message.contains(scheme)) {
+        return fault("a form with a URL in it");
     }
-    Ok(seen)
+    Ok(1)
 }
 
 /// Words in the name of a field that asks for a secret.
@@ -321,33 +274,30 @@ const SECRETS: [&str; 7] = [
     "secret",
 ];
 
-fn no_secrets_in_form(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, params) in questions(recording, "form") {
-        seen += 1;
-        let fields = params
-            .pointer("/requestedSchema/properties")
-            .and_then(Value::as_object);
-        for name in fields.into_iter().flatten().map(|(name, _)| name) {
-            let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-            if SECRETS.contains(&plain.to_ascii_lowercase().as_str()) {
-                let reason = format!("the form asks for `{name}`");
-                return Err(Stop::at(recording, index, reason));
-            }
+fn no_secrets_in_form(view: &View<'_>) -> Seen {
+    let Some(params) = question(view, "form") else {
+        return Ok(0);
+    };
+    let fields = params
+        .pointer("/requestedSchema/properties")
+        .and_then(Value::as_object);
+    for name in fields.into_iter().flatten().map(|(name, _)| name) {
+        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        if SECRETS.contains(&plain.to_ascii_lowercase().as_str()) {
+            return fault(format!("the form asks for `{name}`"));
         }
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn message(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, params) in questions(recording, "") {
-        seen += 1;
-        if text(params, "/message").is_none_or(|message| message.trim().is_empty()) {
-            return Err(Stop::at(recording, index, "the question says nothing"));
-        }
+fn message(view: &View<'_>) -> Seen {
+    let Some(params) = question(view, "") else {
+        return Ok(0);
+    };
+    if text(params, "/message").is_none_or(|message| message.trim().is_empty()) {
+        return fault("the question says nothing");
     }
-    Ok(seen)
+    Ok(1)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::watch::{free_of, watch};
 use super::{Check, Requirement, must, should};
-use crate::harness::{Caps, Outcome, Recording, Stop};
+use crate::harness::{Caps, Outcome};
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 use crate::wire::{Level, Party, Rule};
 
 use Check::Run;
@@ -39,13 +40,13 @@ pub(super) const ROWS: &[Requirement] = &[
         "extensibility.no-custom-fields",
         "extensibility#the-meta-field",
         "Implementations MUST NOT add any custom fields at the root of a type that's part of the specification.",
-        watch(no_custom_fields, "no message of the agent"),
+        free_of(&[Rule::CustomField], Level::Warning, SILENT),
     ),
     must(
         "extensibility.method-names",
         "extensibility#extension-methods",
         "The protocol reserves any method name starting with an underscore (`_`) for custom extensions.",
-        watch(method_names, "no message of the agent"),
+        free_of(&[Rule::UnknownMethod], Level::Warning, SILENT),
     ),
     should(
         "extensibility.unknown-fields",
@@ -60,6 +61,8 @@ pub(super) const ROWS: &[Requirement] = &[
         watch(trace_context, "no `_meta` of the agent"),
     ),
 ];
+
+const SILENT: &str = "no message of the agent";
 
 const UNKNOWN: &str = "_acp-conformance/unknown";
 
@@ -110,14 +113,6 @@ fn meta(cx: &mut Cx) -> Outcome {
     conn.finish(request).map(drop)
 }
 
-fn no_custom_fields(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::CustomField], Level::Warning)
-}
-
-fn method_names(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::UnknownMethod], Level::Warning)
-}
-
 fn unknown_fields(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let mut params = conn.setup(None);
@@ -134,24 +129,18 @@ fn unknown_fields(cx: &mut Cx) -> Outcome {
     conn.finish(request).map(drop)
 }
 
-fn trace_context(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.entries.iter().enumerate() {
-        if entry.from != Party::Agent {
-            continue;
-        }
-        let member = |name: &str| entry.value.get(name).and_then(|value| value.get("_meta"));
-        let Some(meta) = member("params").or_else(|| member("result")) else {
-            continue;
-        };
-        seen += 1;
-        let parent = meta.get("traceparent");
-        if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
-            let reason = "`traceparent` is not one of W3C trace context";
-            return Err(Stop::at(recording, index, reason));
-        }
+fn trace_context(view: &View<'_>) -> Seen {
+    let value = view.said.value;
+    let member = |name: &str| value.get(name).and_then(|value| value.get("_meta"));
+    let meta = member("params").or_else(|| member("result"));
+    let Some(meta) = meta.filter(|_| view.said.from == Party::Agent) else {
+        return Ok(0);
+    };
+    let parent = meta.get("traceparent");
+    if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
+        return fault("`traceparent` is not one of W3C trace context");
     }
-    Ok(seen)
+    Ok(1)
 }
 
 /// `version-trace-parent-flags` in hexadecimal digits.

@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use super::watch::{agent_calls, has_turns, is_absolute, never_calls, text, watch};
+use super::watch::{absolute, is_agents, text, undeclared, watch};
 use super::{Check, Requirement, must};
-use crate::harness::{Outcome, Recording, Stop};
+use crate::harness::Outcome;
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
+use crate::wire::Party;
 
 use Check::Run;
 
@@ -57,68 +59,44 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-/// Whether this connection shows what an agent does without the capability.
-fn tempts(recording: &Recording, pointer: &str) -> bool {
-    recording.declared(pointer).is_none() && has_turns(recording)
+fn no_undeclared_read(view: &View<'_>) -> Seen {
+    let method = "fs/read_text_file";
+    let breaks = view.calls(Party::Agent, method);
+    undeclared(view, "/fs/readTextFile", breaks, method)
 }
 
-fn no_undeclared_read(recording: &Recording) -> Outcome<usize> {
-    if !tempts(recording, "/fs/readTextFile") {
+fn no_undeclared_write(view: &View<'_>) -> Seen {
+    let method = "fs/write_text_file";
+    let breaks = view.calls(Party::Agent, method);
+    undeclared(view, "/fs/writeTextFile", breaks, method)
+}
+
+fn absolute_path(view: &View<'_>) -> Seen {
+    if !is_agents(view, "fs/") {
         return Ok(0);
     }
-    never_calls(recording, "fs/read_text_file")?;
+    absolute([text(view.params(), "/path").unwrap_or_default()])
+}
+
+fn line_from_one(view: &View<'_>) -> Seen {
+    if !view.calls(Party::Agent, "fs/read_text_file") {
+        return Ok(0);
+    }
+    if view.params().get("line").and_then(Value::as_i64) == Some(0) {
+        return fault("there is no line 0");
+    }
     Ok(1)
 }
 
-fn no_undeclared_write(recording: &Recording) -> Outcome<usize> {
-    if !tempts(recording, "/fs/writeTextFile") {
+fn own_session(view: &View<'_>) -> Seen {
+    if !is_agents(view, "fs/") || !view.state.is_whole() {
         return Ok(0);
     }
-    never_calls(recording, "fs/write_text_file")?;
+    let session = view.session().unwrap_or_default();
+    if view.known(session).is_none() {
+        return fault(format!("the client has no session {session:?}"));
+    }
     Ok(1)
-}
-
-fn absolute_path(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in agent_calls(recording, "fs/") {
-        seen += 1;
-        let path = text(entry.params(), "/path").unwrap_or_default();
-        if !is_absolute(path) {
-            let reason = format!("{path:?} is not an absolute path");
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
-}
-
-fn line_from_one(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in agent_calls(recording, "fs/read_text_file") {
-        seen += 1;
-        if entry.params().get("line").and_then(Value::as_i64) == Some(0) {
-            return Err(Stop::at(recording, index, "there is no line 0"));
-        }
-    }
-    Ok(seen)
-}
-
-fn own_session(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in agent_calls(recording, "fs/") {
-        seen += 1;
-        let mut prompts = recording.calls(crate::wire::Party::Client, "session/prompt");
-        let during = prompts.any(|(request, prompt)| {
-            let ended = recording.answer(request).map(|(end, _)| end);
-            prompt.session() == entry.session()
-                && request < index
-                && ended.is_none_or(|end| index < end)
-        });
-        if !during {
-            let reason = "a file was asked for in a session that has no turn";
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
 }
 
 fn read(cx: &mut Cx) -> Outcome {

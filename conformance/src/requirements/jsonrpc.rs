@@ -1,14 +1,14 @@
 //! JSON-RPC 2.0, as the protocol uses it: ids, answers, errors.
 
-use std::collections::HashSet;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::watch::{free_of, watch};
 use super::{Check, Requirement, info, must, should};
-use crate::harness::{Conn, Outcome, Recording, Stop};
+use crate::harness::{Conn, Outcome};
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 use crate::wire::{Kind, Level, Party, Rule};
 
 use Check::Run;
@@ -20,13 +20,13 @@ pub(super) const ROWS: &[Requirement] = &[
         "jsonrpc.envelope",
         "jsonrpc#conventions",
         "A String specifying the version of the JSON-RPC protocol. MUST be exactly \"2.0\".",
-        watch(envelope, SILENT),
+        free_of(&[Rule::Envelope], Level::Error, SILENT),
     ),
     must(
         "jsonrpc.schema",
         "overview#communication-model",
         "The protocol follows the JSON-RPC 2.0 specification with two types of messages",
-        watch(schema, SILENT),
+        free_of(&[Rule::Schema], Level::Error, SILENT),
     ),
     must(
         "jsonrpc.string-id",
@@ -50,13 +50,13 @@ pub(super) const ROWS: &[Requirement] = &[
         "jsonrpc.answers-once",
         "overview#communication-model",
         "Methods: Request-response pairs that expect a result or error",
-        watch(answers_once, SILENT),
+        free_of(&[Rule::UnmatchedAnswer], Level::Warning, SILENT),
     ),
     must(
         "jsonrpc.no-answer-to-notifications",
         "overview#error-handling",
         "Notifications never receive responses (success or error)",
-        watch(no_answer_to_notifications, SILENT),
+        free_of(&[Rule::NotificationAnswered], Level::Warning, SILENT),
     ),
     must(
         "jsonrpc.bad-notification",
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "jsonrpc.error-without-id",
         "jsonrpc#response_object",
         "If there was an error in detecting the id in the Request object, it MUST be Null.",
-        watch(error_without_id, SILENT),
+        free_of(&[Rule::MissingId], Level::Warning, SILENT),
     ),
     should(
         "jsonrpc.unknown-method",
@@ -144,45 +144,15 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-fn envelope(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::Envelope], Level::Error)
-}
-
-fn schema(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::Schema], Level::Error)
-}
-
-fn answers_once(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::UnmatchedAnswer], Level::Warning)
-}
-
-fn no_answer_to_notifications(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::NotificationAnswered], Level::Warning)
-}
-
-fn error_without_id(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::MissingId], Level::Warning)
-}
-
-fn own_ids(recording: &Recording) -> Outcome<usize> {
-    let (mut open, mut seen) = (HashSet::new(), 0);
-    for (index, entry) in recording.entries.iter().enumerate() {
-        let id = entry
-            .value
-            .get("id")
-            .map(Value::to_string)
-            .unwrap_or_default();
-        if entry.from == Party::Agent && entry.kind == Kind::Request {
-            seen += 1;
-            if !open.insert(id.clone()) {
-                let reason = format!("the id {id} belongs to an open request");
-                return Err(Stop::at(recording, index, reason));
-            }
-        } else if entry.from == Party::Client && entry.request.is_some() {
-            open.remove(&id);
-        }
+fn own_ids(view: &View<'_>) -> Seen {
+    if view.said.from != Party::Agent || view.said.kind != Kind::Request {
+        return Ok(0);
     }
-    Ok(seen)
+    let id = view.said.value.get("id").unwrap_or(&Value::Null);
+    match view.state.open(Party::Agent, view.said.value) {
+        Some(_) => fault(format!("the id {id} belongs to an open request")),
+        None => Ok(1),
+    }
 }
 
 /// A request with this id gets its answer. The same request with an ordinary id

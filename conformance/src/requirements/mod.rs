@@ -33,9 +33,11 @@ use serde::{Deserialize, Serialize};
 pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
 pub(crate) use self::tool_calls::agent_tool_content;
+pub(crate) use self::watch::is_absolute;
 
-use crate::harness::{Outcome, Recording};
+use crate::harness::Outcome;
 use crate::suite::Cx;
+use crate::watch::Look;
 use crate::wire::Party;
 
 /// How much a requirement weighs.
@@ -61,7 +63,7 @@ pub enum Check {
     /// it has seen; when there is none in the whole run, nothing is decided.
     Watch {
         /// Looks at one connection.
-        check: fn(&Recording) -> Outcome<usize>,
+        look: Look,
         /// What was not seen.
         missing: &'static str,
     },

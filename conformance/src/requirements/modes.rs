@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{items, repeated, text, watch};
+use super::watch::{items, text, unique, watch};
 use super::{Check, Requirement, capability, info};
-use crate::harness::{Conn, Outcome, Recording, Stop, inconclusive, skip};
+use crate::harness::{Conn, Outcome, inconclusive, skip};
 use crate::suite::Cx;
+use crate::watch::{Seen, Session, View, fault};
 
 use Check::Run;
 
@@ -56,58 +57,43 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-fn current_is_available(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, _, state) in recording.setups() {
-        let Some(current) = text(state, "/modes/currentModeId") else {
-            continue;
-        };
-        seen += 1;
-        if !ids(state).any(|id| id == current) {
-            let reason = format!("{current} is not among the available modes");
-            return Err(Stop::at(recording, index, reason));
-        }
+fn current_is_available(view: &View<'_>) -> Seen {
+    let state = view.setup().map(|(_, state)| state);
+    let Some((state, current)) =
+        state.and_then(|state| Some((state, text(state, "/modes/currentModeId")?)))
+    else {
+        return Ok(0);
+    };
+    if !ids(state).any(|id| id == current) {
+        return fault(format!("{current} is not among the available modes"));
     }
-    Ok(seen)
+    Ok(1)
 }
 
 fn ids(state: &Value) -> impl Iterator<Item = &str> {
     items(state, "/modes/availableModes").filter_map(|mode| text(mode, "/id"))
 }
 
-fn unique_id(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, _, state) in recording.setups() {
-        seen += ids(state).count();
-        if let Some(id) = repeated(ids(state)) {
-            return Err(Stop::at(
-                recording,
-                index,
-                format!("two modes have the id {id}"),
-            ));
-        }
-    }
-    Ok(seen)
+fn unique_id(view: &View<'_>) -> Seen {
+    let state = view.setup().map(|(_, state)| state);
+    unique("modes", state.into_iter().flat_map(ids))
 }
 
-fn update_is_available(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("current_mode_update") {
-        let mode = text(update.body, "/currentModeId").unwrap_or_default();
-        let mut states = recording
-            .setups()
-            .filter(|(_, session, _)| *session == update.session)
-            .peekable();
-        if states.peek().is_none() {
-            continue;
-        }
-        seen += 1;
-        if !states.any(|(_, _, state)| ids(state).any(|id| id == mode)) {
-            let reason = format!("{mode} is not among the available modes");
-            return Err(Stop::at(recording, update.index, reason));
-        }
+fn update_is_available(view: &View<'_>) -> Seen {
+    let Some(update) = view.update_of("current_mode_update") else {
+        return Ok(0);
+    };
+    // A session that was set up again may not have told its modes again.
+    let told =
+        |session: &&Session| session.told && !(session.continued && session.modes.is_empty());
+    let Some(session) = view.known(update.session).filter(told) else {
+        return Ok(0);
+    };
+    let mode = text(update.body, "/currentModeId").unwrap_or_default();
+    if !session.modes.contains(mode) {
+        return fault(format!("{mode} is not among the available modes"));
     }
-    Ok(seen)
+    Ok(1)
 }
 
 /// A new session with its modes, the current one last.

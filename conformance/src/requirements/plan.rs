@@ -2,7 +2,7 @@
 
 use super::watch::{items, text, watch};
 use super::{Check, Requirement, must, should};
-use crate::harness::{Outcome, Recording, Stop};
+use crate::watch::{Seen, View, fault};
 
 use Check::Excluded;
 
@@ -29,30 +29,25 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-fn entries(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("plan") {
-        seen += 1;
-        let mut entries = items(update.body, "/entries");
-        if entries.any(|entry| text(entry, "/content").is_none_or(|text| text.trim().is_empty())) {
-            let reason = "an entry of the plan does not say what it is about";
-            return Err(Stop::at(recording, update.index, reason));
-        }
+fn entries(view: &View<'_>) -> Seen {
+    let Some(update) = view.update_of("plan") else {
+        return Ok(0);
+    };
+    let mut entries = items(update.body, "/entries");
+    if entries.any(|entry| text(entry, "/content").is_none_or(|text| text.trim().is_empty())) {
+        return fault("an entry of the plan does not say what it is about");
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn status(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("plan") {
-        seen += 1;
-        let known = ["pending", "in_progress", "completed"];
-        let mut entries = items(update.body, "/entries");
-        if entries.any(|entry| text(entry, "/status").is_none_or(|status| !known.contains(&status)))
-        {
-            let reason = "an entry of the plan has no status";
-            return Err(Stop::at(recording, update.index, reason));
-        }
+fn status(view: &View<'_>) -> Seen {
+    let Some(update) = view.update_of("plan") else {
+        return Ok(0);
+    };
+    let known = ["pending", "in_progress", "completed"];
+    let mut entries = items(update.body, "/entries");
+    if entries.any(|entry| text(entry, "/status").is_none_or(|status| !known.contains(&status))) {
+        return fault("an entry of the plan has no status");
     }
-    Ok(seen)
+    Ok(1)
 }

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{has_turns, text, watch};
+use super::watch::{text, undeclared, watch};
 use super::{Check, Requirement, info, must, should};
-use crate::harness::{Outcome, Recording, Stop};
+use crate::harness::Outcome;
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -114,23 +115,15 @@ fn stop_reason(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn known_stop_reason(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, _) in recording.calls(Party::Client, "session/prompt") {
-        let Some((end, answer)) = recording.answer(index) else {
-            continue;
-        };
-        let Some(result) = answer.value.get("result") else {
-            continue;
-        };
-        seen += 1;
-        let reason = text(result, "/stopReason").unwrap_or_default();
-        if !STOP_REASONS.contains(&reason) {
-            let reason = format!("{reason:?} is no stop reason");
-            return Err(Stop::at(recording, end, reason));
-        }
+fn known_stop_reason(view: &View<'_>) -> Seen {
+    let Some(result) = view.result(Party::Client, "session/prompt") else {
+        return Ok(0);
+    };
+    let reason = text(result, "/stopReason").unwrap_or_default();
+    if !STOP_REASONS.contains(&reason) {
+        return fault(format!("{reason:?} is no stop reason"));
     }
-    Ok(seen)
+    Ok(1)
 }
 
 fn reports_output(cx: &mut Cx) -> Outcome {
@@ -183,57 +176,43 @@ fn failure_is_an_error(cx: &mut Cx) -> Outcome {
     }
 }
 
-fn usage(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("usage_update") {
-        seen += 1;
-        let count = |name: &str| update.body.get(name).and_then(Value::as_u64);
-        if count("used").is_none() || count("size").is_none() {
-            let reason = "`used` and `size` are not both counts";
-            return Err(Stop::at(recording, update.index, reason));
-        }
+fn usage(view: &View<'_>) -> Seen {
+    let Some(update) = view.update_of("usage_update") else {
+        return Ok(0);
+    };
+    let count = |name: &str| update.body.get(name).and_then(Value::as_u64);
+    if count("used").is_none() || count("size").is_none() {
+        return fault("`used` and `size` are not both counts");
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn currency(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("usage_update") {
-        let Some(cost) = update.body.get("cost").filter(|cost| !cost.is_null()) else {
-            continue;
-        };
-        seen += 1;
-        let code = text(cost, "/currency").unwrap_or_default();
-        if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            let reason = format!("{code:?} is no currency code");
-            return Err(Stop::at(recording, update.index, reason));
-        }
+fn currency(view: &View<'_>) -> Seen {
+    let update = view.update_of("usage_update");
+    let cost = update.and_then(|update| update.body.get("cost"));
+    let Some(cost) = cost.filter(|cost| !cost.is_null()) else {
+        return Ok(0);
+    };
+    let code = text(cost, "/currency").unwrap_or_default();
+    if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return fault(format!("{code:?} is no currency code"));
     }
-    Ok(seen)
+    Ok(1)
 }
 
 /// Updates of these kinds need this capability of the client.
-fn undeclared(recording: &Recording, pointer: &str, kinds: &[&str]) -> Outcome<usize> {
-    if recording.declared(pointer).is_some() || !has_turns(recording) {
-        return Ok(0);
-    }
-    let mut updates = recording.updates();
-    match updates.find(|update| kinds.contains(&update.kind)) {
-        Some(update) => {
-            let reason = format!("{}, which the client does not declare", update.kind);
-            Err(Stop::at(recording, update.index, reason))
-        }
-        None => Ok(1),
-    }
+fn kinds(view: &View<'_>, pointer: &str, kinds: &[&str]) -> Seen {
+    let kind = view.update().map_or("", |update| update.kind);
+    undeclared(view, pointer, kinds.contains(&kind), kind)
 }
 
-fn no_undeclared_notice(recording: &Recording) -> Outcome<usize> {
-    undeclared(recording, "/session/notices", &["notice"])
+fn no_undeclared_notice(view: &View<'_>) -> Seen {
+    kinds(view, "/session/notices", &["notice"])
 }
 
-fn no_undeclared_compaction(recording: &Recording) -> Outcome<usize> {
-    let kinds = ["compaction_update", "compaction_summary_chunk"];
-    undeclared(recording, "/session/compaction", &kinds)
+fn no_undeclared_compaction(view: &View<'_>) -> Seen {
+    let all = ["compaction_update", "compaction_summary_chunk"];
+    kinds(view, "/session/compaction", &all)
 }
 
 fn within_the_turn(cx: &mut Cx) -> Outcome {

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::watch::{is_absolute, items, repeated, text, watch};
+use super::watch::{absolute, items, repeated, text, unique, watch};
 use super::{Check, Requirement, capability, must, should};
-use crate::harness::{Conn, Outcome, Recording, Stop, fail};
+use crate::harness::{Conn, Outcome, fail};
 use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -209,66 +210,39 @@ fn bad_cursor(cx: &mut Cx) -> Outcome {
     conn.refusal("session/list", params).map(drop)
 }
 
-/// The results of `session/list`, with their places.
-fn pages(recording: &Recording) -> impl Iterator<Item = (usize, &Value)> {
-    let lists = recording.calls(Party::Client, "session/list");
-    lists.filter_map(|(index, _)| {
-        let (place, answer) = recording.answer(index)?;
-        Some((place, answer.value.get("result")?))
-    })
+/// The page of sessions that it is.
+fn page<'a>(view: &View<'a>) -> Option<&'a Value> {
+    view.result(Party::Client, "session/list")
 }
 
-fn page_size(recording: &Recording) -> Outcome<usize> {
+/// The sessions of the page that it is.
+fn infos<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
+    let page = page(view).into_iter();
+    page.flat_map(|page| items(page, "/sessions"))
+}
+
+fn page_size(view: &View<'_>) -> Seen {
+    match infos(view).count() {
+        length @ 1001.. => fault(format!("a page of {length}")),
+        _ => Ok(usize::from(page(view).is_some())),
+    }
+}
+
+fn absolute_cwd(view: &View<'_>) -> Seen {
+    absolute(infos(view).map(|info| text(info, "/cwd").unwrap_or_default()))
+}
+
+fn unique_id(view: &View<'_>) -> Seen {
+    let ids = infos(view).filter_map(|info| text(info, "/sessionId"));
+    unique("sessions on one page", ids)
+}
+
+fn timestamps(view: &View<'_>) -> Seen {
     let mut seen = 0;
-    for (index, page) in pages(recording) {
+    for time in infos(view).filter_map(|info| text(info, "/updatedAt")) {
         seen += 1;
-        let length = items(page, "/sessions").count();
-        if length > 1000 {
-            return Err(Stop::at(recording, index, format!("a page of {length}")));
-        }
-    }
-    Ok(seen)
-}
-
-fn absolute_cwd(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, page) in pages(recording) {
-        for info in items(page, "/sessions") {
-            seen += 1;
-            let cwd = text(info, "/cwd").unwrap_or_default();
-            if !is_absolute(cwd) {
-                let reason = format!("{cwd:?} is not an absolute path");
-                return Err(Stop::at(recording, index, reason));
-            }
-        }
-    }
-    Ok(seen)
-}
-
-fn unique_id(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, page) in pages(recording) {
-        let ids: Vec<_> = items(page, "/sessions")
-            .filter_map(|info| text(info, "/sessionId"))
-            .collect();
-        seen += ids.len();
-        if let Some(id) = repeated(ids) {
-            let reason = format!("{id} stands twice on one page");
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
-}
-
-fn timestamps(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, page) in pages(recording) {
-        for time in items(page, "/sessions").filter_map(|info| text(info, "/updatedAt")) {
-            seen += 1;
-            if !is_timestamp(time) {
-                let reason = format!("{time:?} is no ISO 8601 timestamp");
-                return Err(Stop::at(recording, index, reason));
-            }
+        if !is_timestamp(time) {
+            return fault(format!("{time:?} is no ISO 8601 timestamp"));
         }
     }
     Ok(seen)
@@ -284,18 +258,15 @@ fn is_timestamp(text: &str) -> bool {
     text.len() >= shape.len() && text.chars().zip(shape.chars()).all(fits)
 }
 
-fn info_update(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for update in recording.updates_of("session_info_update") {
-        seen += 1;
-        for name in ["sessionId", "cwd", "additionalDirectories"] {
-            if update.body.get(name).is_some() {
-                let reason = format!("the update has `{name}`");
-                return Err(Stop::at(recording, update.index, reason));
-            }
-        }
+fn info_update(view: &View<'_>) -> Seen {
+    let Some(update) = view.update_of("session_info_update") else {
+        return Ok(0);
+    };
+    let mut reserved = ["sessionId", "cwd", "additionalDirectories"].into_iter();
+    match reserved.find(|name| update.body.get(name).is_some()) {
+        Some(name) => fault(format!("the update has `{name}`")),
+        None => Ok(1),
     }
-    Ok(seen)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Sessions: opening them, keeping them apart, their directories.
 
-use std::collections::HashMap;
-
 use serde_json::json;
 
-use super::watch::{agent_calls, repeated, text, watch};
+use super::watch::{repeated, watch};
 use super::{Check, Requirement, capability, info, must, should};
-use crate::harness::{Outcome, Recording, Stop};
+use crate::harness::Outcome;
 use crate::suite::Cx;
+use crate::watch::{Asked, Seen, View, fault};
 use crate::wire::{Party, is_output};
 
 use Check::{Excluded, Run};
@@ -97,50 +96,32 @@ fn unique_id(cx: &mut Cx) -> Outcome {
     }
 }
 
-/// The sessions that the client knows, with the place from which on it does: those
-/// that it names itself, and those that the agent creates.
-fn known(recording: &Recording) -> HashMap<&str, usize> {
-    let mut known = HashMap::new();
-    for (index, entry) in recording.entries.iter().enumerate() {
-        let session = match entry.from {
-            Party::Client => entry.session(),
-            Party::Agent => text(&entry.value, "/result/sessionId"),
-        };
-        if let Some(session) = session {
-            known.entry(session).or_insert(index);
-        }
+fn known_session(view: &View<'_>) -> Seen {
+    let session = view.session().filter(|_| view.is_call(Party::Agent));
+    let Some(session) = session.filter(|_| view.state.is_whole()) else {
+        return Ok(0);
+    };
+    // The answer that names it may be on its way; that is another row's question.
+    let mut open = view.state.all_open(Party::Client);
+    let mut coming = || open.any(|asked| asked.method != "session/prompt" && !is_barrier(asked));
+    if view.known(session).is_none() && !coming() {
+        return fault(format!("the client has no session {session}"));
     }
-    known
+    Ok(1)
 }
 
-fn known_session(recording: &Recording) -> Outcome<usize> {
-    let (known, mut seen) = (known(recording), 0);
-    for (index, entry) in agent_calls(recording, "") {
-        let Some(session) = entry.session() else {
-            continue;
-        };
-        seen += 1;
-        if !known.contains_key(session) {
-            let reason = format!("the client has no session {session}");
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
+/// What the suite asks to see whether the agent reads creates no session.
+fn is_barrier(asked: &Asked) -> bool {
+    asked.method.starts_with("_acp-conformance/")
 }
 
-fn announced_first(recording: &Recording) -> Outcome<usize> {
-    let (known, mut seen) = (known(recording), 0);
-    for update in recording.updates() {
-        seen += 1;
-        if known
-            .get(update.session)
-            .is_none_or(|from| update.index < *from)
-        {
-            let reason = "an update came before the client could know its session";
-            return Err(Stop::at(recording, update.index, reason));
-        }
+fn announced_first(view: &View<'_>) -> Seen {
+    let update = view.update().filter(|_| view.state.is_whole());
+    match update.map(|update| view.known(update.session)) {
+        None => Ok(0),
+        Some(None) => fault("an update came before the client could know its session"),
+        Some(Some(_)) => Ok(1),
     }
-    Ok(seen)
 }
 
 fn independent(cx: &mut Cx) -> Outcome {

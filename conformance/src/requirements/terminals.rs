@@ -1,11 +1,10 @@
 //! The client's terminals, as agents use them.
 
-use std::collections::HashSet;
-
-use super::watch::{agent_calls, has_turns, is_absolute, text, watch};
+use super::watch::{absolute, at_end, is_agents, text, undeclared, watch};
 use super::{Check, Requirement, must, should};
-use crate::harness::{Outcome, Recording, Stop, Terminals};
+use crate::harness::{Outcome, Terminals};
 use crate::suite::Cx;
+use crate::watch::{Seen, State, View, fault, fault_at};
 use crate::wire::Party;
 
 use Check::Run;
@@ -26,13 +25,13 @@ pub(super) const ROWS: &[Requirement] = &[
         "terminals.released",
         "terminals#executing-commands",
         "The Agent MUST release the terminal using `terminal/release` when it's no longer needed.",
-        watch(released, NONE),
+        at_end(released, NONE),
     ),
     must(
         "terminals.released-after-kill",
         "terminals#killing-commands",
         "The Agent MUST still call `terminal/release` when it's done using it.",
-        watch(released_after_kill, "no command was killed"),
+        at_end(released_after_kill, "no command was killed"),
     ),
     must(
         "terminals.known-id",
@@ -78,134 +77,78 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-fn no_undeclared(recording: &Recording) -> Outcome<usize> {
-    if recording.declared("/terminal").is_some() || !has_turns(recording) {
+fn no_undeclared(view: &View<'_>) -> Seen {
+    let breaks = is_agents(view, "terminal/");
+    undeclared(view, "/terminal", breaks, "a terminal was asked for")
+}
+
+fn released(state: &State) -> Seen {
+    let over = state.terminals.iter().filter(|(_, it)| it.turn_is_over);
+    let mut seen = 0;
+    for (id, terminal) in over {
+        seen += 1;
+        if !terminal.released {
+            let reason = format!("{id} was not released by the end of its turn");
+            return fault_at(terminal.place, reason);
+        }
+    }
+    Ok(seen)
+}
+
+fn released_after_kill(state: &State) -> Seen {
+    let mut seen = 0;
+    for (id, terminal) in &state.terminals {
+        let Some((place, true)) = terminal.killed else {
+            continue;
+        };
+        seen += 1;
+        if !terminal.released {
+            return fault_at(place, format!("{id} was killed and never released"));
+        }
+    }
+    Ok(seen)
+}
+
+/// The terminal that a call of the agent names.
+fn named<'a>(view: &View<'a>) -> Option<&'a str> {
+    let id = text(view.params(), "/terminalId")?;
+    (is_agents(view, "terminal/") && view.state.is_whole()).then_some(id)
+}
+
+fn known_id(view: &View<'_>) -> Seen {
+    match named(view) {
+        None => Ok(0),
+        Some(id) if view.state.terminals.contains_key(id) => Ok(1),
+        Some(id) => fault(format!("no terminal was created with the id {id}")),
+    }
+}
+
+fn gone_when_released(view: &View<'_>) -> Seen {
+    let Some(id) = named(view) else {
+        return Ok(0);
+    };
+    let known = view.state.terminals.get(id);
+    if known.is_some_and(|terminal| terminal.released) {
+        return fault(format!("{id} was released before"));
+    }
+    Ok(1)
+}
+
+fn absolute_cwd(view: &View<'_>) -> Seen {
+    if !view.calls(Party::Agent, "terminal/create") {
         return Ok(0);
     }
-    match agent_calls(recording, "terminal/").next() {
-        Some((index, _)) => Err(Stop::at(
-            recording,
-            index,
-            "a terminal was asked for, which the client does not declare",
-        )),
-        None => Ok(1),
+    absolute(text(view.params(), "/cwd"))
+}
+
+fn command(view: &View<'_>) -> Seen {
+    if !view.calls(Party::Agent, "terminal/create") {
+        return Ok(0);
     }
-}
-
-/// Terminals that the agent was given: id, session, and the place of the answer.
-fn created(recording: &Recording) -> impl Iterator<Item = (&str, Option<&str>, usize)> {
-    let creates = recording.calls(Party::Agent, "terminal/create");
-    creates.filter_map(|(request, entry)| {
-        let (index, answer) = recording.answer(request)?;
-        let id = text(&answer.value, "/result/terminalId")?;
-        Some((id, entry.session(), index))
-    })
-}
-
-fn is_released(recording: &Recording, id: &str) -> bool {
-    let mut releases = recording.calls(Party::Agent, "terminal/release");
-    releases.any(|(_, entry)| text(entry.params(), "/terminalId") == Some(id))
-}
-
-/// Whether the turn in which a terminal was created has ended by itself.
-fn turn_is_over(recording: &Recording, session: Option<&str>, created: usize) -> bool {
-    let mut prompts = recording.calls(Party::Client, "session/prompt");
-    prompts.any(|(request, prompt)| {
-        let end = recording.answer(request).filter(|(end, answer)| {
-            created < *end && text(&answer.value, "/result/stopReason") == Some("end_turn")
-        });
-        request < created && prompt.session() == session && end.is_some()
-    })
-}
-
-fn released(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (id, session, index) in created(recording) {
-        if !turn_is_over(recording, session, index) {
-            continue;
-        }
-        seen += 1;
-        if !is_released(recording, id) {
-            let reason = format!("{id} was not released by the end of its turn");
-            return Err(Stop::at(recording, index, reason));
-        }
+    if text(view.params(), "/command").is_none_or(|command| command.trim().is_empty()) {
+        return fault("the command is empty");
     }
-    Ok(seen)
-}
-
-fn released_after_kill(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "terminal/kill") {
-        let id = text(entry.params(), "/terminalId").unwrap_or_default();
-        if !turn_is_over(recording, entry.session(), index) {
-            continue;
-        }
-        seen += 1;
-        if !is_released(recording, id) {
-            let reason = format!("{id} was killed and never released");
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
-}
-
-fn known_id(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in agent_calls(recording, "terminal/") {
-        let Some(id) = text(entry.params(), "/terminalId") else {
-            continue;
-        };
-        seen += 1;
-        if !created(recording).any(|(known, _, place)| known == id && place < index) {
-            let reason = format!("no terminal was created with the id {id}");
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
-}
-
-fn gone_when_released(recording: &Recording) -> Outcome<usize> {
-    let (mut gone, mut seen) = (HashSet::new(), 0);
-    for (index, entry) in agent_calls(recording, "terminal/") {
-        let Some(id) = text(entry.params(), "/terminalId") else {
-            continue;
-        };
-        seen += 1;
-        if gone.contains(id) {
-            let reason = format!("{id} was released before");
-            return Err(Stop::at(recording, index, reason));
-        }
-        if entry.method.as_deref() == Some("terminal/release") {
-            gone.insert(id);
-        }
-    }
-    Ok(seen)
-}
-
-fn absolute_cwd(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "terminal/create") {
-        let Some(cwd) = text(entry.params(), "/cwd") else {
-            continue;
-        };
-        seen += 1;
-        if !is_absolute(cwd) {
-            let reason = format!("{cwd:?} is not an absolute path");
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
-}
-
-fn command(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "terminal/create") {
-        seen += 1;
-        if text(entry.params(), "/command").is_none_or(|command| command.trim().is_empty()) {
-            return Err(Stop::at(recording, index, "the command is empty"));
-        }
-    }
-    Ok(seen)
+    Ok(1)
 }
 
 fn used(cx: &mut Cx) -> Outcome {

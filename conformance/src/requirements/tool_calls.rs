@@ -1,13 +1,12 @@
 //! Tool calls: announced, followed, ended, and permitted before they run.
 
-use std::collections::{HashMap, HashSet};
-
 use serde_json::Value;
 
-use super::watch::{is_absolute, items, repeated, text, watch};
+use super::watch::{absolute, items, text, unique, watch};
 use super::{Check, Requirement, info, must, should};
-use crate::harness::{Conn, Consent, Outcome, Recording, Stop};
+use crate::harness::{Conn, Consent, Outcome, Recording};
 use crate::suite::Cx;
+use crate::watch::{Seen, Tool, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -85,7 +84,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "The Agent MAY request permission from the user before executing a tool call",
         watch(asks_before, UNASKED),
     ),
-    should(
+    info(
         "tool-calls.permission-for-announced",
         "tool-calls#creating",
         "When the language model requests a tool invocation, the Agent SHOULD report it to the Client",
@@ -111,311 +110,230 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
-/// A step of a tool call: announced or updated.
+/// A step of a tool call outside of a replay: announced or updated.
 struct Step<'a> {
-    index: usize,
-    call: (&'a str, &'a str),
+    id: &'a str,
     status: Option<&'a str>,
     body: &'a Value,
     created: bool,
+    /// What was known of the call before.
+    known: Option<&'a Tool>,
+    /// Whether the call may have been announced elsewhere.
+    continued: bool,
 }
 
-/// Every step of every tool call outside of replays, in order.
-fn steps(recording: &Recording) -> impl Iterator<Item = Step<'_>> {
-    let replays = recording.replays();
-    recording.updates().filter_map(move |update| {
-        let created = match update.kind {
-            "tool_call" => true,
-            "tool_call_update" => false,
-            _ => return None,
-        };
-        let replayed = replays.iter().any(|(session, from, to)| {
-            *session == update.session && (*from..*to).contains(&update.index)
-        });
-        if replayed {
-            return None;
-        }
-        Some(Step {
-            index: update.index,
-            call: (update.session, text(update.body, "/toolCallId")?),
-            status: text(update.body, "/status"),
-            body: update.body,
-            created,
-        })
+fn step<'a>(view: &View<'a>) -> Option<Step<'a>> {
+    let update = view.update()?;
+    let created = match update.kind {
+        "tool_call" => true,
+        "tool_call_update" => false,
+        _ => return None,
+    };
+    let session = view.known(update.session);
+    if session.is_some_and(|session| session.replays > 0) {
+        return None;
+    }
+    let id = text(update.body, "/toolCallId")?;
+    Some(Step {
+        id,
+        status: text(update.body, "/status"),
+        body: update.body,
+        created,
+        known: session.and_then(|session| session.tools.get(id)),
+        continued: is_continued(view, update.session),
     })
 }
 
-/// Sessions whose calls were announced elsewhere: those set up again.
-fn is_continued(recording: &Recording, session: &str) -> bool {
-    ["session/load", "session/resume"].iter().any(|method| {
-        let mut calls = recording.calls(Party::Client, method);
-        calls.any(|(_, entry)| entry.session() == Some(session))
-    })
+/// Sessions whose calls may have been announced elsewhere: those set up again, and
+/// all if something was not seen.
+fn is_continued(view: &View<'_>, session: &str) -> bool {
+    !view.state.is_whole() || view.known(session).is_some_and(|session| session.continued)
 }
 
-fn announced(recording: &Recording) -> Outcome<usize> {
-    let (mut known, mut seen) = (HashSet::new(), 0);
-    for step in steps(recording) {
-        seen += 1;
-        if step.created {
-            known.insert(step.call);
-        } else if !known.contains(&step.call) && !is_continued(recording, step.call.0) {
-            let reason = format!("{} was never announced by a tool_call", step.call.1);
-            return Err(Stop::at(recording, step.index, reason));
-        }
+fn announced(view: &View<'_>) -> Seen {
+    let Some(step) = step(view) else {
+        return Ok(0);
+    };
+    let announced = step.known.is_some_and(|tool| tool.announced.is_some());
+    if !step.created && !announced && !step.continued {
+        return fault(format!("{} was never announced by a tool_call", step.id));
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn unique_id(recording: &Recording) -> Outcome<usize> {
-    let (mut known, mut seen) = (HashMap::new(), 0);
-    for step in steps(recording) {
-        let ended = matches!(step.status, Some("completed" | "failed"));
-        if !step.created {
-            if ended {
-                known.insert(step.call, true);
-            }
-            continue;
-        }
-        seen += 1;
-        // A second tool_call for one that is under way repeats it; after its end,
-        // or in another turn, the id names two calls.
-        if known.insert(step.call, ended) == Some(true) {
-            let reason = format!("{} named another tool call before", step.call.1);
-            return Err(Stop::at(recording, step.index, reason));
-        }
+fn unique_id(view: &View<'_>) -> Seen {
+    let Some(step) = step(view).filter(|step| step.created) else {
+        return Ok(0);
+    };
+    // A second tool_call for one that is under way repeats it; after its end, or in
+    // another turn, the id names two calls.
+    if step.known.is_some_and(|tool| tool.ended) {
+        return fault(format!("{} named another tool call before", step.id));
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn in_progress(recording: &Recording) -> Outcome<usize> {
-    let (mut running, mut seen) = (HashSet::new(), 0);
-    for step in steps(recording) {
-        match step.status {
-            Some("in_progress") => {
-                running.insert(step.call);
-            }
-            Some("completed") => {
-                seen += 1;
-                if !running.contains(&step.call) && !is_continued(recording, step.call.0) {
-                    let reason = format!("{} completed without being in progress", step.call.1);
-                    return Err(Stop::at(recording, step.index, reason));
-                }
-            }
-            _ => {}
-        }
+fn in_progress(view: &View<'_>) -> Seen {
+    let completed = |step: &Step<'_>| step.status == Some("completed");
+    let Some(step) = step(view).filter(completed) else {
+        return Ok(0);
+    };
+    if !step.known.is_some_and(|tool| tool.ran) && !step.continued {
+        return fault(format!("{} completed without being in progress", step.id));
     }
-    Ok(seen)
+    Ok(1)
 }
 
-fn end_with_the_turn(recording: &Recording) -> Outcome<usize> {
-    let steps: Vec<_> = steps(recording).collect();
+fn end_with_the_turn(view: &View<'_>) -> Seen {
+    let result = view.result(Party::Client, "session/prompt");
+    let ended = result.and_then(|result| text(result, "/stopReason")) == Some("end_turn");
+    let Some(asked) = view.asked.filter(|_| ended) else {
+        return Ok(0);
+    };
+    let session = asked.session.as_deref().and_then(|name| view.known(name));
+    let tools = session.into_iter().flat_map(|session| &session.tools);
     let mut seen = 0;
-    for (request, prompt) in recording.calls(Party::Client, "session/prompt") {
-        let Some((end, answer)) = recording.answer(request) else {
-            continue;
-        };
-        if text(&answer.value, "/result/stopReason") != Some("end_turn") {
-            continue;
-        }
-        let mut open = HashSet::new();
-        for step in &steps {
-            if !(request..end).contains(&step.index) || Some(step.call.0) != prompt.session() {
-                continue;
-            }
-            if step.created {
-                seen += 1;
-                open.insert(step.call.1);
-            }
-            if matches!(step.status, Some("completed" | "failed")) {
-                open.remove(step.call.1);
-            }
-        }
-        if let Some(call) = open.into_iter().next() {
-            let reason = format!("the turn ended while {call} was neither completed nor failed");
-            return Err(Stop::at(recording, end, reason));
-        }
-    }
-    Ok(seen)
-}
-
-fn final_is_final(recording: &Recording) -> Outcome<usize> {
-    let (mut ended, mut seen) = (HashSet::new(), 0);
-    for step in steps(recording) {
+    for (id, tool) in tools.filter(|(_, tool)| tool.announced > Some(asked.place)) {
         seen += 1;
-        if step.created {
-            // Whether an id may come again is another row's question.
-            ended.remove(&step.call);
-        }
-        match step.status {
-            Some("completed" | "failed") => {
-                ended.insert(step.call);
-            }
-            Some(status) if ended.contains(&step.call) => {
-                let reason = format!("{} is {status} after its end", step.call.1);
-                return Err(Stop::at(recording, step.index, reason));
-            }
-            _ => {}
+        if !tool.ended {
+            return fault(format!(
+                "the turn ended while {id} was neither completed nor failed"
+            ));
         }
     }
     Ok(seen)
 }
 
-/// Tool calls as updates and permission requests show them.
-fn shown(recording: &Recording) -> Vec<(usize, &Value)> {
-    let updates = steps(recording).map(|step| (step.index, step.body));
-    let asked = recording.calls(Party::Agent, "session/request_permission");
-    let asked = asked.filter_map(|(index, entry)| Some((index, entry.params().get("toolCall")?)));
-    updates.chain(asked).collect()
+fn final_is_final(view: &View<'_>) -> Seen {
+    let Some(step) = step(view) else {
+        return Ok(0);
+    };
+    // Whether an id may come again is another row's question.
+    let ended = !step.created && step.known.is_some_and(|tool| tool.ended);
+    match step.status {
+        Some("completed" | "failed") | None => Ok(1),
+        Some(status) if ended => fault(format!("{} is {status} after its end", step.id)),
+        Some(_) => Ok(1),
+    }
+}
+
+/// The tool call that an update or a request for permission shows.
+fn shown<'a>(view: &View<'a>) -> Option<&'a Value> {
+    let asked = view.calls(Party::Agent, ASKS).then(|| view.params());
+    let asked = asked.and_then(|params| params.get("toolCall"));
+    asked.or_else(|| Some(step(view)?.body))
 }
 
 /// Everything that tool calls of the agent show.
 pub(crate) fn agent_tool_content(recording: &Recording) -> Vec<&Value> {
-    let calls = shown(recording).into_iter();
-    calls
-        .flat_map(|(_, call)| items(call, "/content"))
-        .collect()
+    let updates = recording.updates();
+    let updates = updates.filter(|update| update.kind.starts_with("tool_call"));
+    let asked = recording.calls(Party::Agent, ASKS);
+    let asked = asked.filter_map(|(_, entry)| entry.params().get("toolCall"));
+    let all = updates.map(|update| update.body).chain(asked);
+    all.flat_map(|call| items(call, "/content")).collect()
 }
 
-fn absolute_paths(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, call) in shown(recording) {
-        for place in items(call, "/locations").chain(items(call, "/content")) {
-            let Some(path) = text(place, "/path") else {
-                continue;
-            };
-            seen += 1;
-            if !is_absolute(path) {
-                let reason = format!("{path:?} is not an absolute path");
-                return Err(Stop::at(recording, index, reason));
-            }
-        }
-    }
-    Ok(seen)
+fn absolute_paths(view: &View<'_>) -> Seen {
+    let Some(call) = shown(view) else {
+        return Ok(0);
+    };
+    let places = items(call, "/locations").chain(items(call, "/content"));
+    absolute(places.filter_map(|place| text(place, "/path")))
 }
 
-fn lines_from_one(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, call) in shown(recording) {
-        for line in items(call, "/locations").filter_map(|place| place.get("line")?.as_i64()) {
-            seen += 1;
-            if line < 1 {
-                return Err(Stop::at(
-                    recording,
-                    index,
-                    format!("there is no line {line}"),
-                ));
-            }
-        }
-    }
-    Ok(seen)
-}
-
-fn terminal_exists(recording: &Recording) -> Outcome<usize> {
-    let created = |id: &str, before: usize| {
-        let mut creates = recording.calls(Party::Agent, "terminal/create");
-        creates.any(|(request, _)| {
-            request < before
-                && recording
-                    .result(request)
-                    .and_then(|result| text(result, "/terminalId"))
-                    == Some(id)
-        })
+fn lines_from_one(view: &View<'_>) -> Seen {
+    let Some(call) = shown(view) else {
+        return Ok(0);
     };
     let mut seen = 0;
-    for (index, call) in shown(recording) {
-        for id in items(call, "/content").filter_map(|item| text(item, "/terminalId")) {
-            seen += 1;
-            if !created(id, index) {
-                let reason = format!("no terminal was created with the id {id}");
-                return Err(Stop::at(recording, index, reason));
-            }
+    for line in items(call, "/locations").filter_map(|place| place.get("line")?.as_i64()) {
+        seen += 1;
+        if line < 1 {
+            return fault(format!("there is no line {line}"));
         }
     }
     Ok(seen)
 }
 
-fn option_ids(recording: &Recording) -> Outcome<usize> {
+fn terminal_exists(view: &View<'_>) -> Seen {
+    let Some(call) = shown(view).filter(|_| view.state.is_whole()) else {
+        return Ok(0);
+    };
     let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "session/request_permission") {
+    for id in items(call, "/content").filter_map(|item| text(item, "/terminalId")) {
         seen += 1;
-        let ids = items(entry.params(), "/options").filter_map(|option| text(option, "/optionId"));
-        if let Some(id) = repeated(ids) {
-            return Err(Stop::at(
-                recording,
-                index,
-                format!("two options have the id {id}"),
-            ));
+        if !view.state.terminals.contains_key(id) {
+            return fault(format!("no terminal was created with the id {id}"));
         }
     }
     Ok(seen)
 }
 
-fn options(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "session/request_permission") {
-        seen += 1;
-        if items(entry.params(), "/options").next().is_none() {
-            return Err(Stop::at(
-                recording,
-                index,
-                "there is nothing to choose from",
-            ));
-        }
-    }
-    Ok(seen)
+const ASKS: &str = "session/request_permission";
+
+/// The options of the request for permission that it is.
+fn offered<'a>(view: &View<'a>) -> Option<impl Iterator<Item = &'a Value>> {
+    let asks = view.calls(Party::Agent, ASKS);
+    asks.then(|| items(view.params(), "/options"))
 }
 
-fn asks_before(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "session/request_permission") {
-        let (Some(session), Some(call)) = (
-            entry.session(),
-            text(entry.params(), "/toolCall/toolCallId"),
-        ) else {
-            continue;
-        };
-        seen += 1;
-        let mut earlier = steps(recording).take_while(|step| step.index < index);
-        let ended = earlier.any(|step| {
-            step.call == (session, call) && matches!(step.status, Some("completed" | "failed"))
-        });
-        if ended {
-            let reason = format!("permission for {call}, which has ended already");
-            return Err(Stop::at(recording, index, reason));
-        }
-    }
-    Ok(seen)
+fn option_ids(view: &View<'_>) -> Seen {
+    let Some(offered) = offered(view) else {
+        return Ok(0);
+    };
+    unique(
+        "options",
+        offered.filter_map(|option| text(option, "/optionId")),
+    )
 }
 
-fn permission_for_announced(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.calls(Party::Agent, "session/request_permission") {
-        let (Some(session), Some(call)) = (
-            entry.session(),
-            text(entry.params(), "/toolCall/toolCallId"),
-        ) else {
-            continue;
-        };
-        seen += 1;
-        let mut earlier = steps(recording).take_while(|step| step.index < index);
-        if !earlier.any(|step| step.created && step.call == (session, call)) {
-            let reason = format!("permission for {call}, which was never announced");
-            return Err(Stop::at(recording, index, reason));
-        }
+fn options(view: &View<'_>) -> Seen {
+    match offered(view).map(Iterator::count) {
+        None => Ok(0),
+        Some(0) => fault("there is nothing to choose from"),
+        Some(_) => Ok(1),
     }
-    Ok(seen)
 }
 
-fn title(recording: &Recording) -> Outcome<usize> {
-    let mut seen = 0;
-    for step in steps(recording).filter(|step| step.created) {
-        seen += 1;
-        if text(step.body, "/title").is_none_or(|title| title.trim().is_empty()) {
-            return Err(Stop::at(recording, step.index, "the title is empty"));
+/// The tool call that permission is asked for: its id, its session, and what is known
+/// of it.
+fn permitted<'a>(view: &View<'a>) -> Option<(&'a str, &'a str, Option<&'a Tool>)> {
+    let session = view.session().filter(|_| view.calls(Party::Agent, ASKS))?;
+    let id = text(view.params(), "/toolCall/toolCallId")?;
+    let tool = view
+        .known(session)
+        .and_then(|session| session.tools.get(id));
+    Some((id, session, tool))
+}
+
+fn asks_before(view: &View<'_>) -> Seen {
+    match permitted(view) {
+        None => Ok(0),
+        Some((id, _, Some(tool))) if tool.ended => {
+            fault(format!("permission for {id}, which has ended already"))
         }
+        Some(_) => Ok(1),
     }
-    Ok(seen)
+}
+
+fn permission_for_announced(view: &View<'_>) -> Seen {
+    match permitted(view) {
+        None => Ok(0),
+        Some((_, _, Some(tool))) if tool.announced.is_some() => Ok(1),
+        Some((_, session, _)) if is_continued(view, session) => Ok(0),
+        Some((id, ..)) => fault(format!("permission for {id}, which was never announced")),
+    }
+}
+
+fn title(view: &View<'_>) -> Seen {
+    let Some(step) = step(view).filter(|step| step.created) else {
+        return Ok(0);
+    };
+    if text(step.body, "/title").is_none_or(|title| title.trim().is_empty()) {
+        return fault("the title is empty");
+    }
+    Ok(1)
 }
 
 fn decided(conn: &mut Conn, consent: Consent) -> Outcome {

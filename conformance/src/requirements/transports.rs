@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::watch::{free_of, watch};
+use super::watch::free_of;
 use super::{Check, Requirement, info, must};
-use crate::harness::{Caps, Outcome, Recording, fail};
+use crate::harness::{Caps, Outcome, fail};
 use crate::suite::Cx;
 use crate::wire::{Level, Rule};
 
@@ -15,7 +15,11 @@ pub(super) const ROWS: &[Requirement] = &[
         "transports.only-messages",
         "transports#stdio",
         "MUST NOT write anything to its `stdout` that is not a valid ACP message",
-        watch(only_messages, "the agent wrote nothing"),
+        free_of(
+            &[Rule::NotJson, Rule::TooLong],
+            Level::Error,
+            "the agent wrote nothing",
+        ),
     ),
     must(
         "transports.utf8",
@@ -72,10 +76,6 @@ pub(super) const ROWS: &[Requirement] = &[
         Excluded("the suite speaks to agents over stdio alone"),
     ),
 ];
-
-fn only_messages(recording: &Recording) -> Outcome<usize> {
-    free_of(recording, &[Rule::NotJson, Rule::TooLong], Level::Error)
-}
 
 fn utf8(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;

@@ -1,71 +1,67 @@
-//! What several areas look for in a connection's messages.
+//! What several areas look for in a message.
 
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::Check;
-use crate::harness::{Entry, Outcome, Recording, Stop};
+use crate::watch::{Look, Seen, State, View, fault};
 use crate::wire::{Level, Party, Rule};
 
-/// Looks at everything that was said.
-pub(super) const fn watch(check: fn(&Recording) -> Outcome<usize>, missing: &'static str) -> Check {
-    Check::Watch { check, missing }
+/// Looks at every message.
+pub(super) const fn watch(check: fn(&View<'_>) -> Seen, missing: &'static str) -> Check {
+    let look = Look::Messages(check);
+    Check::Watch { look, missing }
+}
+
+/// Looks at what a connection has come to.
+pub(super) const fn at_end(check: fn(&State) -> Seen, missing: &'static str) -> Check {
+    let look = Look::End(check);
+    Check::Watch { look, missing }
 }
 
 /// Every message of the agent must be free of errors by these rules.
-pub(super) fn free_of(recording: &Recording, rules: &[Rule], floor: Level) -> Outcome<usize> {
-    let mut seen = 0;
-    for (index, entry) in recording.entries.iter().enumerate() {
-        seen += usize::from(entry.from == Party::Agent);
-        let broken = |finding: &&crate::wire::Finding| {
-            finding.by == Some(Party::Agent)
-                && finding.level >= floor
-                && rules.contains(&finding.rule)
-        };
-        if let Some(finding) = entry.findings.iter().find(broken) {
-            return Err(Stop::at(recording, index, finding.to_string()));
-        }
+pub(super) const fn free_of(rules: &'static [Rule], floor: Level, missing: &'static str) -> Check {
+    let look = Look::Findings(rules, floor);
+    Check::Watch { look, missing }
+}
+
+/// The agent must do without a capability that the client does not declare; whether
+/// it does shows in a turn. `breaks` says whether this message uses it.
+pub(super) fn undeclared(view: &View<'_>, pointer: &str, breaks: bool, what: &str) -> Seen {
+    if view.state.client_declares(pointer) != Some(false) {
+        return Ok(0);
     }
-    Ok(seen)
-}
-
-/// The method must not be called.
-pub(super) fn never_calls(recording: &Recording, method: &str) -> Outcome {
-    match recording.calls(Party::Agent, method).next() {
-        Some((index, _)) => Err(Stop::at(
-            recording,
-            index,
-            format!("{method} was called although the client does not declare it"),
-        )),
-        None => Ok(()),
+    if breaks {
+        return fault(format!("{what}, which the client does not declare"));
     }
+    let turn = view.result(Party::Client, "session/prompt");
+    Ok(usize::from(turn.is_some()))
 }
 
-/// The agent's calls of methods that start like this.
-pub(super) fn agent_calls<'a>(
-    recording: &'a Recording,
-    prefix: &'a str,
-) -> impl Iterator<Item = (usize, &'a Entry)> {
-    let entries = recording.entries.iter().enumerate();
-    entries.filter(move |(_, entry)| {
-        let method = entry.method.as_deref().unwrap_or_default();
-        entry.from == Party::Agent && entry.is_call() && method.starts_with(prefix)
-    })
-}
-
-/// Whether a turn was started on this connection.
-pub(super) fn has_turns(recording: &Recording) -> bool {
-    let mut prompts = recording.calls(Party::Client, "session/prompt");
-    prompts.any(|(index, _)| recording.result(index).is_some())
+/// Whether it is a call of the agent of a method that starts like this.
+pub(super) fn is_agents(view: &View<'_>, prefix: &str) -> bool {
+    view.is_call(Party::Agent) && view.method.starts_with(prefix)
 }
 
 /// Whether a path is absolute, on this system or on another.
-pub(super) fn is_absolute(path: &str) -> bool {
+pub(crate) fn is_absolute(path: &str) -> bool {
     let drive = path
         .get(1..3)
         .is_some_and(|root| root == ":\\" || root == ":/");
     Path::new(path).is_absolute() || path.starts_with('/') || path.starts_with("\\\\") || drive
+}
+
+/// Every path of these must be absolute.
+pub(super) fn absolute<'a>(paths: impl IntoIterator<Item = &'a str>) -> Seen {
+    let mut seen = 0;
+    for path in paths {
+        seen += 1;
+        if !is_absolute(path) {
+            return fault(format!("{path:?} is not an absolute path"));
+        }
+    }
+    Ok(seen)
 }
 
 /// The string at a place.
@@ -86,4 +82,13 @@ pub(super) fn items<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item =
 pub(super) fn repeated<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = std::collections::HashSet::new();
     texts.into_iter().find(|text| !seen.insert(*text))
+}
+
+/// No id may belong to two of these.
+pub(super) fn unique<'a>(what: &str, ids: impl IntoIterator<Item = &'a str>) -> Seen {
+    let ids: Vec<_> = ids.into_iter().collect();
+    match repeated(ids.iter().copied()) {
+        Some(id) => fault(format!("two {what} have the id {id}")),
+        None => Ok(ids.len()),
+    }
 }

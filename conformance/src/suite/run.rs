@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::report::{Report, Row, Verdict};
 use super::{Coverage, Cx, tour};
-use crate::harness::{Caps, Conn, Env, Outcome, Recording, Stop};
+use crate::harness::{Caps, Conn, Entry, Env, Outcome, Recording, Stop};
 use crate::requirements::{self, Area, Check, Choice, Requirement};
-use crate::wire::{Judged, Party};
+use crate::watch::{Fault, Look, Said, Seen, State, View, fault};
+use crate::wire::{Finding, Judged, Kind, Level, Party, Rule};
 use crate::{Error, Result};
 
 /// Which checks are run, and how.
@@ -83,14 +84,16 @@ pub fn run(
             }
         }
     });
+    for (slot, verdict) in verdicts.iter_mut().zip(watched(&chosen, &recordings)) {
+        if let Some(verdict) = verdict {
+            *slot = Some((verdict, Duration::ZERO));
+        }
+    }
     let rows = chosen.iter().zip(verdicts).map(|((area, row), verdict)| {
         let (verdict, took) = match (verdict, row.check) {
             (Some(done), _) => done,
-            (None, Check::Watch { check, missing }) => {
-                (watched(&recordings, check, missing), Duration::ZERO)
-            }
             (None, Check::Excluded(reason)) => (Verdict::Excluded(reason), Duration::ZERO),
-            (None, Check::Run(_)) => {
+            (None, Check::Run(_) | Check::Watch { .. }) => {
                 let reason = "the check did not come to an end".to_owned();
                 (Verdict::Inconclusive(reason), Duration::ZERO)
             }
@@ -165,22 +168,77 @@ fn perform(cx: &mut Cx, task: Task) -> Option<(usize, Verdict, Duration)> {
     }
 }
 
-fn watched(
-    recordings: &[Recording],
-    check: fn(&Recording) -> Outcome<usize>,
-    missing: &str,
-) -> Verdict {
-    let mut seen = 0;
+/// What the requirements that look at messages come to, by their place in `chosen`.
+fn watched(chosen: &[Chosen], recordings: &[Recording]) -> Vec<Option<Verdict>> {
+    let rows = chosen.iter().enumerate();
+    let rows = rows.filter_map(|(index, (_, row))| match row.check {
+        Check::Watch { look, missing } => Some((index, look, missing)),
+        Check::Run(_) | Check::Excluded(_) => None,
+    });
+    let mut rows: Vec<_> = rows.map(|row| (row, Ok(0_usize))).collect();
     for recording in recordings {
-        match check(recording) {
-            Ok(instances) => seen += instances,
-            Err(stop) => return Err(stop).into(),
+        let mut state = State::whole();
+        for (index, entry) in recording.entries.iter().enumerate() {
+            let said = said(index, entry);
+            let view = View::new(&state, said);
+            for ((_, look, _), so_far) in &mut rows {
+                let Ok(seen) = so_far else { continue };
+                let found = match look {
+                    Look::Messages(look) if entry.kind != Kind::Malformed => look(&view),
+                    Look::Findings(rules, floor) => free_of(entry, rules, *floor),
+                    Look::Messages(_) | Look::End(_) => continue,
+                };
+                match found {
+                    Ok(more) => *seen += more,
+                    Err(fault) => *so_far = Err(stop(recording, index, fault)),
+                }
+            }
+            state.take(said);
+        }
+        for ((_, look, _), so_far) in &mut rows {
+            if let (Look::End(look), Ok(seen)) = (look, &mut *so_far) {
+                match look(&state) {
+                    Ok(more) => *seen += more,
+                    Err(fault) => *so_far = Err(stop(recording, 0, fault)),
+                }
+            }
         }
     }
-    if seen == 0 {
-        return Verdict::Inconclusive(missing.to_owned());
+    let mut verdicts = vec![None; chosen.len()];
+    for ((index, _, missing), so_far) in rows {
+        if let Some(verdict) = verdicts.get_mut(index) {
+            *verdict = Some(match so_far {
+                Ok(0) => Verdict::Inconclusive(missing.to_owned()),
+                so_far => so_far.map(drop).into(),
+            });
+        }
     }
-    Verdict::Pass
+    verdicts
+}
+
+fn said(index: usize, entry: &Entry) -> Said<'_> {
+    Said {
+        place: index as u64,
+        from: entry.from,
+        kind: entry.kind,
+        value: &entry.value,
+    }
+}
+
+/// A message of the agent must have none of these findings of its own.
+fn free_of(entry: &Entry, rules: &[Rule], floor: Level) -> Seen {
+    let broken = |finding: &&Finding| {
+        finding.by == Some(Party::Agent) && finding.level >= floor && rules.contains(&finding.rule)
+    };
+    match entry.findings.iter().find(broken) {
+        Some(finding) => fault(finding.to_string()),
+        None => Ok(usize::from(entry.from == Party::Agent)),
+    }
+}
+
+fn stop(recording: &Recording, index: usize, fault: Fault) -> Stop {
+    let place = fault.place.and_then(|place| usize::try_from(place).ok());
+    Stop::at(recording, place.unwrap_or(index), fault.reason)
 }
 
 /// Whether there is anything to test: the agent answers `initialize`. Yields what
@@ -229,3 +287,8 @@ fn silent(env: &Env, stop: &Stop, stderr: &str) -> Error {
         },
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

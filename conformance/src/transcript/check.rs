@@ -69,6 +69,7 @@ impl Checker<'_> {
             Line::Cut(bytes) => (bytes, true),
             Line::TooLong(length) => {
                 let message = format!("a line of {length} bytes is over the limit; not checked");
+                self.judge.skipped();
                 self.report(Level::Error, Rule::TooLong, message);
                 return;
             }

@@ -148,3 +148,50 @@ fn requests_without_an_answer_come_out_at_the_end() {
     assert_eq!(summary.errors, 2);
     assert!(findings.iter().all(|finding| finding.place == 1));
 }
+
+const HANDSHAKE: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"terminal":true},"clientInfo":{"name":"c","version":"1"}}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}}
+"#;
+
+const RELEASE: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":9,"method":"terminal/release","params":{"sessionId":"s","terminalId":"t"}}}
+"#;
+
+fn rules(text: &str) -> Vec<(u64, &'static str, Level)> {
+    let (_, findings) = checked(text);
+    let known = findings.iter();
+    known
+        .map(|finding| (finding.place, finding.rule.as_str(), finding.level))
+        .collect()
+}
+
+#[test]
+fn a_message_that_is_valid_and_out_of_place_is_an_error_at_its_line() {
+    let found = rules(&format!("{HANDSHAKE}{RELEASE}"));
+    assert_eq!(
+        found,
+        [
+            (3, "session-setup.known-session", Level::Error),
+            (3, "terminals.known-id", Level::Error)
+        ]
+    );
+}
+
+#[test]
+fn what_was_not_seen_is_held_against_nobody() {
+    assert_eq!(rules(RELEASE), []);
+    let lost = r#"{"dir":"c2a","lost":1}"#;
+    let found = rules(&format!("{HANDSHAKE}{lost}\n{RELEASE}"));
+    assert_eq!(found, [(3, "lost", Level::Warning)]);
+}
+
+#[test]
+fn what_was_not_done_until_the_end_is_a_warning_where_it_began() {
+    let turn = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s","command":"ls"}}}
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":1,"result":{"terminalId":"t"}}}"#;
+    let prompt = TURN.trim().lines().next().unwrap();
+    let end = TURN.trim().lines().last().unwrap();
+    let text = format!("{HANDSHAKE}{prompt}\n{turn}\n{end}\n");
+    let found = rules(&text);
+    assert_eq!(found, [(5, "terminals.released", Level::Warning)]);
+    assert_eq!(rules(&format!("{text}{RELEASE}")), []);
+}

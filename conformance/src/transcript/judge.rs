@@ -15,14 +15,16 @@ use serde_json::Value;
 use super::direction;
 use super::record::Record;
 use super::summary::Summary;
+use crate::watch::{Live, Said};
 use crate::wire::{
-    Finding, Level, Observed, Party, Rule, Schema, Tracker, describe, read_envelope,
+    Finding, Judged, Kind, Level, Observed, Party, Rule, Schema, Tracker, describe, read_envelope,
 };
 
 /// The judge of one recording or one live connection.
 #[derive(Debug)]
 pub struct Judge {
     tracker: Tracker,
+    live: Live,
     from: Option<Party>,
     summary: Summary,
     place: u64,
@@ -35,6 +37,7 @@ impl Judge {
     pub fn new(schema: Arc<Schema>, from: Option<Party>) -> Self {
         Self {
             tracker: Tracker::new(schema),
+            live: Live::default(),
             from,
             summary: Summary::default(),
             place: 0,
@@ -85,7 +88,10 @@ impl Judge {
 
     /// Ends the connection: what waited for an answer comes out now.
     pub fn finish(mut self, each: &mut dyn FnMut(Finding)) -> Summary {
-        for finding in self.tracker.finish() {
+        let mut findings = self.tracker.finish();
+        let live = std::mem::take(&mut self.live);
+        live.finish(&mut |finding| findings.push(finding));
+        for finding in findings {
             self.found(finding, each);
         }
         self.summary
@@ -93,9 +99,27 @@ impl Judge {
 
     fn message(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Finding)) {
         let Observed {
-            judged, findings, ..
+            kind,
+            judged,
+            mut findings,
+            method,
         } = self.tracker.observe(from, self.place, value);
         self.summary.tally(from).count(judged);
+        let schema = self.tracker.schema();
+        findings.extend(schema.custom_field(from, self.place, method.as_deref(), value));
+        let said = Said {
+            place: self.place,
+            from,
+            kind,
+            value,
+        };
+        // What the schema forbids is said once, not again in the words of a rule.
+        let sound = judged != Judged::Invalid;
+        self.live.see(said, &mut |finding| {
+            if sound {
+                findings.push(finding);
+            }
+        });
         for finding in findings {
             self.found(finding, each);
         }
@@ -106,14 +130,14 @@ impl Judge {
         let why = match (from, value, why) {
             (_, value, Some(why)) => {
                 if let Ok(value) = value {
-                    self.tracker.observe_probe(from, &value);
+                    self.probe(from, &value);
                 }
                 why.to_owned()
             }
             (Party::Client, value, None) => {
                 self.summary.client.raw += 1;
                 if let Ok(value) = value {
-                    self.tracker.observe_probe(from, &value);
+                    self.probe(from, &value);
                 }
                 return;
             }
@@ -126,9 +150,33 @@ impl Judge {
         self.report(self.place, rule, Some(from), message, each);
     }
 
+    /// Takes a line that was written off the protocol; what answers it is no mistake.
+    fn probe(&mut self, from: Party, value: &Value) {
+        self.tracker.observe_probe(from, value);
+        let kind = match (value.get("method"), value.get("id")) {
+            (Some(_), Some(_)) => Kind::Request,
+            (Some(_), None) => Kind::Notification,
+            _ => Kind::Malformed,
+        };
+        let said = Said {
+            place: self.place,
+            from,
+            kind,
+            value,
+        };
+        // What is found in it is on purpose.
+        self.live.see(said, &mut |_| {});
+    }
+
+    /// Messages were not read: nothing is held against anybody that they may explain.
+    pub(super) fn skipped(&mut self) {
+        self.tracker.lost();
+        self.live.lose();
+    }
+
     fn lost(&mut self, from: Party, messages: u64, why: &str, each: &mut dyn FnMut(Finding)) {
         self.summary.tally(from).lost += messages;
-        self.tracker.lost();
+        self.skipped();
         let messages = match messages {
             1 => "a message was".to_owned(),
             many => format!("{many} messages were"),
@@ -145,6 +193,7 @@ impl Judge {
             return;
         }
         self.summary.unknown += 1;
+        self.live.lose();
         let (message, defects) = read_envelope(value);
         for defect in defects {
             let mut text = defect.message;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Party;
 
@@ -34,8 +34,7 @@ impl fmt::Display for Level {
 }
 
 /// Which rule a finding is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// Params, a result or an error object that the schema forbids.
     Schema,
@@ -59,11 +58,12 @@ pub enum Rule {
     UnknownMethod,
     /// An update that follows the answer of a cancelled turn.
     LateUpdate,
-    /// A member that the schema does not have, where it reserves all names. Only
-    /// the suite looks for it.
+    /// A member that the schema does not have, where it reserves all names.
     CustomField,
     /// A malformed message of the client that the agent refused.
     Probe,
+    /// A requirement about a sequence of messages, by its id.
+    Requirement(&'static str),
     /// A `null` result where the schema wants an object without required members.
     NullResult,
 }
@@ -86,8 +86,15 @@ impl Rule {
             Self::LateUpdate => "late-update",
             Self::CustomField => "custom-field",
             Self::Probe => "probe",
+            Self::Requirement(id) => id,
             Self::NullResult => "null-result",
         }
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -3,8 +3,8 @@
 use acp_schema::{Checked, Document, Kind, Protocol, Side, V1_UNSTABLE, Validator, Violation};
 use serde_json::Value;
 
-use super::Party;
 use super::surplus::surplus;
+use super::{Finding, Level, Party, Rule};
 use crate::Result;
 
 /// What the schema says about a value.
@@ -77,6 +77,34 @@ impl Schema {
             Some(side) => self.validator.result(side, method, result).into(),
             None => Verdict::Unknown,
         }
+    }
+
+    /// What is found when a message has a member that the schema does not have.
+    /// `method` is its method, or that of the request that it answers.
+    pub(crate) fn custom_field(
+        &self,
+        from: Party,
+        place: u64,
+        method: Option<&str>,
+        message: &Value,
+    ) -> Option<Finding> {
+        let method = method?;
+        let (member, at) = if message.get("method").is_some() {
+            let params = message.get("params")?;
+            ("/params", self.surplus_in_params(from, method, params)?)
+        } else {
+            let result = message.get("result")?;
+            ("/result", self.surplus_in_result(from, method, result)?)
+        };
+        Some(Finding {
+            place,
+            level: Level::Warning,
+            rule: Rule::CustomField,
+            by: Some(from),
+            method: Some(method.to_owned()),
+            pointer: format!("{member}{at}"),
+            message: "neither the schema nor a proposal has such a member; what is custom goes into `_meta`".to_owned(),
+        })
     }
 
     /// The JSON Pointer of the first member of params that the schema does not have.

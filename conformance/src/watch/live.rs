@@ -1,0 +1,119 @@
+//! The rules, applied to a connection while it goes on.
+
+use std::sync::LazyLock;
+
+use super::{Fault, Look, Said, State, View};
+use crate::clients;
+use crate::requirements::{self, Check, Tier};
+use crate::wire::{Finding, Kind, Level, Party, Rule};
+
+/// A rule with what a finding says of it.
+struct Watched {
+    id: &'static str,
+    level: Level,
+    by: Party,
+    look: Look,
+}
+
+/// The rules about messages and ends; findings of the wire are found anyway.
+static RULES: LazyLock<Vec<Watched>> = LazyLock::new(|| {
+    let agents = requirements::all().filter_map(|(_, row)| match row.check {
+        Check::Watch { look, .. } => Some(Watched {
+            id: row.id,
+            level: level(row.tier),
+            by: row.side,
+            look,
+        }),
+        Check::Run(_) | Check::Excluded(_) => None,
+    });
+    let clients = clients::live::RULES.iter().filter_map(|(id, look)| {
+        let row = clients::all().find(|row| row.id == *id)?;
+        Some(Watched {
+            id: row.id,
+            // A client in a recording is often a test that probes its agent.
+            level: match level(row.tier) {
+                Level::Error => Level::Warning,
+                Level::Warning | Level::Note => Level::Note,
+            },
+            by: Party::Client,
+            look: *look,
+        })
+    });
+    let all = agents.chain(clients);
+    all.filter(|rule| !matches!(rule.look, Look::Findings(..)))
+        .collect()
+});
+
+/// A connection that is watched.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    /// `None` until the first message.
+    state: Option<State>,
+}
+
+impl Live {
+    /// Takes the next message; `each` is given what is found in it.
+    pub(crate) fn see(&mut self, said: Said<'_>, each: &mut dyn FnMut(Finding)) {
+        let state = self.state.get_or_insert_with(|| {
+            let nothing = State::whole();
+            match View::new(&nothing, said).calls(Party::Client, "initialize") {
+                true => nothing,
+                false => State::partial(),
+            }
+        });
+        if said.kind != Kind::Malformed {
+            let view = View::new(state, said);
+            for rule in RULES.iter() {
+                if let Look::Messages(look) = rule.look
+                    && let Err(fault) = look(&view)
+                {
+                    let method = Some(view.method.to_owned()).filter(|method| !method.is_empty());
+                    each(rule.finding(said.place, method, fault));
+                }
+            }
+        }
+        state.take(said);
+    }
+
+    /// Messages were lost, or could not be read.
+    pub(crate) fn lose(&mut self) {
+        self.state.get_or_insert_with(State::partial).lose();
+    }
+
+    /// The connection has ended. What was not done may have been cut off, so that
+    /// nothing found now is an error.
+    pub(crate) fn finish(self, each: &mut dyn FnMut(Finding)) {
+        let Some(state) = self.state else { return };
+        for rule in RULES.iter() {
+            if let Look::End(look) = rule.look
+                && let Err(fault) = look(&state)
+            {
+                let mut finding = rule.finding(0, None, fault);
+                finding.level = finding.level.min(Level::Warning);
+                each(finding);
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn finding(&self, place: u64, method: Option<String>, fault: Fault) -> Finding {
+        Finding {
+            place: fault.place.unwrap_or(place),
+            level: self.level,
+            rule: Rule::Requirement(self.id),
+            by: Some(self.by),
+            method,
+            pointer: String::new(),
+            message: fault.reason,
+        }
+    }
+}
+
+fn level(tier: Tier) -> Level {
+    match tier {
+        Tier::Must | Tier::Capability => Level::Error,
+        Tier::Should => Level::Warning,
+        Tier::Info => Level::Note,
+    }
+}
