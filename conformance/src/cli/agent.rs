@@ -12,7 +12,7 @@ use crate::broken;
 use crate::fuzz;
 use crate::harness::{Env, Profile, Silence};
 use crate::progress::Progress;
-use crate::report::{Document, Setting};
+use crate::report::{Again, Document, Setting};
 use crate::subject::Subject;
 use crate::suite::{self, Options};
 use crate::wire::Schema;
@@ -116,8 +116,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let rest = again(args);
     let setting = Setting {
         strict: args.chosen.strict,
-        left_out: &options.choice.skip,
-        again: ("acp-conformance agent --only ", &rest),
+        choice: &options.choice,
+        again: Again::Command {
+            start: "acp-conformance agent",
+            rest: &rest,
+        },
     };
     let report = Document::of_agent(&report, &setting);
     args.outputs.write(&report, out)
@@ -151,7 +154,7 @@ fn subject(args: &Args) -> Result<Subject> {
 
 /// What follows to run one requirement against the same agent in the same way.
 fn again(args: &Args) -> String {
-    let mut words: Vec<OsString> = Vec::new();
+    let mut words: Vec<OsString> = args.chosen.strict_option().into_iter().collect();
     let mut option = |name: &str, value: Option<OsString>| {
         if let Some(value) = value {
             words.extend([name.into(), value]);

@@ -10,7 +10,7 @@ use super::Verdict;
 use super::outputs::{Chosen, Outputs};
 use crate::clients::{self, ClientEnv};
 use crate::progress::Progress;
-use crate::report::{Document, Setting};
+use crate::report::{Again, Document, Setting};
 use crate::wire::Schema;
 use crate::{Error, Result};
 
@@ -92,8 +92,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let rest = again(args);
     let setting = Setting {
         strict: args.chosen.strict,
-        left_out: &choice.skip,
-        again: ("acp-conformance client --only ", &rest),
+        choice: &choice,
+        again: Again::Command {
+            start: "acp-conformance client",
+            rest: &rest,
+        },
     };
     args.outputs
         .write(&Document::of_client(&report, &setting), out)
@@ -101,7 +104,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
 
 /// What follows to run one requirement against the same client in the same way.
 fn again(args: &Args) -> String {
-    let mut words: Vec<OsString> = Vec::new();
+    let mut words: Vec<OsString> = args.chosen.strict_option().into_iter().collect();
     if args.prompt != PROMPT {
         words.extend(["--prompt".into(), args.prompt.clone().into()]);
     }

@@ -50,6 +50,11 @@ impl Chosen {
             skip: self.skip.clone(),
         }
     }
+
+    /// The option `--strict`, if it was given.
+    pub(super) fn strict_option(&self) -> Option<OsString> {
+        self.strict.then(|| "--strict".into())
+    }
 }
 
 impl Outputs {

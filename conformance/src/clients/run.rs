@@ -71,6 +71,8 @@ pub struct Played {
     pub stderr: String,
     /// The working directory.
     pub folder: PathBuf,
+    /// Whether the client launched the agent at all.
+    pub launched: bool,
     /// Removes the working directory when the checks, which look into it, are done.
     kept: Option<Arc<tempfile::TempDir>>,
 }
@@ -126,6 +128,7 @@ impl Played {
             exit,
             stderr,
             folder,
+            launched: true,
             kept: None,
         }
     }
@@ -138,10 +141,14 @@ impl Played {
     /// What the client said last on its standard error, for the end of a sentence.
     #[must_use]
     pub fn last_words(&self) -> String {
-        match self.stderr.lines().last() {
-            Some(line) => format!("; it says: {line}"),
-            None => String::new(),
+        let mut words = String::new();
+        if !self.launched {
+            words += "; it never launched the agent";
         }
+        if let Some(line) = self.stderr.lines().last() {
+            words += &format!("; it says: {line}");
+        }
+        words
     }
 }
 
@@ -210,8 +217,10 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
     let stderr = link.stderr();
     drop(link);
     // Without a record the client never launched the agent; the checks say so.
+    let launched = record.exists();
     let record = std::fs::read_to_string(record).unwrap_or_default();
     let mut played = Played::new(&env.schema, record, exit, stderr, cwd);
+    played.launched = launched;
     played.keep(workdir.into_folder());
     Ok(played)
 }

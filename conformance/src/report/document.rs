@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Tally;
 use crate::clients;
-use crate::requirements::{Tier, pages};
+use crate::requirements::{Choice, Tier, pages};
 use crate::suite::{self, Coverage, Verdict};
 use crate::wire::Party;
 
@@ -33,6 +33,9 @@ pub struct Document {
     pub protocol: u32,
     /// The command under test, as a shell takes it; empty for one in this process.
     pub command: String,
+    /// How the run is repeated; absent when a test has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
     /// The name and version of what was tested, as it told them.
     pub name: String,
     /// Whether no requirement that decides is broken.
@@ -118,10 +121,46 @@ pub enum Word {
 pub struct Setting<'a> {
     /// Whether requirements of the tier `should` decide too.
     pub strict: bool,
-    /// Requirements that were to be left out.
-    pub left_out: &'a [String],
-    /// How a requirement is run alone: what stands before its id, and what after it.
-    pub again: (&'a str, &'a str),
+    /// Which requirements were run.
+    pub choice: &'a Choice,
+    /// How it is run again.
+    pub again: Again<'a>,
+}
+
+/// How a run, or a part of it, is repeated.
+#[derive(Clone, Copy, Debug)]
+pub enum Again<'a> {
+    /// By a command.
+    Command {
+        /// The first words of it.
+        start: &'a str,
+        /// What follows the choice of requirements: options, and the command under test.
+        rest: &'a str,
+    },
+    /// By the test that has called.
+    Test,
+}
+
+impl Again<'_> {
+    /// How the requirement with this id is run alone.
+    fn one(&self, id: &str) -> String {
+        match self {
+            Self::Command { start, rest } => format!("{start} --only {id}{rest}"),
+            Self::Test => format!("this test with .only([\"{id}\"])"),
+        }
+    }
+
+    /// How all of it is run again.
+    fn all(&self, choice: &Choice) -> Option<String> {
+        let Self::Command { start, rest } = self else {
+            return None;
+        };
+        let option = |name: &'static str| move |value: &String| format!(" {name} {value}");
+        let only = choice.only.iter().map(option("--only"));
+        let skip = choice.skip.iter().map(option("--skip"));
+        let options: String = only.chain(skip).collect();
+        Some(format!("{start}{options}{rest}"))
+    }
 }
 
 impl Document {
@@ -184,12 +223,13 @@ impl Document {
             suite: env!("CARGO_PKG_VERSION").to_owned(),
             protocol: 1,
             command: String::new(),
+            again: setting.again.all(setting.choice),
             name: String::new(),
             conformant: !requirements.iter().any(broken),
             strict: setting.strict,
             seconds: 0.0,
             messages: Messages::default(),
-            left_out: setting.left_out.to_vec(),
+            left_out: setting.choice.skip.clone(),
             requirements,
             coverage: None,
         }
@@ -278,8 +318,7 @@ impl Entry {
             again: None,
             seconds: 0.0,
         };
-        let (before, after) = setting.again;
-        let again = format!("{before}{id}{after}");
+        let again = setting.again.one(id);
         match verdict {
             Verdict::Pass => {}
             Verdict::Fail(failure) => {

@@ -51,7 +51,10 @@ fn head(out: &mut String, report: &Document) {
         report.seconds
     );
     if !report.command.is_empty() {
-        out.push_str(&said("command", &report.command));
+        out.push_str(&said("command under test", &report.command));
+    }
+    if let Some(again) = &report.again {
+        out.push_str(&said("run all of it again", again));
     }
     if !report.left_out.is_empty() {
         let names = html(&report.left_out.join(", "));
@@ -239,6 +242,26 @@ fn covered(out: &mut String, coverage: &Coverage) {
     for union in &coverage.unions {
         kinds(out, union);
     }
+    members(out, coverage, Party::Agent);
+    members(out, coverage, Party::Client);
+}
+
+/// The members that a party never sent; those that it sent are many.
+fn members(out: &mut String, coverage: &Coverage, by: Party) {
+    let (used, all) = coverage.fields_used(by);
+    if all == 0 {
+        return;
+    }
+    let _ = writeln!(out, "<h3>{used} of {all} fields by the {by}</h3>");
+    let mut rows = String::from(
+        "<thead><tr><th scope=\"col\">object</th><th scope=\"col\">fields that were never sent</th></tr></thead>\n<tbody>\n",
+    );
+    for (of, names) in coverage.never_sent(by) {
+        let (of, names) = (html(of), html(&names.join(", ")));
+        let _ = writeln!(rows, "<tr><th scope=\"row\">{of}</th><td>{names}</td></tr>");
+    }
+    rows.push_str("</tbody>\n");
+    out.push_str(&table(&format!("fields by the {by}"), &rows));
 }
 
 fn kinds(out: &mut String, union: &UnionUse) {

@@ -32,9 +32,9 @@ pub fn markdown_report(report: &Document) -> String {
         report.protocol,
         report.suite,
         report.seconds,
-        match report.command.as_str() {
-            "" => ".".to_owned(),
-            command => format!(":\n\n{}", block(command, "sh").trim_end()),
+        match &report.again {
+            None => ".".to_owned(),
+            Some(again) => format!(":\n\n{}", block(again, "sh").trim_end()),
         }
     );
     out

@@ -18,7 +18,7 @@ mod tally;
 mod tests;
 mod text;
 
-pub use self::document::{Document, Entry, Messages, SCHEMA, Setting, VERSION, Word};
+pub use self::document::{Again, Document, Entry, Messages, SCHEMA, Setting, VERSION, Word};
 pub use self::html::html_report;
 pub use self::junit::junit;
 pub use self::list::{Listed, list};

@@ -38,6 +38,7 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Word)]) -> Document {
         suite: "0.0.1".to_owned(),
         protocol: 1,
         command: "an-agent".to_owned(),
+        again: Some("acp-conformance agent -- an-agent".to_owned()),
         name: name.to_owned(),
         conformant: !requirements.iter().any(|entry| entry.fails(false)),
         strict: false,

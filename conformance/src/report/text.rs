@@ -31,6 +31,7 @@ pub fn text(report: &Document) -> String {
     }
     if let Some(coverage) = &report.coverage {
         covered(&mut out, coverage);
+        members(&mut out, coverage, report.kind);
     }
     let (tested, other) = match report.kind {
         Party::Agent => (report.messages.agent, report.messages.client),
@@ -137,6 +138,21 @@ fn covered(out: &mut String, coverage: &Coverage) {
             paragraph(out, "client", &by_client);
         }
     }
+}
+
+/// Members that who was tested never sent, by definition.
+fn members(out: &mut String, coverage: &Coverage, by: Party) {
+    let (used, all) = coverage.fields_used(by);
+    if all == 0 {
+        return;
+    }
+    let _ = writeln!(out, "Exercised {used} of {all} fields by the {by}; never:");
+    let never = coverage.never_sent(by);
+    let never: Vec<_> = never
+        .iter()
+        .map(|(of, names)| format!("{of}: {}", names.join(" ")))
+        .collect();
+    paragraph(out, "", &never);
 }
 
 fn counted(name: &str, times: usize) -> String {

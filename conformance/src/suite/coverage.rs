@@ -9,6 +9,8 @@ use acp_schema::{Document, Kind, Side};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::FieldUse;
+use super::fields::fields;
 use crate::Result;
 use crate::harness::Recording;
 use crate::requirements::{agent_blocks, agent_tool_content, client_blocks};
@@ -21,6 +23,9 @@ pub struct Coverage {
     pub methods: Vec<MethodUse>,
     /// Unions whose kinds are worth counting.
     pub unions: Vec<UnionUse>,
+    /// Members of the protocol's objects.
+    #[serde(default)]
+    pub fields: Vec<FieldUse>,
 }
 
 /// A method.
@@ -106,7 +111,30 @@ impl Coverage {
         Ok(Self {
             methods: methods.collect(),
             unions: unions.collect(),
+            fields: fields(&document.value["$defs"], schema.protocol(), recordings),
         })
+    }
+
+    /// How many members this party sent, and how many it may send.
+    #[must_use]
+    pub fn fields_used(&self, by: Party) -> (usize, usize) {
+        let fields = self.fields.iter().filter(|field| field.by == by);
+        let used = fields.clone().filter(|field| field.times > 0);
+        (used.count(), fields.count())
+    }
+
+    /// The members that this party may send and never did, by definition.
+    #[must_use]
+    pub fn never_sent(&self, by: Party) -> Vec<(&str, Vec<&str>)> {
+        let mut never: Vec<(&str, Vec<&str>)> = Vec::new();
+        let fields = self.fields.iter();
+        for field in fields.filter(|field| field.by == by && field.times == 0) {
+            match never.last_mut() {
+                Some((of, names)) if *of == field.of => names.push(&field.field),
+                _ => never.push((&field.of, vec![&field.field])),
+            }
+        }
+        never
     }
 
     /// How many methods succeeded, and how many there are.
@@ -126,7 +154,7 @@ impl UnionUse {
     }
 }
 
-fn callers(side: Side) -> &'static [Party] {
+pub(super) fn callers(side: Side) -> &'static [Party] {
     match side {
         Side::Agent => &[Party::Client],
         Side::Client => &[Party::Agent],

@@ -3,11 +3,13 @@
 
 mod coverage;
 mod cx;
+mod fields;
 mod report;
 mod run;
 mod tour;
 
 pub use self::coverage::{Coverage, KindUse, MethodUse, UnionUse};
 pub use self::cx::Cx;
+pub use self::fields::FieldUse;
 pub use self::report::{Report, Row, Verdict};
 pub use self::run::{Options, run};

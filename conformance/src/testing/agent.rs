@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AGAIN, Test, names};
+use super::{Test, names};
 use crate::Result;
 use crate::harness::{Env, Profile, Silence};
-use crate::report::{Document, Setting};
+use crate::report::{Again, Document, Setting};
 use crate::requirements::Choice;
 use crate::subject::Subject;
 use crate::suite::{self, Options};
@@ -149,8 +149,8 @@ impl Test for AgentTest {
         let report = suite::run(&env, &self.options, |_, _| {})?;
         let setting = Setting {
             strict: self.strict,
-            left_out: &self.options.choice.skip,
-            again: AGAIN,
+            choice: &self.options.choice,
+            again: Again::Test,
         };
         Ok(Document::of_agent(&report, &setting))
     }

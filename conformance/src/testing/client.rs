@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AGAIN, Test, names};
+use super::{Test, names};
 use crate::clients::{self, ClientEnv};
 #[cfg(unix)]
 use crate::clients::{Launched, Within};
-use crate::report::{Document, Setting};
+use crate::report::{Again, Document, Setting};
 use crate::requirements::Choice;
 use crate::wire::Schema;
 use crate::{Error, Result};
@@ -182,8 +182,8 @@ impl Test for ClientTest {
         };
         let setting = Setting {
             strict: self.strict,
-            left_out: &self.choice.skip,
-            again: AGAIN,
+            choice: &self.choice,
+            again: Again::Test,
         };
         Ok(Document::of_client(&report, &setting))
     }

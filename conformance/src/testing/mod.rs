@@ -64,9 +64,6 @@ pub fn assert_conformant(test: impl Test) {
     }
 }
 
-/// How a test runs one requirement alone: what stands before its id, and after it.
-const AGAIN: (&str, &str) = ("this test with .only([\"", "\"])");
-
 /// Owned names.
 fn names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> impl Iterator<Item = String> {
     names.into_iter().map(Into::into)

@@ -20,5 +20,6 @@ pub use self::envelope::{
 pub use self::finding::{Finding, Level, Rule};
 pub use self::party::Party;
 pub use self::schema::{Schema, Verdict};
+pub(crate) use self::surplus::{fits, parts, target};
 pub use self::tracker::{Judged, Kind, Observed, Tracker};
 pub use self::turns::is_output;

@@ -6,7 +6,7 @@ use acp_schema::Side;
 use serde::{Deserialize, Serialize};
 
 /// One end of a connection, named as the writer of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Party {
     /// The agent: what it writes goes to the client.

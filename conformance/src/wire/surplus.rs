@@ -110,12 +110,14 @@ fn items<'a>(definitions: &'a Value, schema: &'a Value, depth: usize) -> Option<
     parts.find_map(|part| items(definitions, part, depth))
 }
 
-fn target<'a>(definitions: &'a Value, schema: &Value) -> Option<&'a Value> {
+/// The definition that a schema refers to.
+pub(crate) fn target<'a>(definitions: &'a Value, schema: &Value) -> Option<&'a Value> {
     let name = schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")?;
     definitions.get(name)
 }
 
-fn parts<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> {
+/// The branches of a union, or the parts of an intersection.
+pub(crate) fn parts<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> {
     schema
         .get(keyword)
         .and_then(Value::as_array)
@@ -124,7 +126,7 @@ fn parts<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value
 }
 
 /// Whether no constant of a branch is contradicted.
-fn fits(branch: &Value, members: &Map<String, Value>) -> bool {
+pub(crate) fn fits(branch: &Value, members: &Map<String, Value>) -> bool {
     let properties = branch.get("properties").and_then(Value::as_object);
     let mut properties = properties.into_iter().flatten();
     properties.all(

@@ -40,7 +40,7 @@ fn a_client_that_launches_nothing_fails() {
     let only = ["client", "--only", "client.version"];
     let ran = acp_conformance(only.iter().chain(&["--", "sh", "-c", "echo no agent >&2"]));
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    let says = "the client did not call initialize; it says: no agent";
+    let says = "the client did not call initialize; it never launched the agent; it says: no agent";
     assert!(ran.stdout.contains(says), "{}", ran.stdout);
     assert!(
         ran.stdout

@@ -109,6 +109,7 @@ fn coverage_differs_where_some_never_use_a_method() {
             })
             .to_vec(),
         unions: Vec::new(),
+        fields: Vec::new(),
     };
     older.coverage = Some(coverage(0));
     newer.coverage = Some(coverage(7));
