@@ -14,6 +14,10 @@ pub(super) enum Reason {
     /// Ctrl-C.
     Interrupt,
     /// A request to end by another signal.
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "elsewhere there is only Ctrl-C")
+    )]
     Signal,
     /// The limit given by `--timeout`.
     Timeout,
@@ -66,6 +70,8 @@ impl Stop {
         self.cancel.cancel();
     }
 
+    /// Ends the run at once.
+    #[cfg(unix)]
     fn now(&self, reason: Reason) {
         self.cancel(reason);
         self.now.cancel();

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use acp_sdk::v1::{
     AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, ListSessionsRequest,
-    LoadSessionRequest, NewSessionRequest, ResumeSessionRequest, SessionId, SessionInfo,
+    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, ResumeSessionRequest,
+    ResumeSessionResponse, SessionConfigOption, SessionId, SessionInfo, SessionModeState,
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -167,16 +168,10 @@ impl Client {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
         let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
-        // Known before the call, so that the history is kept from its beginning.
-        let inbox = self.claim(&id)?;
-        let mut session = Session::new(self.inner.clone(), id.clone(), inbox, None, None);
-        let call = self
-            .inner
-            .agent
-            .load_session(LoadSessionRequest::new(Vec::new(), cwd, id));
-        let response = self.inner.answer("session/load", call).await?;
-        session.set_state(response.modes, response.config_options);
-        Ok(session)
+        let request = LoadSessionRequest::new(Vec::new(), cwd, id.clone());
+        let call = self.inner.agent.load_session(request);
+        let state = |response: LoadSessionResponse| (response.modes, response.config_options);
+        self.open_again(id, "session/load", call, state).await
     }
 
     /// Opens a session of the past without its history.
@@ -197,15 +192,12 @@ impl Client {
             ));
         }
         let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
-        let inbox = self.claim(&id)?;
-        let mut session = Session::new(self.inner.clone(), id.clone(), inbox, None, None);
         let call = self
             .inner
             .agent
-            .resume_session(ResumeSessionRequest::new(id, cwd));
-        let response = self.inner.answer("session/resume", call).await?;
-        session.set_state(response.modes, response.config_options);
-        Ok(session)
+            .resume_session(ResumeSessionRequest::new(id.clone(), cwd));
+        let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
+        self.open_again(id, "session/resume", call, state).await
     }
 
     /// The sessions that the agent knows, at most 10,000 of them; those of one directory if
@@ -252,6 +244,22 @@ impl Client {
             Some(process) => Some(process.await_end().await),
             None => None,
         }
+    }
+
+    /// Opens a session of the past by a call that has not begun.
+    async fn open_again<R>(
+        &self,
+        id: SessionId,
+        method: &'static str,
+        call: impl Future<Output = acp_sdk::Result<R>>,
+        state: impl FnOnce(R) -> (Option<SessionModeState>, Option<Vec<SessionConfigOption>>),
+    ) -> Result<Session> {
+        // Known before the call, so that what the agent tells is kept from its beginning.
+        let inbox = self.claim(&id)?;
+        let mut session = Session::new(self.inner.clone(), id, inbox, None, None);
+        let (modes, config_options) = state(self.inner.answer(method, call).await?);
+        session.set_state(modes, config_options);
+        Ok(session)
     }
 
     fn claim(&self, id: &SessionId) -> Result<Arc<crate::session::Inbox>> {

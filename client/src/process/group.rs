@@ -122,7 +122,7 @@ async fn watch_leader(
             tell.send_replace(Some(exit));
             return;
         }
-        changed.wait().await;
+        changed.wait(&leader.child).await;
     }
 }
 
@@ -172,6 +172,7 @@ impl Leader {
 #[cfg(unix)]
 mod platform {
     use std::io;
+    use std::sync::Mutex;
 
     use rustix::process::{
         Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
@@ -190,7 +191,7 @@ mod platform {
             unix::signal(SignalKind::child()).map(Self)
         }
 
-        pub(super) async fn wait(&mut self) {
+        pub(super) async fn wait(&mut self, _: &Mutex<Option<Child>>) {
             // It ends only with the runtime, and this task with it.
             self.0.recv().await;
         }
@@ -237,14 +238,16 @@ mod platform {
 #[cfg(not(unix))]
 mod platform {
     use std::io;
-    use std::time::Duration;
+    use std::pin::pin;
+    use std::sync::{Mutex, PoisonError};
+    use std::task::Poll;
 
     use tokio::process::Child;
 
     use super::Request;
     use crate::process::Exit;
 
-    /// Without a notice of exits, the watcher looks every so often.
+    /// Wakes when the child has ended.
     pub(super) struct Changed;
 
     impl Changed {
@@ -252,8 +255,16 @@ mod platform {
             Ok(Self)
         }
 
-        pub(super) async fn wait(&mut self) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        pub(super) async fn wait(&mut self, child: &Mutex<Option<Child>>) {
+            // The lock is free between the polls, so that the child can be killed meanwhile.
+            std::future::poll_fn(|cx| {
+                let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+                match child.as_mut() {
+                    Some(child) => pin!(child.wait()).poll(cx).map(drop),
+                    None => Poll::Ready(()),
+                }
+            })
+            .await;
         }
     }
 

@@ -11,6 +11,9 @@ mod agent;
 #[cfg(unix)]
 mod cli;
 mod external;
+#[cfg(unix)]
+#[path = "../../src/lifeline.rs"]
+mod lifeline;
 mod permissions;
 #[cfg(unix)]
 mod process;

@@ -1,5 +1,7 @@
 //! Each method of the agent's side, in terms of the runtime.
 
+use std::sync::Arc;
+
 use acp_sdk::v1::*;
 use acp_sdk::{Error, Json, Result};
 
@@ -73,12 +75,8 @@ impl<H: Handler> Agent for Runtime<H> {
     }
 
     async fn new_session(&self, _: &AgentCx, req: NewSessionRequest) -> Result<NewSessionResponse> {
-        let offered = self.connection.may_open()?;
-        check::directories(&req.cwd, &req.additional_directories)?;
-        let surroundings = Surroundings {
-            additional_directories: req.additional_directories,
-            mcp_servers: req.mcp_servers,
-        };
+        let (offered, surroundings) =
+            self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.create(&req.cwd, surroundings).await?;
         let mut response = NewSessionResponse::new(session.id());
         (response.modes, response.config_options) = settings(&session, &offered);
@@ -90,12 +88,8 @@ impl<H: Handler> Agent for Runtime<H> {
         cx: &AgentCx,
         req: LoadSessionRequest,
     ) -> Result<LoadSessionResponse> {
-        let offered = self.connection.may_open()?;
-        check::directories(&req.cwd, &req.additional_directories)?;
-        let surroundings = Surroundings {
-            additional_directories: req.additional_directories,
-            mcp_servers: req.mcp_servers,
-        };
+        let (offered, surroundings) =
+            self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
         let replaying = async {
             // Whoever sends in this session meanwhile waits until all is told.
@@ -118,12 +112,8 @@ impl<H: Handler> Agent for Runtime<H> {
         _: &AgentCx,
         req: ResumeSessionRequest,
     ) -> Result<ResumeSessionResponse> {
-        let offered = self.connection.may_open()?;
-        check::directories(&req.cwd, &req.additional_directories)?;
-        let surroundings = Surroundings {
-            additional_directories: req.additional_directories,
-            mcp_servers: req.mcp_servers,
-        };
+        let (offered, surroundings) =
+            self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
         let mut response = ResumeSessionResponse::new();
         (response.modes, response.config_options) = settings(&session, &offered);
@@ -269,6 +259,22 @@ impl<H: Handler> Agent for Runtime<H> {
 }
 
 impl<H: Handler> Runtime<H> {
+    /// What the client offers, and what it says of a session that it may now open.
+    fn may_open(
+        &self,
+        cwd: &str,
+        additional_directories: Vec<String>,
+        mcp_servers: Vec<McpServer>,
+    ) -> Result<(Arc<ClientCapabilities>, Surroundings)> {
+        let offered = self.connection.may_open()?;
+        check::directories(cwd, &additional_directories)?;
+        let surroundings = Surroundings {
+            additional_directories,
+            mcp_servers,
+        };
+        Ok((offered, surroundings))
+    }
+
     async fn tell_mode(&self, cx: &AgentCx, session: &Session) -> Result<()> {
         if let Some(mode) = session.settings().mode() {
             let update = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode));

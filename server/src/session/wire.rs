@@ -3,9 +3,14 @@
 //! An update is kept before it is sent, so the log is the truth, and what a client has seen is
 //! the beginning of it. Whoever holds the wire is alone with the session's order.
 
+use std::borrow::Cow;
+
 use acp_sdk::Json;
 use acp_sdk::runtime::RawValue;
-use acp_sdk::v1::{ClientCapabilities, ClientHandle, MessageId, SessionId, SessionUpdate};
+use acp_sdk::v1::{
+    ClientCapabilities, ClientHandle, ContentBlock, MessageId, SessionId, SessionUpdate,
+    TextContent,
+};
 use serde::Serialize;
 
 use super::Session;
@@ -110,8 +115,8 @@ impl Wire {
                 tell(session, client, &gap).await?;
             }
             for event in &events {
-                if is_worth_repeating(&event.update, offered) {
-                    tell(session, client, &event.update).await?;
+                if let Some(update) = repeated(&event.update, offered)? {
+                    tell(session, client, &update).await?;
                 }
             }
             match events.last() {
@@ -143,18 +148,33 @@ fn is_chunk(update: &SessionUpdate) -> bool {
     )
 }
 
-/// Notices are for the moment; modes and options stand in the answer that ends a replay.
-fn is_worth_repeating(update: &Json, offered: &ClientCapabilities) -> bool {
-    match update.parse::<SessionUpdate>() {
+/// What a replay tells of an update, if it is worth repeating: notices are for the moment, and
+/// modes and options stand in the answer that ends a replay.
+fn repeated<'a>(update: &'a Json, offered: &ClientCapabilities) -> Result<Option<Cow<'a, Json>>> {
+    let parsed = match update.parse::<SessionUpdate>() {
         Ok(
             SessionUpdate::Notice(_)
             | SessionUpdate::CurrentModeUpdate(_)
             | SessionUpdate::ConfigOptionUpdate(_),
-        ) => false,
-        Ok(update) => Capability::of(&update).is_none_or(|needed| needed.is_in(offered)),
+        ) => return Ok(None),
+        Ok(parsed) => parsed,
         // What another version has kept is the client's to judge.
-        Err(_) => true,
+        Err(_) => return Ok(Some(Cow::Borrowed(update))),
+    };
+    if Capability::of(&parsed).is_some_and(|needed| !needed.is_in(offered)) {
+        return Ok(None);
     }
+    if let SessionUpdate::UserMessageChunk(mut chunk) = parsed
+        && let ContentBlock::Unknown(block) = &chunk.content
+    {
+        // The user's words are kept as they came, but no message of ours may have a block
+        // that the protocol does not know.
+        let words = format!("(a block of a new kind: {})", block.tag());
+        chunk.content = ContentBlock::Text(TextContent::new(words));
+        let told = json(&SessionUpdate::UserMessageChunk(chunk))?;
+        return Ok(Some(Cow::Owned(told)));
+    }
+    Ok(Some(Cow::Borrowed(update)))
 }
 
 fn json<T: Serialize>(value: &T) -> Result<Json> {

@@ -31,6 +31,8 @@ pub struct Editor {
     pub accepts: bool,
     /// Each terminal is created only after `go_on` has been told.
     pub slow_terminals: bool,
+    /// A terminal is given back only after `go_on` has been told.
+    pub slow_release: bool,
     pub go_on: Arc<Notify>,
 }
 
@@ -203,6 +205,9 @@ impl Client for Editor {
         req: ReleaseTerminalRequest,
     ) -> Result<ReleaseTerminalResponse> {
         self.note("terminal/release", json!(req));
+        if self.slow_release {
+            self.go_on.notified().await;
+        }
         Ok(ReleaseTerminalResponse::new())
     }
 

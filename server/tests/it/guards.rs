@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use acp_sdk::v1::*;
 use acp_server::{Error, Handler, Result, Runtime, Turn};
+use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::editor::{Desk, Editor, Permission, everything};
+use crate::editor::{Desk, Editor, Permission, everything, text};
+use crate::raw::Raw;
 
 /// A handler that is one closure.
 struct Script<F>(F);
@@ -373,4 +375,56 @@ async fn chunks_of_a_message_share_an_id_until_something_comes_between() {
     assert_eq!(ids[0], ids[1]);
     let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
     assert_eq!(distinct.len(), 6, "{ids:?}");
+}
+
+#[tokio::test]
+async fn the_answer_waits_until_the_client_has_its_terminals_back() {
+    let editor = Editor {
+        slow_release: true,
+        ..Editor::default()
+    };
+    let runtime = runtime(async |turn: Turn| {
+        drop(turn.terminal("true", [""; 0]).await?);
+        Ok(StopReason::EndTurn)
+    });
+    let desk = Desk::at(runtime, editor, everything()).await;
+    let turn = desk.start("go");
+    desk.editor.until("terminal/release").await;
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!turn.is_finished());
+    desk.editor.go_on.notify_one();
+    assert_eq!(turn.await.unwrap().unwrap(), StopReason::EndTurn);
+}
+
+#[tokio::test]
+async fn a_cancel_that_comes_while_the_turn_is_wound_up_counts() {
+    let runtime = runtime(async |turn: Turn| {
+        let call = turn.tool_call("Look", ToolKind::Read).await?;
+        // The second text stays behind the first, and the end of the call behind it.
+        for _ in 0..2 {
+            turn.text("x".repeat(200_000)).await?;
+        }
+        drop(call);
+        Ok(StopReason::EndTurn)
+    });
+    let mut raw = Raw::serve(runtime);
+    let session = raw.open_session().await;
+    let params = json!({ "sessionId": session, "prompt": text("go") });
+    raw.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params }))
+        .await;
+    // Nothing else can run, so the handler has ended.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    let params = json!({ "sessionId": session });
+    raw.send(json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params }))
+        .await;
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    let (answer, before) = raw.answer(2).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled");
+    assert_eq!(before, 4);
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::editor::{Desk, Editor, connect_to, everything, text};
+use crate::raw::Raw;
 
 /// Notes which hook was called.
 #[derive(Clone, Default)]
@@ -278,48 +279,22 @@ impl Handler for Talker {
 
 #[tokio::test]
 async fn a_turn_waits_until_the_answer_of_the_one_before_has_room() {
-    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     let talker = Talker::default();
-    let (ours, theirs) = tokio::io::duplex(1 << 12);
-    let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(acp_sdk::serve(Runtime::new(talker.clone()), reader, writer));
-    let mut stream = BufReader::new(ours);
-    let mut line = String::new();
-    for (id, method, params) in [
-        (0, "initialize", json!({ "protocolVersion": 1 })),
-        (1, "session/new", json!({ "cwd": "/", "mcpServers": [] })),
-    ] {
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        stream
-            .write_all(format!("{request}\n").as_bytes())
-            .await
-            .unwrap();
-        line.clear();
-        stream.read_line(&mut line).await.unwrap();
-    }
-    let created: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let session = &created["result"]["sessionId"];
+    let mut raw = Raw::serve(Runtime::new(talker.clone()));
+    let session = raw.open_session().await;
     for (id, said) in [(2, "first"), (3, "second")] {
         let params = json!({ "sessionId": session, "prompt": text(said) });
-        let request =
-            json!({ "jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params });
-        stream
-            .write_all(format!("{request}\n").as_bytes())
-            .await
-            .unwrap();
+        raw.send(
+            json!({ "jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params }),
+        )
+        .await;
     }
     // Nothing else can run, so the first handler has ended and its answer waits for room.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
     assert_eq!(*talker.begun.lock().unwrap(), ["first"]);
-    let mut answers = Vec::new();
-    while answers.len() < 2 {
-        line.clear();
-        stream.read_line(&mut line).await.unwrap();
-        let message: serde_json::Value = serde_json::from_str(&line).unwrap();
-        answers.extend(message["id"].as_u64());
-    }
-    assert_eq!(answers, [2, 3]);
+    assert_eq!(raw.answer(2).await.1, 2);
+    assert_eq!(raw.answer(3).await.1, 0);
     assert_eq!(*talker.begun.lock().unwrap(), ["first", "second"]);
 }

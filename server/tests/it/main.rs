@@ -15,6 +15,7 @@ mod handler;
 mod initialize;
 mod process;
 mod races;
+mod raw;
 mod sessions;
 mod settings;
 mod stores;

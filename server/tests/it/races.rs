@@ -5,10 +5,10 @@ use std::time::Duration;
 use acp_sdk::v1::*;
 use acp_server::ReferenceAgent;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::runtime::Handle;
 
 use crate::editor::{Desk, Editor, everything, text};
+use crate::raw::Raw;
 
 fn chunk(entry: &Value) -> Option<&str> {
     entry["params"]["update"]["content"]["text"].as_str()
@@ -35,61 +35,10 @@ async fn a_replay_in_the_middle_of_a_turn_is_whole_and_in_order() {
     assert!(numbers.into_iter().eq(0..3000));
 }
 
-/// One line after the other, without a client that would read ahead.
-struct Raw {
-    output: BufReader<tokio::io::ReadHalf<tokio::io::DuplexStream>>,
-    input: tokio::io::WriteHalf<tokio::io::DuplexStream>,
-}
-
-impl Raw {
-    fn start() -> Self {
-        let (ours, theirs) = tokio::io::duplex(1 << 12);
-        let (reader, writer) = tokio::io::split(theirs);
-        tokio::spawn(acp_sdk::serve(ReferenceAgent::default(), reader, writer));
-        let (output, input) = tokio::io::split(ours);
-        let output = BufReader::new(output);
-        Self { output, input }
-    }
-
-    async fn send(&mut self, message: Value) {
-        let line = format!("{message}\n");
-        self.input.write_all(line.as_bytes()).await.unwrap();
-    }
-
-    async fn next(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).await.unwrap();
-        serde_json::from_str(&line).unwrap()
-    }
-
-    /// The answer to a request, and how many messages came before it.
-    async fn answer(&mut self, id: u32) -> (Value, usize) {
-        let mut before = 0;
-        loop {
-            let message = self.next().await;
-            if message["id"] == id {
-                return (message, before);
-            }
-            before += 1;
-        }
-    }
-
-    async fn call(&mut self, id: u32, method: &str, params: Value) -> (Value, usize) {
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        self.send(request).await;
-        self.answer(id).await
-    }
-}
-
 #[tokio::test]
 async fn a_replay_that_is_cancelled_stops() {
-    let mut raw = Raw::start();
-    raw.call(0, "initialize", json!({ "protocolVersion": 1 }))
-        .await;
-    let (created, _) = raw
-        .call(1, "session/new", json!({ "cwd": "/", "mcpServers": [] }))
-        .await;
-    let id = created["result"]["sessionId"].clone();
+    let mut raw = Raw::serve(ReferenceAgent::default());
+    let id = raw.open_session().await;
     let prompt = [json!({ "type": "text", "text": "stream 5000" })];
     let (_, sent) = raw
         .call(
@@ -117,13 +66,8 @@ async fn a_replay_that_is_cancelled_stops() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_begins_after_the_answer_of_the_one_before() {
-    let mut raw = Raw::start();
-    raw.call(0, "initialize", json!({ "protocolVersion": 1 }))
-        .await;
-    let (created, _) = raw
-        .call(1, "session/new", json!({ "cwd": "/", "mcpServers": [] }))
-        .await;
-    let session = created["result"]["sessionId"].clone();
+    let mut raw = Raw::serve(ReferenceAgent::default());
+    let session = raw.open_session().await;
     for round in 0..8 {
         // Much output, so that answers have to wait for room, and little.
         let said = if round % 2 == 0 {

@@ -148,6 +148,19 @@ async fn memory_is_bounded_over_all_sessions() {
         .unwrap();
 }
 
+#[tokio::test]
+async fn memory_that_a_deleted_session_took_is_free() {
+    let store = MemoryStore::new().total_bytes(1_500);
+    let big = Json::from(json!("x".repeat(900)));
+    for round in 0..5 {
+        create(&store, "s", "/x").await;
+        store.append(&"s".into(), &big).await.unwrap();
+        let events = store.replay(&"s".into(), 0).await.unwrap();
+        assert_eq!(events.len(), 1, "round {round}");
+        assert_eq!(store.delete(&"s".into()).await, Ok(true));
+    }
+}
+
 async fn forgetful(offered: ClientCapabilities, bytes: usize) -> Desk {
     let store = MemoryStore::new().session_bytes(bytes);
     let runtime = Runtime::new(Reference).store(store);

@@ -138,6 +138,13 @@ async fn a_block_of_a_later_protocol_is_told_of_and_not_echoed() {
     let request = PromptRequest::new(desk.session.clone(), vec![block]);
     desk.agent.prompt(request).await.unwrap();
     assert_eq!(desk.editor.said(), "A block of a new kind: hologram");
+    desk.load().await.unwrap();
+    let replayed = desk.editor.told();
+    let expected = [
+        "user_message_chunk (a block of a new kind: hologram)",
+        "agent_message_chunk A block of a new kind: hologram",
+    ];
+    assert_eq!(replayed, expected);
 }
 
 #[tokio::test]

@@ -1,40 +1,13 @@
 //! Ctrl-C, time limits, readers that leave, and what is left behind: nothing.
 
 use rustix::process::Signal;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 
 use super::acp::{Acp, Gate, run};
-use crate::agent::within;
+use crate::lifeline::Lifeline;
 
-/// A pipe that every process on it holds open: it ends when they are all dead.
-struct Lifeline {
-    dir: tempfile::TempDir,
-    end: pipe::Receiver,
-}
-
-impl Lifeline {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lifeline");
-        let made = std::process::Command::new("mkfifo").arg(&path).status();
-        assert!(made.unwrap().success());
-        let end = pipe::OpenOptions::new().open_receiver(&path).unwrap();
-        Self { dir, end }
-    }
-
-    /// An agent that is on this lifeline together with a child, which holds none of its
-    /// streams and would outlive it.
-    fn tie(&self, agent: &str) -> String {
-        let path = self.dir.path().join("lifeline");
-        let child = "sleep 1000 </dev/null >/dev/null 2>&1 &";
-        format!("exec 9>'{}'; {child} {agent}", path.display())
-    }
-
-    async fn all_dead(mut self) {
-        let read = within(self.end.read_to_end(&mut Vec::new())).await;
-        read.unwrap();
-    }
+/// An agent together with a child, which holds none of its streams and would outlive it.
+fn with_child(agent: &str) -> String {
+    format!("sleep 1000 </dev/null >/dev/null 2>&1 & {agent}")
 }
 
 /// Awaits to be cancelled.
@@ -62,7 +35,9 @@ async fn an_interrupt_cancels_the_turn() {
 #[tokio::test]
 async fn a_second_interrupt_ends_the_agent_with_all_it_started() {
     let lifeline = Lifeline::new();
-    let agent = lifeline.tie("start; prompt; say working; while :; do message; done");
+    let agent = lifeline.tie(&with_child(
+        "start; prompt; say working; while :; do message; done",
+    ));
     let mut acp = Acp::start(&["--format", "json", "--deny-all", "hi"], &agent);
     acp.printed("working").await;
     acp.signal(Signal::INT);
@@ -78,7 +53,9 @@ async fn a_second_interrupt_ends_the_agent_with_all_it_started() {
 #[tokio::test]
 async fn an_agent_that_ignores_sigterm_is_killed_by_the_second_interrupt() {
     let lifeline = Lifeline::new();
-    let agent = lifeline.tie("trap '' TERM; start; prompt; say working; while :; do sleep 1; done");
+    let agent = lifeline.tie(&with_child(
+        "trap '' TERM; start; prompt; say working; while :; do sleep 1; done",
+    ));
     let mut acp = Acp::start(&["--deny-all", "hi"], &agent);
     acp.printed("working").await;
     acp.signal(Signal::INT);
@@ -92,7 +69,7 @@ async fn an_agent_that_ignores_sigterm_is_killed_by_the_second_interrupt() {
 #[tokio::test]
 async fn an_interrupt_before_the_turn_ends_the_agent() {
     let lifeline = Lifeline::new();
-    let agent = lifeline.tie("echo ready >&2; cat >/dev/null");
+    let agent = lifeline.tie(&with_child("echo ready >&2; cat >/dev/null"));
     let mut acp = Acp::start(&["-v", "--deny-all", "hi"], &agent);
     acp.complained("agent: ready").await;
     acp.signal(Signal::INT);
@@ -110,7 +87,9 @@ async fn an_interrupt_before_the_turn_ends_the_agent() {
 #[tokio::test]
 async fn a_request_to_terminate_ends_the_agent() {
     let lifeline = Lifeline::new();
-    let agent = lifeline.tie("start; prompt; say working; while :; do message; done");
+    let agent = lifeline.tie(&with_child(
+        "start; prompt; say working; while :; do message; done",
+    ));
     let mut acp = Acp::start(&["--deny-all", "hi"], &agent);
     acp.printed("working").await;
     acp.signal(Signal::TERM);
@@ -159,7 +138,7 @@ async fn a_reader_that_leaves_cancels_the_turn() {
 #[tokio::test]
 async fn what_an_agent_leaves_behind_is_ended_with_it() {
     let lifeline = Lifeline::new();
-    let agent = lifeline.tie("start; prompt; say done; end end_turn");
+    let agent = lifeline.tie(&with_child("start; prompt; say done; end end_turn"));
     let ended = run(&["--deny-all", "hi"], &agent).await;
     lifeline.all_dead().await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "done\n"));
@@ -168,8 +147,9 @@ async fn what_an_agent_leaves_behind_is_ended_with_it() {
 #[tokio::test]
 async fn an_agent_that_never_exits_is_made_to() {
     let lifeline = Lifeline::new();
-    let agent = lifeline
-        .tie("trap '' TERM; start; prompt; say done; end end_turn; while :; do sleep 1; done");
+    let agent = lifeline.tie(&with_child(
+        "trap '' TERM; start; prompt; say done; end end_turn; while :; do sleep 1; done",
+    ));
     let ended = run(&["--deny-all", "hi"], &agent).await;
     lifeline.all_dead().await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "done\n"));
