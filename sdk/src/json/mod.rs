@@ -1,7 +1,7 @@
 //! JSON as generated types see it: lossless values, decoding with exact error
 //! paths, and the small impls that every generated type shares.
 //!
-//! Decoding has two passes. The strict one is plain serde, which streams. Only
+//! Decoding has two passes. The strict one is serde, which streams from `reader`. Only
 //! when it fails does [`decode()`] run the second one ([`FromJson`]): it works on
 //! raw text one level at a time, applies the leniency that the schema declares,
 //! reports each use of it, and knows the JSON Pointer of what it cannot accept.
@@ -13,6 +13,7 @@ mod integer;
 mod map;
 mod meta;
 mod patch;
+mod reader;
 mod tagged;
 mod text;
 mod value;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::types::Outcome;
 use crate::{SEEDS, Suite, same};
 
-fn assert_none(failures: &[String]) {
+pub(crate) fn assert_none(failures: &[String]) {
     let shown = failures.iter().take(40).cloned().collect::<Vec<_>>();
     assert!(
         failures.is_empty(),
@@ -122,7 +122,7 @@ pub(crate) fn the_list_of_types_is_complete(suite: &Suite) {
     assert_eq!(listed, defined.into_iter().collect::<Vec<_>>());
 }
 
-fn expected(expect: &Expect, outcome: Outcome) -> Result<(), String> {
+pub(crate) fn expected(expect: &Expect, outcome: Outcome) -> Result<(), String> {
     match (expect, outcome) {
         (Expect::Invalid { paths }, Err(error)) if paths.contains(&error.path) => Ok(()),
         (Expect::Invalid { paths }, other) => {

@@ -16,8 +16,6 @@ static SUITE: LazyLock<Suite> = LazyLock::new(|| {
     let document = Document::v2().unwrap();
     let overlay = ("v2.unstable.json", V2_UNSTABLE);
     Suite {
-        // Nothing in it is required, and so a list of nothing passes for it.
-        takes_lists: &["SessionInfoUpdate"],
         // Groups without options are not allowed, and yet options may be dropped.
         loses_too_much: &["SessionConfigSelectGroup"],
         ..Suite::new(document, overlay, [STABLE, PROPOSED], KNOWN)

@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer,
 use serde_json::value::RawValue;
 
 use super::members::{Member, collect};
+use crate::json::reader::{Reader, Refused};
 
 /// The members of an object, for the strict reader.
 #[derive(Debug)]
@@ -17,11 +18,9 @@ pub struct Kept<'de> {
 }
 
 impl Kept<'_> {
-    /// Reads the members as a `T`.
-    ///
-    /// # Errors
-    /// When they are not those of a `T`.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+    /// Reads the members as a `T`, if they are those of one.
+    #[must_use]
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         self.read_without(None)
     }
 
@@ -29,13 +28,13 @@ impl Kept<'_> {
     pub(crate) fn read_without<T: DeserializeOwned>(
         &self,
         skipped: Option<&'static str>,
-    ) -> Result<T, serde_json::Error> {
+    ) -> Option<T> {
         let replay = Replay {
             members: self.members.iter(),
             skipped,
             value: None,
         };
-        T::deserialize(MapAccessDeserializer::new(replay))
+        T::deserialize(MapAccessDeserializer::new(replay)).ok()
     }
 
     fn has(&self, name: &str) -> bool {
@@ -44,10 +43,7 @@ impl Kept<'_> {
 }
 
 /// How to read one branch of a union of objects, and the members it must have.
-type Branch<T> = (
-    &'static [&'static str],
-    fn(&Kept<'_>) -> Result<T, serde_json::Error>,
-);
+type Branch<T> = (&'static [&'static str], fn(&Kept<'_>) -> Option<T>);
 
 /// `Deserialize` for a union of objects without a tag: the first branch that takes
 /// the members.
@@ -66,7 +62,7 @@ pub fn first_object_of<'de, T, D: Deserializer<'de>>(
     branches
         .iter()
         .filter(complete)
-        .find_map(|(_, read)| read(&kept).ok())
+        .find_map(|(_, read)| read(&kept))
         .ok_or_else(|| D::Error::custom(format_args!("invalid value: expected {expected}")))
 }
 
@@ -78,7 +74,7 @@ struct Replay<'a, 'de> {
 }
 
 impl<'a> MapAccess<'a> for Replay<'a, '_> {
-    type Error = serde_json::Error;
+    type Error = Refused;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(
         &mut self,
@@ -98,6 +94,6 @@ impl<'a> MapAccess<'a> for Replay<'a, '_> {
         seed: V,
     ) -> Result<V::Value, Self::Error> {
         let value = self.value.take().unwrap_or(RawValue::NULL);
-        seed.deserialize(value)
+        seed.deserialize(&mut Reader::new(value.get()))
     }
 }

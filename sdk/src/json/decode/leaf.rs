@@ -6,14 +6,16 @@ use serde_json::value::RawValue;
 
 use super::object::kind;
 use super::{Decode, DecodeError, FromJson, FromObject, Object, Step};
-use crate::json::{Json, Map, Meta, Patch};
+use crate::json::{Json, Map, Meta, Patch, reader};
 
 /// Reads a value that serde reads in one piece.
 ///
 /// # Errors
 /// When `raw` is not a `T`.
 pub fn value_of<T: DeserializeOwned>(raw: &RawValue, cx: &mut Decode) -> Result<T, DecodeError> {
-    serde_json::from_str(raw.get()).map_err(|error| cx.invalid(&error))
+    // serde_json comes second, for it has words for what is wrong.
+    reader::read(raw.get())
+        .or_else(|_| serde_json::from_str(raw.get()).map_err(|error| cx.invalid(&error)))
 }
 
 macro_rules! values {

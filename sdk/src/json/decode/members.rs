@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+use crate::json::reader;
 
 /// A member of an object, its value unparsed.
 #[derive(Debug)]
@@ -27,21 +28,13 @@ impl<'a> Member<'a> {
         }
     }
 
-    pub(crate) fn new(name: Cow<'a, str>, raw: Box<RawValue>) -> Self {
+    pub(crate) fn new(name: Cow<'a, str>, raw: Cow<'a, RawValue>) -> Self {
         Self {
             name,
-            raw: Cow::Owned(raw),
+            raw,
             taken: false,
         }
     }
-}
-
-/// Collects the members of an object whose text can be borrowed.
-///
-/// # Errors
-/// When `raw` is not an object.
-pub(super) fn borrowed(raw: &RawValue) -> Result<Vec<Member<'_>>, serde_json::Error> {
-    raw.deserialize_map(Members::<&RawValue>(PhantomData))
 }
 
 /// Collects the members of the object that `deserializer` is at.
@@ -51,13 +44,12 @@ pub(super) fn borrowed(raw: &RawValue) -> Result<Vec<Member<'_>>, serde_json::Er
 pub(crate) fn collect<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Member<'de>>, D::Error> {
-    deserializer.deserialize_map(Members::<Box<RawValue>>(PhantomData))
+    deserializer.deserialize_map(Members)
 }
 
-/// Collects members whose values are `R`, a reference or a copy.
-struct Members<R>(PhantomData<R>);
+struct Members;
 
-impl<'de, R: Deserialize<'de> + Raw<'de>> Visitor<'de> for Members<R> {
+impl<'de> Visitor<'de> for Members {
     type Value = Vec<Member<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,30 +59,49 @@ impl<'de, R: Deserialize<'de> + Raw<'de>> Visitor<'de> for Members<R> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
-            let raw = map.next_value::<R>()?.into_cow();
-            members.push(Member {
-                name,
-                raw,
-                taken: false,
-            });
+            let AnyRaw(raw) = map.next_value()?;
+            members.push(Member::new(name, raw));
         }
         Ok(members)
     }
 }
 
-trait Raw<'a> {
-    fn into_cow(self) -> Cow<'a, RawValue>;
-}
+/// An unparsed value, borrowed where the input allows it.
+pub(crate) struct AnyRaw<'a>(pub(crate) Cow<'a, RawValue>);
 
-impl<'a> Raw<'a> for &'a RawValue {
-    fn into_cow(self) -> Cow<'a, RawValue> {
-        Cow::Borrowed(self)
+impl<'de> Deserialize<'de> for AnyRaw<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(reader::RAW, AnyRawVisitor)
     }
 }
 
-impl<'a> Raw<'a> for Box<RawValue> {
-    fn into_cow(self) -> Cow<'a, RawValue> {
-        Cow::Owned(self)
+struct AnyRawVisitor;
+
+impl<'de> Visitor<'de> for AnyRawVisitor {
+    type Value = AnyRaw<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    /// A reader of JSON text gives the text as the only member of an object.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        map.next_key::<IgnoredAny>()?;
+        match map.next_value()? {
+            Name(Cow::Borrowed(text)) => reader::raw(text)
+                .map(|raw| AnyRaw(Cow::Borrowed(raw)))
+                .map_err(A::Error::custom),
+            Name(Cow::Owned(text)) => RawValue::from_string(text)
+                .map(|raw| AnyRaw(Cow::Owned(raw)))
+                .map_err(A::Error::custom),
+        }
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Self::Value, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|raw| AnyRaw(Cow::Owned(raw)))
     }
 }
 

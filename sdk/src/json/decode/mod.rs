@@ -19,9 +19,10 @@ use serde_json::value::RawValue;
 
 pub use self::kept::{Kept, first_object_of};
 pub use self::leaf::value_of;
-pub(super) use self::members::{Member, Name, collect};
+pub(super) use self::members::{AnyRaw, Member, Name, collect};
 pub use self::object::Object;
 pub use self::union::{Form, first_of};
+use crate::json::reader;
 
 /// The deepest nesting of typed values; as serde_json's own limit.
 const MAX_DEPTH: usize = 128;
@@ -99,7 +100,7 @@ pub fn decode<T: DeserializeOwned + FromJson>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
-    if let Ok(value) = serde_json::from_str(text) {
+    if let Ok(value) = reader::read(text) {
         return Ok(value);
     }
     let mut cx = Decode::lenient();

@@ -22,7 +22,7 @@ impl<'a> Object<'a> {
         if !raw.get().starts_with('{') {
             return Err(cx.error(format!("invalid type: {}, expected an object", kind(raw))));
         }
-        let members = members::borrowed(raw).map_err(|error| cx.invalid(&error))?;
+        let members = members::collect(raw).map_err(|error| cx.invalid(&error))?;
         Ok(Self { members, cx })
     }
 

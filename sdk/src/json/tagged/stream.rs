@@ -7,11 +7,10 @@ use std::marker::PhantomData;
 use serde::Deserializer;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::{Branch, Tagged, UnknownVariant, tagged_object};
-use crate::json::decode::{Kept, Member, Name};
-use crate::json::{Decode, FromObject, Object};
+use crate::json::decode::{AnyRaw, Kept, Member, Name};
+use crate::json::{Decode, DecodeError, FromObject, Object};
 
 /// `Deserialize` for a tagged union.
 ///
@@ -49,7 +48,8 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
                     return Err(A::Error::duplicate_field(T::TAG));
                 }
             } else {
-                members.push(Member::new(name, map.next_value::<Box<RawValue>>()?));
+                let AnyRaw(raw) = map.next_value()?;
+                members.push(Member::new(name, raw));
             }
         }
         match tag {
@@ -74,7 +74,8 @@ impl<'de, A: MapAccess<'de>> Rest<'de, A> {
     fn collect(mut self) -> Result<Late<'de>, A::Error> {
         let mut members = vec![Member::placeholder(self.tag.into())];
         while let Some(Name(name)) = self.map.next_key()? {
-            members.push(Member::new(name, self.map.next_value::<Box<RawValue>>()?));
+            let AnyRaw(raw) = self.map.next_value()?;
+            members.push(Member::new(name, raw));
         }
         Ok(Late::new(members, self.tag))
     }
@@ -124,19 +125,29 @@ impl<'de> Late<'de> {
 }
 
 impl Branch for Late<'_> {
-    type Error = serde_json::Error;
+    type Error = DecodeError;
 
-    fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, Self::Error> {
-        self.kept.read_without(Some(self.tag))
+    fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, DecodeError> {
+        self.kept.read_without(Some(self.tag)).map_or_else(
+            || {
+                // The slow way has words for what is wrong.
+                let mut cx = Decode::strict();
+                let mut object = Object::new(self.kept.members, &mut cx);
+                object.skip(self.tag);
+                P::from_object(&mut object)
+            },
+            Ok,
+        )
     }
 
-    fn unit(self) -> Result<(), Self::Error> {
+    fn unit(self) -> Result<(), DecodeError> {
         Ok(())
     }
 
-    fn unknown(mut self, tag: &str) -> Result<UnknownVariant, Self::Error> {
+    fn unknown(mut self, tag: &str) -> Result<UnknownVariant, DecodeError> {
         // Most tags are known, so the tag's own JSON is only made here.
-        let raw = serde_json::value::to_raw_value(tag)?;
+        let raw = serde_json::value::to_raw_value(tag);
+        let raw = raw.map_err(|error| Decode::strict().invalid(&error))?;
         let members = &mut self.kept.members;
         if let Some(member) = members.iter_mut().find(|member| member.name == self.tag) {
             member.raw = Cow::Owned(raw);
@@ -149,10 +160,10 @@ impl Branch for Late<'_> {
         tag: &str,
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
-    ) -> Result<T, Self::Error> {
+    ) -> Result<T, DecodeError> {
         match self.kept.read_without(Some(self.tag)) {
-            Ok(payload) => Ok(known(payload)),
-            Err(_) => self.unknown(tag).map(unknown),
+            Some(payload) => Ok(known(payload)),
+            None => self.unknown(tag).map(unknown),
         }
     }
 }

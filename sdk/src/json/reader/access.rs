@@ -1,0 +1,156 @@
+//! The members of an object and the items of a list, as serde wants them.
+
+use serde::de::value::BorrowedStrDeserializer;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::{Deserializer, forward_to_deserialize_any};
+
+use super::{Reader, Refused};
+
+/// The members of an object whose brace has been read.
+pub(super) struct Members<'r, 'de> {
+    reader: &'r mut Reader<'de>,
+    first: bool,
+}
+
+impl<'r, 'de> Members<'r, 'de> {
+    pub(super) fn new(reader: &'r mut Reader<'de>) -> Self {
+        Self {
+            reader,
+            first: true,
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for Members<'_, 'de> {
+    type Error = Refused;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Refused> {
+        if !self.reader.more(b'}', &mut self.first)? {
+            return Ok(None);
+        }
+        // Whoever ignores the name takes any value for one.
+        if self.reader.next()? != b'"' {
+            return Err(Refused);
+        }
+        seed.deserialize(&mut *self.reader).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Refused> {
+        self.reader.expect(b':')?;
+        seed.deserialize(&mut *self.reader)
+    }
+}
+
+/// The items of a list whose bracket has been read.
+pub(super) struct Items<'r, 'de> {
+    reader: &'r mut Reader<'de>,
+    first: bool,
+}
+
+impl<'r, 'de> Items<'r, 'de> {
+    pub(super) fn new(reader: &'r mut Reader<'de>) -> Self {
+        Self {
+            reader,
+            first: true,
+        }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Items<'_, 'de> {
+    type Error = Refused;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Refused> {
+        if !self.reader.more(b']', &mut self.first)? {
+            return Ok(None);
+        }
+        seed.deserialize(&mut *self.reader).map(Some)
+    }
+}
+
+impl Reader<'_> {
+    /// Whether another member or item comes before `close`; passes over the comma.
+    #[inline]
+    fn more(&mut self, close: u8, first: &mut bool) -> Result<bool, Refused> {
+        let next = self.next()?;
+        if next == close {
+            return Ok(false);
+        }
+        if std::mem::take(first) {
+            return Ok(true);
+        }
+        if next != b',' {
+            return Err(Refused);
+        }
+        self.at += 1;
+        // What is read next refuses a second comma, and the end.
+        Ok(true)
+    }
+}
+
+/// The text of a value, in the form of the one member that serde_json's `RawValue`
+/// expects.
+pub(super) struct RawText<'de> {
+    name: &'static str,
+    text: Option<&'de str>,
+}
+
+impl<'de> RawText<'de> {
+    pub(super) fn new(name: &'static str, text: &'de str) -> Self {
+        Self {
+            name,
+            text: Some(text),
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for RawText<'de> {
+    type Error = Refused;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Refused> {
+        match self.text {
+            Some(_) => {
+                let name = BorrowedStrDeserializer::new(self.name);
+                seed.deserialize(name).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Refused> {
+        let text = self.text.take().ok_or(Refused)?;
+        seed.deserialize(BorrowedStrDeserializer::new(text))
+    }
+}
+
+/// A text that is a value as a whole, for `RawValue` alone.
+pub(super) struct Whole<'de>(pub(super) &'de str);
+
+impl<'de> Deserializer<'de> for Whole<'de> {
+    type Error = Refused;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Refused> {
+        Err(Refused)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        visitor.visit_map(RawText::new(name, self.0))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        option unit unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}

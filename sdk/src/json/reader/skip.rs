@@ -1,0 +1,71 @@
+//! Values that nobody looks into: their end is found, and that they are JSON.
+
+use super::{Reader, Refused};
+
+impl Reader<'_> {
+    /// Passes over a value.
+    pub(super) fn skip(&mut self) -> Result<(), Refused> {
+        // For each open object or list a bit, the innermost lowest: whether it is an object.
+        let mut open: u128 = 0;
+        let mut depth = 0;
+        loop {
+            match self.next()? {
+                b'"' => self.skip_string()?,
+                first @ (b'{' | b'[') => {
+                    // What is deeper is left to the second pass.
+                    if depth == u128::BITS {
+                        return Err(Refused);
+                    }
+                    let object = first == b'{';
+                    open = open << 1 | u128::from(object);
+                    depth += 1;
+                    self.at += 1;
+                    if self.next()? != close(object) {
+                        if object {
+                            self.skip_name()?;
+                        }
+                        continue;
+                    }
+                }
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => drop(self.digits()?),
+            }
+            // A value is over, and with it perhaps those that it is the last of.
+            loop {
+                if depth == 0 {
+                    return Ok(());
+                }
+                let object = open & 1 == 1;
+                match self.next()? {
+                    b',' => {
+                        self.at += 1;
+                        if object {
+                            self.skip_name()?;
+                        }
+                        break;
+                    }
+                    byte if byte == close(object) => {
+                        self.at += 1;
+                        open >>= 1;
+                        depth -= 1;
+                    }
+                    _ => return Err(Refused),
+                }
+            }
+        }
+    }
+
+    fn skip_name(&mut self) -> Result<(), Refused> {
+        if self.next()? != b'"' {
+            return Err(Refused);
+        }
+        self.skip_string()?;
+        self.expect(b':')
+    }
+}
+
+fn close(object: bool) -> u8 {
+    if object { b'}' } else { b']' }
+}

@@ -1,0 +1,184 @@
+//! The reader against serde_json, which knows what JSON is.
+
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::read;
+
+/// Both readers take `text` for JSON or neither does, and find the same in it.
+fn alike(text: &str) {
+    let theirs = serde_json::from_str::<Value>(text).ok();
+    assert_eq!(read::<Value>(text).ok(), theirs, "{text}");
+    // What nobody looks into may have strings that are no text.
+    let theirs = serde_json::from_str::<&RawValue>(text).ok();
+    let ours = read::<Box<RawValue>>(text).ok();
+    let as_text = |raw: &RawValue| raw.get().to_owned();
+    assert_eq!(ours.as_deref().map(as_text), theirs.map(as_text), "{text}");
+    assert_eq!(read::<IgnoredAny>(text).is_ok(), theirs.is_some(), "{text}");
+}
+
+#[test]
+fn texts_with_a_twist() {
+    for text in [
+        "",
+        " ",
+        "null",
+        " null\n",
+        "nul",
+        "nulll",
+        "true false",
+        "tru",
+        "{",
+        "}",
+        "[",
+        "]",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "{}",
+        "[]",
+        "[[]]",
+        "[{}]",
+        r#"{"a":1,}"#,
+        r#"{"a"}"#,
+        r#"{"a":}"#,
+        r#"{a:1}"#,
+        r#"{1:1}"#,
+        r#"{"a":1,2:1}"#,
+        r#"{"a":1 "b":2}"#,
+        r#"{"a":1,,"b":2}"#,
+        r#"{"a" : [ 1 , {"b":null} ] }"#,
+        "[1}",
+        r#"{"a":1]"#,
+        "[1]]",
+        "[1],",
+        "0",
+        "-0",
+        "-0.0",
+        "00",
+        "01",
+        "-",
+        "-a",
+        "1.",
+        ".5",
+        "1.5",
+        "1e",
+        "1e+",
+        "1E-5",
+        "1e5",
+        "+1",
+        "1x",
+        "NaN",
+        "1e999",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        r#"""#,
+        r#""a"#,
+        r#""a""#,
+        r#""\"#,
+        r#""\"""#,
+        r#""\x""#,
+        r#""\u00e""#,
+        r#""\u00e9""#,
+        r#""\uD83D\uDE00""#,
+        r#""\uD83D""#,
+        r#""\uDE00\uD83D""#,
+        r#""\uD83Dx""#,
+        r#""\uD83D\n""#,
+        r#""\u+123""#,
+        "\"\u{1}\"",
+        "\"\\n\u{1}\"",
+        "\"\t\"",
+        "\"\u{7f}é😀\"",
+        r#""\b\f\n\r\t\/\\\"""#,
+        "\u{feff}1",
+        "1\u{a0}",
+        r#"{"a\nb":1,"a":{"c":[[],{}]}}"#,
+    ] {
+        alike(text);
+    }
+}
+
+#[test]
+fn what_is_too_deep_is_refused() {
+    let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    alike(&nested(127));
+    assert!(read::<Value>(&nested(129)).is_err());
+    assert!(read::<IgnoredAny>(&nested(129)).is_err());
+    assert!(read::<IgnoredAny>(&nested(100_000)).is_err());
+}
+
+#[test]
+fn an_integer_is_one_by_its_value() {
+    for (text, number) in [("7", 7), ("7.0", 7), ("-7.00", -7), ("-0", 0), ("-0.0", 0)] {
+        assert_eq!(read::<i64>(text), Ok(number), "{text}");
+    }
+    assert_eq!(read::<u64>("18446744073709551615"), Ok(u64::MAX));
+    assert_eq!(read::<u64>("-0"), Ok(0));
+    for text in ["1.5", "-1", "256", "256.0", "\"1\"", "null", "[1]", "true"] {
+        assert!(read::<u8>(text).is_err(), "{text}");
+    }
+    assert_eq!(read::<f64>("1"), Ok(1.0));
+    assert_eq!(read::<f64>("1e-3"), Ok(0.001));
+}
+
+#[test]
+fn an_object_is_no_list_of_its_values() {
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Pair {
+        a: u8,
+        b: Option<u8>,
+    }
+    let pair = Pair { a: 1, b: None };
+    assert_eq!(read::<Pair>(r#"{"c":[{}],"a":1,"b":null}"#), Ok(pair));
+    for text in ["[1,2]", "null", "\"a\"", r#"{"a":1,"a":1}"#, "{}"] {
+        assert!(read::<Pair>(text).is_err(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn trees_are_read_again(value in value()) {
+        alike(&value.to_string());
+        alike(&serde_json::to_string_pretty(&value).unwrap_or_default());
+    }
+
+    /// Valid texts with one character put in, taken out or replaced.
+    #[test]
+    fn damaged_texts_are_refused_alike(
+        value in value(),
+        at in any::<prop::sample::Index>(),
+        by in r#"[\PC\x00-\x20"\\{}\[\]:,0-9eu.-]{0,2}"#,
+        length in 0..2_usize,
+    ) {
+        let mut text: Vec<char> = value.to_string().chars().collect();
+        let at = at.index(text.len());
+        let end = (at + length).min(text.len());
+        text.splice(at..end, by.chars());
+        alike(&text.into_iter().collect::<String>());
+    }
+}
+
+/// Values of every kind, with strings that need escapes.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        // Numbers of which serde_json, too, finds the nearest.
+        (-1_000_000..1_000_000_i32).prop_map(|n| Value::from(f64::from(n) / 64.0)),
+        r#"[\x00-\x7f\PC"\\]{0,80}"#.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::vec((r#"[a-c\n"]{0,2}"#, inner), 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
