@@ -26,8 +26,11 @@ const TOLD: u64 = 100;
 ///
 ///   acp-conformance proxy --log /tmp/acp-{pid}.jsonl -- opencode acp
 ///
-/// The wire never waits for the judge. Should it fall behind, messages pass
-/// unjudged; their number is reported as a finding and stands in the transcript.
+/// The wire does not wait for the judge. Should it fall behind, as it does when an
+/// agent writes many thousands of messages within a second, messages pass unjudged;
+/// their number is reported as a finding and stands in the transcript. With --strict
+/// the wire waits: every message is judged and recorded, and a peer that writes
+/// faster than that is slowed down. Memory is bounded either way.
 ///
 /// Findings go to standard error, beside what the agent writes there, or to a
 /// file. A finding's number is its message's line in the transcript, which `check`
@@ -51,7 +54,8 @@ pub(super) struct Args {
     /// Write findings to this file instead of standard error; {pid} likewise
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
-    /// Exit with 1 instead of 0 if there was an error or a warning
+    /// Judge every message, if need be by slowing the wire down; exit with 1 instead
+    /// of 0 if there was an error or a warning
     #[arg(long)]
     strict: bool,
     /// Print notes too
@@ -102,6 +106,7 @@ fn proxied(args: &Args) -> Result<u8> {
         command: args.command.clone(),
         log: transcript.map(|file| Box::new(BufWriter::new(file)) as _),
         redact: !args.no_redact,
+        complete: args.strict,
         findings: report.into_sink(),
         grace: args.grace,
         // Without a guard, a killed proxy leaves the agent to the end of its input.

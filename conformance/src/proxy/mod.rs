@@ -4,7 +4,8 @@
 //! whatever the bytes are. Each direction has a thread that reads, puts a copy
 //! into a tap, and writes; a third thread judges the copies. The tap is bounded:
 //! when the judge falls behind, messages go unjudged and are counted, and neither
-//! does the wire wait nor memory grow.
+//! does the wire wait nor memory grow; or the wire waits, if everything must be
+//! judged.
 //!
 //! The ends of the connection are passed on as they happen: the end of either
 //! stream, a reader that went away, signals, and the exit code. The agent leads a
@@ -42,6 +43,9 @@ pub struct Options {
     pub redact: bool,
     /// Told of each finding, from the judging thread.
     pub findings: Box<dyn FnMut(&Finding) + Send>,
+    /// Whether the wire waits for the judge when it falls behind, so that every message
+    /// is judged; otherwise messages go unjudged and are counted.
+    pub complete: bool,
     /// How long the agent may take to end after its input has, and again after
     /// `SIGTERM`, once the editor is gone.
     pub grace: Duration,
@@ -56,6 +60,7 @@ impl fmt::Debug for Options {
             .field("command", &self.command)
             .field("log", &self.log.is_some())
             .field("redact", &self.redact)
+            .field("complete", &self.complete)
             .field("grace", &self.grace)
             .field("guard", &self.guard)
             .finish_non_exhaustive()

@@ -28,6 +28,10 @@ const TAP_LIMIT: usize = 16 << 20;
 /// is for signals.
 const EVENTS: usize = 32;
 
+/// The same where the wire waits for the judge: few, so that the judge is done soon
+/// after the agent.
+const PATIENT_LIMIT: usize = 1 << 20;
+
 /// How long the judge may take to finish after the agent has ended.
 const VERDICT: Duration = Duration::from_secs(2);
 
@@ -72,7 +76,10 @@ pub fn run(options: Options) -> Result<Outcome> {
         Some(guard)
     });
 
-    let tap = Arc::new(Tap::new(TAP_LIMIT));
+    let tap = Arc::new(match options.complete {
+        true => Tap::patient(PATIENT_LIMIT),
+        false => Tap::new(TAP_LIMIT),
+    });
     let pumps = [
         Pump {
             from: Party::Client,

@@ -1,19 +1,24 @@
 //! Copies of what is forwarded, on their way to the judge: bounded, in order, and
-//! never in the way.
+//! not in the way, unless nothing may be lost.
 //!
 //! A copy is put in before its bytes are forwarded, so an answer cannot overtake
 //! its request; the judge is woken afterwards, because waking takes longer than
 //! copying. When the copies that wait exceed the limit, bytes are dropped and
-//! their lines counted; a [`Entry::Gap`] stands where they were. Together with
-//! the batch that the judge works on, at most twice the limit is held.
+//! their lines counted; a [`Entry::Gap`] stands where they were. A patient tap waits
+//! for room instead, which slows its peer down. Together with the batch that the
+//! judge works on, at most twice the limit is held.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::wire::Party;
 
 /// What an entry weighs besides its bytes.
 const OVERHEAD: usize = 96;
+
+/// How long a patient tap waits for room: a judge that takes nothing for so long is
+/// stuck, in a log that nobody reads for instance, and the wire must not be.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Something that happened on the wire.
 #[derive(Debug, PartialEq)]
@@ -37,7 +42,10 @@ pub(super) enum Entry {
 pub(super) struct Tap {
     state: Mutex<State>,
     filled: Condvar,
+    drained: Condvar,
     limit: usize,
+    /// Whether whoever puts in waits for room.
+    patient: bool,
 }
 
 #[derive(Debug, Default)]
@@ -47,15 +55,28 @@ struct State {
     gaps: [Option<usize>; 2],
     weight: usize,
     closed: bool,
+    /// Whether nothing was taken for so long that nobody waits for it any more.
+    stuck: bool,
 }
 
 impl Tap {
-    /// A tap that lets copies of about `limit` bytes wait.
+    /// A tap that lets copies of about `limit` bytes wait, and counts what comes
+    /// beyond that.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             state: Mutex::default(),
             filled: Condvar::new(),
+            drained: Condvar::new(),
             limit,
+            patient: false,
+        }
+    }
+
+    /// A tap that loses nothing: what comes beyond the limit waits for room.
+    pub(super) fn patient(limit: usize) -> Self {
+        Self {
+            patient: true,
+            ..Self::new(limit)
         }
     }
 
@@ -65,13 +86,29 @@ impl Tap {
         // Most of the work is done before the lock is taken.
         let copy = bytes.to_vec();
         let mut state = self.lock();
+        // One copy fits into an empty tap, however long it is; nobody takes any from a
+        // closed one.
+        let full = |state: &mut State| {
+            !state.closed
+                && !state.stuck
+                && !state.waiting.is_empty()
+                && state.weight + bytes.len() + OVERHEAD > self.limit
+        };
+        if self.patient && full(&mut state) {
+            // The judge may sleep: it is woken only after what was put in is forwarded.
+            self.wake();
+            let waited = self.drained.wait_timeout_while(state, PATIENCE, full);
+            let (after, room) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            state.stuck |= room.timed_out();
+        }
         let state = &mut *state;
         let gap = match from {
             Party::Agent => &mut state.gaps[0],
             Party::Client => &mut state.gaps[1],
         };
         let weight = bytes.len() + OVERHEAD;
-        if state.weight + weight <= self.limit {
+        if state.weight + weight <= self.limit || (self.patient && state.waiting.is_empty()) {
             state.weight += weight;
             state.waiting.push(Entry::Bytes(from, now, copy));
             *gap = None;
@@ -108,6 +145,7 @@ impl Tap {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.wake();
+        self.drained.notify_all();
     }
 
     /// Whether nothing will be put in any more.
@@ -135,7 +173,9 @@ impl Tap {
         }
         std::mem::swap(&mut state.waiting, batch);
         state.weight = 0;
+        state.stuck = false;
         state.gaps = [None; 2];
+        self.drained.notify_all();
         true
     }
 
@@ -205,6 +245,28 @@ mod tests {
             contents(&tap),
             ["agent gap 0 true", "agent \na\n", "agent gap 0 true"]
         );
+    }
+
+    #[test]
+    fn a_patient_tap_loses_nothing() {
+        let tap = Tap::patient(LIMIT);
+        let lines = std::thread::scope(|scope| {
+            let puts = || {
+                for number in 0..1000 {
+                    tap.put(Party::Agent, format!("{number}\n").as_bytes());
+                }
+                tap.put(Party::Agent, &[b'x'; 2 * LIMIT]);
+                tap.close();
+            };
+            scope.spawn(puts);
+            let (mut lines, mut batch) = (0, Vec::new());
+            while tap.take(&mut batch) {
+                lines += batch.len();
+                assert!(batch.iter().all(|entry| matches!(entry, Entry::Bytes(..))));
+            }
+            lines
+        });
+        assert_eq!(lines, 1001);
     }
 
     #[test]

@@ -364,6 +364,20 @@ fn the_wire_does_not_wait_for_a_log_that_nobody_takes() {
 }
 
 #[test]
+fn a_burst_is_judged_whole_when_strict() {
+    let text = "x".repeat(1600);
+    let script = format!(
+        "yes '{{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{{\"x\":\"{text}\"}}}}' | head -n 20000"
+    );
+    let finished = Proxy::of(&["--strict", "--log", "@/log"], &script).finish();
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    assert_eq!(finished.stderr, "");
+    let log = finished.file("log");
+    assert_eq!(log.lines().count(), 20_000);
+    assert!(!log.contains("\"lost\""));
+}
+
+#[test]
 fn a_log_that_cannot_be_written_ends_alone() {
     let mut proxy = Proxy::of(&["--log", "/dev/full"], "cat");
     proxy.send(&format!("{INITIALIZE}\n"));
