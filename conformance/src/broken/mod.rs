@@ -5,6 +5,7 @@
 //! must fail, and nothing else must. `acp-conformance agent --broken NAME` shows
 //! what such a failure looks like.
 
+pub mod clients;
 mod content;
 mod handshake;
 mod jsonrpc;

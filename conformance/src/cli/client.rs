@@ -118,3 +118,16 @@ pub(super) fn act(args: &ActArgs) -> Result<Verdict> {
     clients::act(&args.scene, &args.record)?;
     Ok(Verdict::Conformant)
 }
+
+/// Break the bundled client: pass on what it and its agent say, changed
+#[derive(Debug, clap::Args)]
+pub(super) struct BrokenArgs {
+    name: String,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+pub(super) fn broken(args: &BrokenArgs) -> Result<Verdict> {
+    clients::filter(&args.name, &args.command)?;
+    Ok(Verdict::Conformant)
+}

@@ -51,6 +51,8 @@ enum Command {
     Guard(guard::Args),
     #[command(hide = true)]
     Act(client::ActArgs),
+    #[command(hide = true)]
+    BrokenClient(client::BrokenArgs),
     /// Be the bundled client
     #[command(hide = true, disable_help_flag = true)]
     ReferenceClient {
@@ -87,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Client(args) => client::run(args, &mut out),
         Command::Compare(args) => compare::run(args, &mut out),
         Command::Act(args) => client::act(args),
+        Command::BrokenClient(args) => client::broken(args),
         Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),
         #[cfg(unix)]

@@ -17,15 +17,6 @@ pub(super) fn first<'a>(played: &'a Played, method: &'a str) -> Outcome<(usize, 
     })
 }
 
-/// The answers to the agent's requests of a method, in order.
-pub(super) fn answers<'a>(played: &'a Played, method: &'a str) -> Vec<(usize, &'a Entry)> {
-    let recording = &played.recording;
-    let asked = recording.calls(Party::Agent, method);
-    asked
-        .filter_map(|(index, _)| recording.answer(index))
-        .collect()
-}
-
 /// The answer to the n-th request of the agent with this method.
 pub(super) fn answer<'a>(
     played: &'a Played,

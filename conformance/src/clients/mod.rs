@@ -7,6 +7,7 @@
 //! which agent to launch.
 
 mod act;
+mod between;
 mod conduct;
 mod handshake;
 pub(crate) mod live;
@@ -20,6 +21,7 @@ mod table;
 mod within;
 
 pub use self::act::act;
+pub use self::between::filter;
 pub use self::run::{ClientEnv, Played, Report, play, run};
 pub use self::scenes::{SCENES, Scene};
 pub use self::table::{ClientRequirement, all};

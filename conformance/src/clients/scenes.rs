@@ -46,6 +46,9 @@ const fn scene(name: &'static str, turn: fn(&mut Stage) -> bool) -> Scene {
 /// The text that ends a scene; a client that shows it has come to the end.
 pub(super) const CURTAIN: &str = "the scene is over";
 
+/// A request that no client knows, sent after a cancellation.
+pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
+
 fn hello(stage: &mut Stage) -> bool {
     stage.text(CURTAIN);
     true
@@ -190,6 +193,8 @@ fn cancellation(stage: &mut Stage) -> bool {
         stage.update(&json!({
             "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
         }));
+        // Whoever has stopped listening does not refuse it either.
+        stage.ask(STILL_THERE, json!({}));
     }
     true
 }

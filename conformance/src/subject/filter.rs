@@ -155,6 +155,11 @@ impl Tap<'_> {
         self.lines.push((Party::Agent, line.into()));
     }
 
+    /// Writes bytes to the agent that need not be a message.
+    pub fn raw_to_agent(&mut self, bytes: impl Into<Vec<u8>>) {
+        self.lines.push((Party::Client, bytes.into()));
+    }
+
     /// Writes a message to the agent.
     pub fn to_agent(&mut self, value: &Value) {
         self.lines
@@ -199,7 +204,7 @@ const INJECTED: &str = "filter-";
 
 /// A filter at work; shared by the thread that reads and the one that sends.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     state: Arc<Mutex<State>>,
 }
 
@@ -234,7 +239,7 @@ impl Running {
     }
 
     /// Takes bytes that are meant for the agent.
-    pub(super) fn to_agent(&self, bytes: Vec<u8>) {
+    pub(crate) fn to_agent(&self, bytes: Vec<u8>) {
         self.pass(Party::Client, bytes);
     }
 
@@ -244,7 +249,7 @@ impl Running {
     }
 
     /// Closes the agent's input.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.input = None;
     }

@@ -75,6 +75,13 @@ impl Link {
         }
     }
 
+    /// Hands the sending to somebody else, through the filter; `None` without one. The
+    /// agent's input is closed by whoever has it.
+    pub(crate) fn inlet(&mut self) -> Option<Running> {
+        self.input = None;
+        self.filter.take()
+    }
+
     /// Closes the agent's input.
     pub fn close(&mut self) {
         self.input = None;
