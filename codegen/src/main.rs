@@ -9,7 +9,8 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     match cli::Command::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("acp-codegen: {error}");
             ExitCode::FAILURE

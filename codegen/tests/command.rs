@@ -155,6 +155,17 @@ fn differences_as_text_json_and_markdown() {
         markdown.lines().last(),
         Some("| `ANotification.n` | is number in place of integer | **breaking** | compatible |")
     );
+    // Each side can be protected from what breaks it.
+    let denied = |side: &[&str]| {
+        let arguments = [&["diff", "old.json", "new.json", "--deny-breaking"], side].concat();
+        let output = run(directory.path(), &arguments);
+        assert!(text(&output.stdout).starts_with("ANotification.n: is number"));
+        (output.status.code(), text(&output.stderr))
+    };
+    let refusal = "denied: ANotification.n: is number in place of integer  [breaking for agents]\n";
+    assert_eq!(denied(&[]), (Some(1), refusal.to_owned()));
+    assert_eq!(denied(&["agents"]), (Some(1), refusal.to_owned()));
+    assert_eq!(denied(&["clients"]), (Some(0), String::new()));
     write("new.json", "{");
     let output = run(directory.path(), &["diff", "old.json", "new.json"]);
     assert_eq!(output.status.code(), Some(1));

@@ -16,6 +16,30 @@ pub(crate) enum Format {
     Markdown,
 }
 
+/// Whom no change may break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Denied {
+    /// Agents that were written for the old document.
+    Agents,
+    /// Clients that were written for the old document.
+    Clients,
+    /// Neither of the two.
+    Any,
+}
+
+/// What to say of each change that breaks whom none may break.
+pub(crate) fn refusals(changes: &[Change], denied: Denied) -> Vec<String> {
+    let is_denied = |change: &&Change| match denied {
+        Denied::Agents => change.breaks_agents,
+        Denied::Clients => change.breaks_clients,
+        Denied::Any => change.breaks_agents || change.breaks_clients,
+    };
+    let denied = changes.iter().filter(is_denied);
+    denied
+        .map(|change| format!("denied: {}: {}{}", change.at, change.what, mark(change)))
+        .collect()
+}
+
 pub(crate) fn render(changes: &[Change], format: Format) -> String {
     match format {
         Format::Text => text(changes),

@@ -20,7 +20,7 @@ use self::output::write;
 #[derive(Debug, Parser)]
 #[command(
     version,
-    after_help = "Exit codes: 0 done, 1 the document or a file is at fault, 2 usage."
+    after_help = "Exit codes: 0 done, 1 the document or a file is at fault or a check failed, 2 usage."
 )]
 pub(crate) enum Command {
     /// Writes the Rust of a document: types, traits, typed callers, dispatch.
@@ -82,6 +82,16 @@ pub(crate) enum Command {
         overlays: Vec<PathBuf>,
         #[arg(long, value_enum, default_value_t)]
         format: diff::Format,
+        /// Fails, with exit code 1, when a change is breaking for the given side, or for
+        /// any; standard error says which.
+        #[arg(
+            long,
+            value_name = "SIDE",
+            value_enum,
+            num_args = 0..=1,
+            default_missing_value = "any"
+        )]
+        deny_breaking: Option<diff::Denied>,
     },
 }
 
@@ -98,11 +108,13 @@ pub(crate) struct Source {
 }
 
 impl Command {
-    pub(crate) fn run(self) -> Result<(), Error> {
+    /// Does what is asked; `false` when a check that was asked for has failed.
+    pub(crate) fn run(self) -> Result<bool, Error> {
+        let mut passed = true;
         match self {
             Self::Generate { source, out } => {
                 let output = generate(&source.document()?, &source.options())?;
-                write(out.as_deref(), &output.text)
+                write(out.as_deref(), &output.text)?;
             }
             Self::Methods { source, json } => {
                 let document = source.document()?;
@@ -111,15 +123,16 @@ impl Command {
                 } else {
                     methods::table(&document)
                 };
-                write(None, &text?)
+                write(None, &text?)?;
             }
-            Self::Vectors { source, out } => vectors::write(&source.document()?, out.as_deref()),
-            Self::Export { file, out } => export::write(file.as_deref(), out.as_deref()),
+            Self::Vectors { source, out } => vectors::write(&source.document()?, out.as_deref())?,
+            Self::Export { file, out } => export::write(file.as_deref(), out.as_deref())?,
             Self::Diff {
                 old,
                 new,
                 overlays,
                 format,
+                deny_breaking,
             } => {
                 let source = |file, overlays| Source {
                     file: Some(file),
@@ -128,9 +141,15 @@ impl Command {
                 let old = source(old, Vec::new()).document()?;
                 let new = source(new, overlays).document()?;
                 let changes = acp_codegen::diff(&old, &new)?;
-                write(None, &diff::render(&changes, format))
+                write(None, &diff::render(&changes, format))?;
+                if let Some(denied) = deny_breaking {
+                    let refusals = diff::refusals(&changes, denied);
+                    refusals.iter().for_each(|refusal| eprintln!("{refusal}"));
+                    passed = refusals.is_empty();
+                }
             }
         }
+        Ok(passed)
     }
 }
 
