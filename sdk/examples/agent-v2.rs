@@ -122,6 +122,15 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(crate) struct Old(Arc<Sessions>);
 
 impl v1::Agent for Old {
+    async fn initialize(
+        &self,
+        _: &v1::AgentCx,
+        _: v1::InitializeRequest,
+    ) -> Result<v1::InitializeResponse> {
+        let info = v1::Implementation::new("agent-v2", env!("CARGO_PKG_VERSION"));
+        Ok(v1::InitializeResponse::new(v1::ProtocolVersion::V1).with_agent_info(info))
+    }
+
     async fn new_session(
         &self,
         _: &v1::AgentCx,
@@ -167,6 +176,9 @@ impl Screen for OldScreen {
     }
 
     async fn may_go_on(&self) -> Result<bool> {
+        let call = v1::SessionUpdate::ToolCall(v1::ToolCall::new("ask", "Go on"));
+        let note = v1::SessionNotification::new(self.1.clone(), call);
+        self.0.session_update(note).await?;
         let call = v1::ToolCallUpdate::new("ask").with_title("Go on");
         let kind = v1::PermissionOptionKind::AllowOnce;
         let options = vec![v1::PermissionOption::new("yes", "Yes", kind)];

@@ -324,7 +324,8 @@ impl Core {
     }
 
     fn message(&mut self, text: &[u8], cx: &mut Context<'_>) {
-        if self.shared.options.batches && text.trim_ascii_start().first() == Some(&b'[') {
+        let array = text.trim_ascii_start().first() == Some(&b'[');
+        if array && self.service.takes_batches() {
             self.batch(text, cx);
         } else {
             self.single(text, None, cx);

@@ -52,8 +52,6 @@ pub(crate) struct Options {
     pub(crate) grace: Duration,
     pub(crate) answers_bad_lines: bool,
     pub(crate) coalesce: bool,
-    /// Whether an array of messages is taken for that.
-    pub(crate) batches: bool,
     pub(crate) observer: Arc<dyn Observer>,
 }
 
@@ -110,7 +108,6 @@ impl ConnectionBuilder {
                 grace: Duration::from_secs(2),
                 answers_bad_lines: true,
                 coalesce: false,
-                batches: false,
                 observer: Arc::new(NoObserver),
             },
             explain_close: None,
@@ -240,13 +237,6 @@ impl ConnectionBuilder {
             Box::pin(reader),
             Box::pin(writer),
         )
-    }
-
-    /// Takes arrays of messages for that, as version 2 wants it.
-    #[cfg(feature = "v2")]
-    pub(crate) fn batches(mut self) -> Self {
-        self.options.batches = true;
-        self
     }
 
     fn tap_as(mut self, side: Side) -> Self {

@@ -16,6 +16,11 @@ pub trait Service: Send + Sync + 'static {
     fn request(&self, request: Request<'_>) -> Task;
     /// Finds the handler of a notification.
     fn notification(&self, note: Note<'_>) -> Task;
+    /// Whether an array of messages is taken for that, as version 2 of the protocol has it;
+    /// if not, it is no message.
+    fn takes_batches(&self) -> bool {
+        false
+    }
 }
 
 /// A handler that is ready to run, or nothing if the message is already dealt with.

@@ -29,7 +29,7 @@ impl<A: v2::Agent> AsAgent<V2> for A {
             first: None,
             second: Box::new(Second::new(self)),
         };
-        let (peer, driver) = connection.batches().open(gate, reader, writer);
+        let (peer, driver) = connection.open(gate, reader, writer);
         (v2::ClientHandle::new(peer), driver)
     }
 }
@@ -49,7 +49,7 @@ impl<A: v1::Agent, B: v2::Agent> AsAgent<Both<V1, V2>> for Both<A, B> {
             first: Some(Box::new(First::new(self.v1))),
             second: Box::new(Second::new(self.v2)),
         };
-        connection.batches().open(gate, reader, writer)
+        connection.open(gate, reader, writer)
     }
 }
 
@@ -88,6 +88,10 @@ impl Service for Gate {
                 note.skip(&error)
             }
         }
+    }
+
+    fn takes_batches(&self) -> bool {
+        self.first.is_none() || self.agreed.version() == Some(Version::Second)
     }
 }
 

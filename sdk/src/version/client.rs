@@ -21,10 +21,7 @@ impl<C: v2::Client> AsClient<V2> for C {
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
     ) -> (Self::Agent, Driver) {
-        let (peer, driver) =
-            connection
-                .batches()
-                .open(v2::ClientService::new(self), reader, writer);
+        let (peer, driver) = connection.open(Alone(v2::ClientService::new(self)), reader, writer);
         (v2::AgentHandle::new(peer), driver)
     }
 }
@@ -44,7 +41,7 @@ impl<C: v1::Client, D: v2::Client> AsClient<Both<V1, V2>> for Both<C, D> {
             first: v1::ClientService::new(self.v1),
             second: v2::ClientService::new(self.v2),
         };
-        let (peer, driver) = connection.batches().open(gate, reader, writer);
+        let (peer, driver) = connection.open(gate, reader, writer);
         (Negotiation { peer, agreed }, driver)
     }
 }
@@ -206,5 +203,26 @@ impl<C: v1::Client, D: v2::Client> Service for Gate<C, D> {
                 note.skip(&error)
             }
         }
+    }
+
+    fn takes_batches(&self) -> bool {
+        self.agreed.version() == Some(Version::Second)
+    }
+}
+
+/// A client of version 2 alone: there is nothing to agree on.
+struct Alone<C>(v2::ClientService<C>);
+
+impl<C: v2::Client> Service for Alone<C> {
+    fn request(&self, request: Request<'_>) -> Task {
+        self.0.request(request)
+    }
+
+    fn notification(&self, note: Note<'_>) -> Task {
+        self.0.notification(note)
+    }
+
+    fn takes_batches(&self) -> bool {
+        true
     }
 }

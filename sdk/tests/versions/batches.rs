@@ -1,5 +1,6 @@
 //! Several messages in one array, which version 2 allows and version 1 does not.
 
+use acp_sdk::Both;
 use serde_json::{Value, json};
 
 use crate::support::{Log, New, NewClient, Old, OldClient, Raw, agent, client};
@@ -123,6 +124,25 @@ async fn version_1_has_no_batches() {
         (&answer["id"], &answer["error"]["code"]),
         (&json!(null), &json!(-32600))
     );
+}
+
+#[tokio::test]
+async fn an_agent_of_both_takes_batches_once_version_2_is_agreed_on() {
+    for version in [1, 2] {
+        let (mut raw, _driver) = agent(Both {
+            v1: Old::default(),
+            v2: New::default(),
+        });
+        let info = json!({"name": "raw", "version": "0"});
+        let params = json!({"protocolVersion": version, "info": info});
+        let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        raw.send(json!([request])).await;
+        assert_eq!(raw.expect().await["error"]["code"], -32600);
+        raw.send(request).await;
+        assert_eq!(raw.expect().await["result"]["protocolVersion"], version);
+        raw.send(json!([call(1, "_any")])).await;
+        assert_eq!(raw.expect().await.is_array(), version == 2);
+    }
 }
 
 #[tokio::test]
