@@ -11,6 +11,7 @@ mod handshake;
 mod jsonrpc;
 mod lists;
 mod questions;
+mod second;
 mod sessions;
 mod settings;
 mod tools;
@@ -44,15 +45,20 @@ const TABLES: [&[Broken]; 9] = [
     questions::TABLE,
 ];
 
-/// Every broken agent.
+/// Every broken agent of version 1.
 pub fn all() -> impl Iterator<Item = &'static Broken> {
     TABLES.iter().copied().flatten()
+}
+
+/// Every broken agent of version 2.
+pub fn of_second() -> impl Iterator<Item = &'static Broken> {
+    second::TABLE.iter()
 }
 
 /// The broken agent of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Broken> {
-    all().find(|broken| broken.name == name)
+    all().chain(of_second()).find(|broken| broken.name == name)
 }
 
 /// Breaks these requirements and no others.

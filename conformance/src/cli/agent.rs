@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::report::{Again, Document, Setting};
 use crate::subject::Subject;
 use crate::suite::{self, Options};
-use crate::wire::Schema;
+use crate::wire::{Schema, Version};
 use crate::workdir::Workdir;
 use crate::{Error, Result};
 
@@ -43,6 +43,9 @@ pub(super) struct Args {
     command: Vec<OsString>,
     #[command(flatten)]
     chosen: Chosen,
+    /// The version of the protocol to test: 1, or 2 for the draft, as far as it is covered
+    #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
+    protocol: Version,
     /// How long an answer may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = seconds)]
     timeout: f64,
@@ -72,7 +75,7 @@ pub(super) struct Args {
     broken: Option<String>,
     /// Instead of the suite, send so many messages made from the schema: unusual ones
     /// must be accepted, faulty ones refused or tolerated, and none may end the agent
-    #[arg(long, value_name = "N", conflicts_with_all = ["Chosen", "Outputs"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["Chosen", "Outputs", "protocol"])]
     fuzz: Option<u64>,
     /// Which messages --fuzz makes; the same for the same number
     #[arg(long, value_name = "S", default_value_t = 1, requires = "fuzz")]
@@ -96,7 +99,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let env = Arc::new(Env {
         subject: subject(args)?,
         profile: profile(args)?,
-        schema: Arc::new(Schema::v1()?),
+        schema: Arc::new(Schema::of(args.protocol)?),
         folder: workdir.path().to_owned(),
         timeout: Duration::from_secs_f64(args.timeout),
         turn_timeout: Duration::from_secs_f64(args.turn_timeout),
@@ -140,7 +143,7 @@ fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Resul
 
 fn subject(args: &Args) -> Result<Subject> {
     let subject = match args.command.as_slice() {
-        [] => Subject::reference()?,
+        [] => Subject::reference(args.protocol)?,
         command => Subject::command(command.to_vec()),
     };
     match &args.broken {
@@ -161,6 +164,11 @@ fn again(args: &Args) -> String {
         }
     };
     let text = |text: &Option<String>| text.clone().map(OsString::from);
+    let protocol = args.protocol;
+    option(
+        "--protocol",
+        (protocol != Version::V1).then(|| protocol.as_str().into()),
+    );
     option("--profile", args.profile.clone().map(OsString::from));
     option("--prompt", text(&args.prompt));
     option("--tool-prompt", text(&args.tool_prompt));
@@ -176,6 +184,7 @@ fn again(args: &Args) -> String {
 fn profile(args: &Args) -> Result<Profile> {
     let mut profile = match (&args.profile, args.command.is_empty()) {
         (Some(path), _) => Profile::read(path)?,
+        (None, true) if args.protocol == Version::V2 => Profile::second_reference(),
         (None, true) => Profile::reference()?,
         (None, false) => Profile::unknown_agent(),
     };

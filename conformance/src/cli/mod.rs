@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 
+use crate::wire::Version;
 use crate::{Error, Result};
 
 /// Checks agents, and recorded traffic, against the Agent Client Protocol.
@@ -64,7 +65,7 @@ enum Command {
     Script(script::Args),
     /// Serve as the bundled reference agent on standard input and output
     #[command(hide = true)]
-    ReferenceAgent,
+    ReferenceAgent(reference_agent::Args),
 }
 
 /// Whether the subject passed.
@@ -98,7 +99,7 @@ pub fn main() -> ExitCode {
         Command::Guard(args) => return guard::run(args),
         #[cfg(unix)]
         Command::Script(args) => return script::run(args),
-        Command::ReferenceAgent => reference_agent::run(),
+        Command::ReferenceAgent(args) => reference_agent::run(args),
     };
     let flushed = out.flush().map_err(Error::Output);
     match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
@@ -124,6 +125,13 @@ impl Verdict {
             Self::NotConformant
         }
     }
+}
+
+/// A version of the protocol by its number.
+fn version(text: &str) -> Result<Version, String> {
+    let all = [Version::V1, Version::V2];
+    let found = all.into_iter().find(|version| version.as_str() == text);
+    found.ok_or_else(|| "a version of the protocol: 1 or 2".to_owned())
 }
 
 /// A line of JSON.

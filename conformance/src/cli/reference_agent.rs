@@ -5,13 +5,27 @@ use std::io;
 use acp_server::ReferenceAgent;
 
 use super::Verdict;
+use crate::subject::second;
+use crate::wire::Version;
 use crate::{Error, Result};
 
-pub(super) fn run() -> Result<Verdict> {
+/// Be the bundled agent
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The version of the protocol to speak
+    #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
+    protocol: Version,
+}
+
+pub(super) fn run(args: &Args) -> Result<Verdict> {
     let failed = |source: io::Error| Error::Start {
         command: "the reference agent".into(),
         source,
     };
+    if args.protocol == Version::V2 {
+        second::serve(io::stdin().lock(), io::stdout()).map_err(failed)?;
+        return Ok(Verdict::Conformant);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -61,6 +61,16 @@ impl Profile {
         Self::parse("of the reference agent", REFERENCE)
     }
 
+    /// For the bundled reference agent of version 2, whose prompts are the words themselves.
+    #[must_use]
+    pub fn second_reference() -> Self {
+        let own = |word: &str| (word.to_owned(), word.to_owned());
+        Self {
+            prompts: ["hello", "slow", "tool"].map(own).into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
     /// Reads a profile. What it does not say is as for an unknown agent.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Entry, Recording};
-use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Schema, Tracker};
+use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Schema, Tracker, Version};
 
 /// A recording in the making.
 #[derive(Debug)]
@@ -32,7 +32,14 @@ impl Recorder {
     /// Takes a message. Yields its place.
     pub fn message(&mut self, from: Party, value: Value, at: Duration) -> usize {
         let index = self.recording.entries.len();
-        let observed = self.tracker.observe(from, index as u64, &value);
+        let mut observed = self.tracker.observe(from, index as u64, &value);
+        // A batch, which the tracker knows nothing of; the checks look into it.
+        let batch = self.schema.version() == Version::V2 && value.is_array();
+        let foreign = self.is_foreign(&value, observed.method.as_deref());
+        if batch || foreign {
+            observed.judged = Judged::Open;
+            observed.findings.clear();
+        }
         let answers = matches!(observed.kind, Kind::Result | Kind::Error);
         let id = value.get("id").filter(|_| answers);
         let request = id.and_then(|id| self.open_request(from.peer(), id));
@@ -51,11 +58,20 @@ impl Recorder {
             let custom =
                 self.schema
                     .custom_field(from, index as u64, entry.method.as_deref(), &entry.value);
-            entry.findings.extend(custom);
+            entry.findings.extend(custom.filter(|_| !foreign));
         }
         // What waited for the answer to decide its weight belongs to the request.
         self.hand_back(index);
         index
+    }
+
+    /// Whether this is an answer to `initialize` that chooses another version, whose form is
+    /// not for this schema to judge.
+    fn is_foreign(&self, message: &Value, method: Option<&str>) -> bool {
+        let chosen = message.pointer("/result/protocolVersion");
+        let chosen = chosen.and_then(Value::as_u64);
+        method == Some("initialize")
+            && chosen.is_some_and(|chosen| chosen != self.schema.version().number())
     }
 
     /// Takes a line that is no message, for this reason. Yields its place.

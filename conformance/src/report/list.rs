@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clients;
 use crate::requirements::{self, Check, Tier, pages};
-use crate::wire::Party;
+use crate::wire::{Party, Version};
 
 /// A requirement as it stands in the table.
 #[derive(Clone, Debug, Serialize)]
@@ -23,8 +23,8 @@ pub struct Listed {
 
 /// The table for a person.
 #[must_use]
-pub fn list() -> String {
-    let rows = Listed::all();
+pub fn list(version: Version) -> String {
+    let rows = Listed::of(version);
     let mut out = String::new();
     let width = rows.iter().map(|row| row.id.len()).max();
     let width = width.unwrap_or_default();
@@ -55,10 +55,10 @@ pub fn list() -> String {
 }
 
 impl Listed {
-    /// The whole table.
+    /// The whole table of a version. That of version 2 is of agents alone.
     #[must_use]
-    pub fn all() -> Vec<Self> {
-        let agents = requirements::all().map(|(area, row)| Self {
+    pub fn of(version: Version) -> Vec<Self> {
+        let agents = requirements::of(version).map(|(area, row)| Self {
             id: row.id,
             area: area.name,
             tier: row.tier,
@@ -70,7 +70,8 @@ impl Listed {
                 _ => None,
             },
         });
-        let clients = clients::all().map(|row| Self {
+        let clients = clients::all().filter(|_| version == Version::V1);
+        let clients = clients.map(|row| Self {
             id: row.id,
             area: row.scene,
             tier: row.tier,

@@ -1,4 +1,5 @@
-//! The requirements of protocol version 1, as rows of data.
+//! The requirements of the protocol, as rows of data: those of version 1 here, those of the
+//! draft of version 2 in [`second`].
 //!
 //! A row quotes the sentence it comes from and says how it is checked: by doing
 //! something (`Run`), by looking at everything that was said (`Watch`), or not at
@@ -20,6 +21,7 @@ mod modes;
 pub mod pages;
 mod plan;
 mod prompt_turn;
+pub mod second;
 mod session_list;
 mod session_load;
 mod session_setup;
@@ -38,7 +40,7 @@ pub(crate) use self::watch::is_absolute;
 use crate::harness::Outcome;
 use crate::suite::Cx;
 use crate::watch::Look;
-use crate::wire::Party;
+use crate::wire::{Party, Version};
 
 /// How much a requirement weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -120,9 +122,18 @@ pub const AREAS: &[Area] = &[
     area("extensibility", extensibility::ROWS),
 ];
 
-/// All requirements with their areas.
+/// All requirements of version 1 with their areas.
 pub fn all() -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
-    AREAS
+    of(Version::V1)
+}
+
+/// All requirements of a version with their areas.
+pub fn of(version: Version) -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
+    let areas = match version {
+        Version::V1 => AREAS,
+        Version::V2 => second::AREAS,
+    };
+    areas
         .iter()
         .flat_map(|area| area.rows.iter().map(move |row| (area, row)))
 }

@@ -317,7 +317,8 @@ pub const PAGES: &[Page] = &[
 #[must_use]
 pub fn address(cite: &str) -> Option<String> {
     let (name, anchor) = cite.split_once('#')?;
-    let page = PAGES.iter().find(|page| page.name == name)?;
+    let mut pages = PAGES.iter().chain(super::second::pages::PAGES);
+    let page = pages.find(|page| page.name == name)?;
     let known = page.anchors.contains(&anchor);
     known.then(|| format!("{}#{anchor}", page.address))
 }

@@ -7,6 +7,7 @@
 mod filter;
 mod link;
 mod process;
+pub(crate) mod second;
 #[cfg(unix)]
 mod within;
 
@@ -15,6 +16,7 @@ use std::path::Path;
 
 pub use self::filter::{Filter, Passing, Tap};
 pub use self::link::{Event, Link};
+use crate::wire::Version;
 use crate::{Error, Result};
 
 /// An agent, and how it is started.
@@ -45,15 +47,26 @@ impl Subject {
     ///
     /// # Errors
     /// When the program cannot tell where it is.
-    pub fn reference() -> Result<Self> {
+    pub fn reference(version: Version) -> Result<Self> {
         let program = std::env::current_exe().map_err(|source| Error::Start {
             command: "acp-conformance reference-agent".into(),
             source,
         })?;
-        Ok(Self::command(vec![
-            program.into(),
-            OsString::from("reference-agent"),
-        ]))
+        let words = ["reference-agent", "--protocol", version.as_str()];
+        let words = words.map(OsString::from).into_iter();
+        Ok(Self::command(
+            std::iter::once(program.into()).chain(words).collect(),
+        ))
+    }
+
+    /// The reference agent of version 2 within this process, without a child.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn local_second() -> Self {
+        Self {
+            start: Start::Within(within::Within::second()),
+            filter: None,
+        }
     }
 
     /// The reference agent within this process, without a child.

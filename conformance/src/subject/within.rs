@@ -13,7 +13,7 @@ use acp_sdk::v1::Agent;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Runtime;
 
-use super::{Filter, Link};
+use super::{Filter, Link, second};
 use crate::{Error, Result};
 
 /// All agents of this process run here.
@@ -44,6 +44,17 @@ impl Within {
         }))
     }
 
+    /// Serves the reference agent of version 2, which blocks its thread.
+    pub(super) fn second() -> Self {
+        Self(Arc::new(|reader, writer| {
+            Box::pin(async move {
+                // The halves are of one socket, and an agent whose client is gone has nobody
+                // to tell.
+                let _ = serve_second(reader, writer).await;
+            })
+        }))
+    }
+
     /// Starts an agent.
     pub(super) fn start(&self, filter: Option<Filter>) -> Result<Link> {
         let failed = |source| Error::Start {
@@ -63,6 +74,14 @@ impl Within {
         runtime.spawn(async move { serve(reader, writer).await });
         Ok(Link::new(output, Input(ours), None, filter))
     }
+}
+
+async fn serve_second(reader: OwnedReadHalf, writer: OwnedWriteHalf) -> std::io::Result<()> {
+    let stream = reader.reunite(writer).map_err(std::io::Error::other)?;
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    let serving = move || second::serve(std::io::BufReader::new(&stream), &stream);
+    tokio::task::spawn_blocking(serving).await?
 }
 
 impl fmt::Debug for Within {

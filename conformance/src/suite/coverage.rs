@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use acp_schema::{Document, Kind, Side};
+use acp_schema::{Kind, Side};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ impl Coverage {
     /// # Errors
     /// Never for the document as shipped.
     pub fn of(schema: &Schema, recordings: &[Recording]) -> Result<Self> {
-        let document = Document::v1()?;
+        let document = schema.version().document()?;
         let methods = schema.protocol().methods().map(|method| {
             let callers = callers(method.side);
             let request = matches!(method.kind, Kind::Request { .. });
@@ -188,9 +188,19 @@ fn uses(
     (calls, succeeded)
 }
 
+/// The member that tells a union's branches apart: the one that is said to, or that is
+/// constant in the first of them.
 fn tag(definition: &Value) -> &str {
-    let tag = definition.pointer("/discriminator/propertyName");
-    tag.and_then(Value::as_str).unwrap_or("type")
+    let said = definition.pointer("/discriminator/propertyName");
+    let said = said.and_then(Value::as_str);
+    let first = ["/oneOf/0/properties", "/anyOf/0/properties"]
+        .iter()
+        .find_map(|pointer| definition.pointer(pointer)?.as_object());
+    let constant = || {
+        let mut members = first?.iter();
+        members.find_map(|(name, schema)| schema.get("const").map(|_| name.as_str()))
+    };
+    said.or_else(constant).unwrap_or("type")
 }
 
 /// The tags of a union's branches.
@@ -224,5 +234,10 @@ mod tests {
         }
         let updates = &coverage.unions[0].kinds;
         assert!(updates.iter().any(|kind| kind.kind == "plan"));
+
+        let second = Schema::of(crate::wire::Version::V2).unwrap();
+        for union in Coverage::of(&second, &[]).unwrap().unions {
+            assert!(union.used().1 >= 3, "{union:?}");
+        }
     }
 }

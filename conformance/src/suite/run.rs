@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::report::{Report, Row, Verdict};
 use super::{Coverage, Cx, tour};
 use crate::harness::{Caps, Conn, Entry, Env, Outcome, Recording, Stop};
-use crate::requirements::{self, Area, Check, Choice, Requirement};
+use crate::requirements::{self, Area, Check, Choice, Requirement, second};
 use crate::watch::{Fault, Look, Said, Seen, State, View, fault};
-use crate::wire::{Finding, Judged, Kind, Level, Party, Rule};
+use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Version};
 use crate::{Error, Result};
 
 /// Which checks are run, and how.
@@ -45,13 +45,16 @@ pub fn run(
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let started = Instant::now();
-    let chosen = options.choice.of(requirements::all(), |(area, row)| {
-        (row.id, area.name, row.tier)
-    })?;
+    let version = env.schema.version();
+    let chosen = options
+        .choice
+        .of(requirements::of(version), |(area, row)| {
+            (row.id, area.name, row.tier)
+        })?;
     let agent = shake_hands(env)?;
     let mut verdicts: Vec<Option<(Verdict, Duration)>> = vec![None; chosen.len()];
     let mut recordings = Vec::new();
-    let tasks = tasks(&chosen, !options.choice.is_partial());
+    let tasks = tasks(&chosen, version, !options.choice.is_partial());
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::sync_channel(RESULTS);
     thread::scope(|scope| {
@@ -134,14 +137,17 @@ fn messages(recordings: &[Recording]) -> impl Iterator<Item = &crate::harness::E
 }
 
 /// The tours first, for they take longest.
-fn tasks(chosen: &[Chosen], everything: bool) -> Vec<Task> {
+fn tasks(chosen: &[Chosen], version: Version, everything: bool) -> Vec<Task> {
     let watches = |(_, row): &Chosen| matches!(row.check, Check::Watch { .. });
     let mut tasks = Vec::new();
     if everything || chosen.iter().any(watches) {
-        tasks.extend([
-            Task::Tour(tour::with_everything),
-            Task::Tour(tour::with_nothing),
-        ]);
+        match version {
+            Version::V1 => tasks.extend([
+                Task::Tour(tour::with_everything),
+                Task::Tour(tour::with_nothing),
+            ]),
+            Version::V2 => tasks.push(Task::Tour(second::tour)),
+        }
     }
     for (index, (_, row)) in chosen.iter().enumerate() {
         if let Check::Run(check) = row.check {
@@ -251,14 +257,18 @@ fn shake_hands(env: &Arc<Env>) -> Result<String> {
         Err(stop) => return Err(silent(env, &stop, "")),
     };
     let limit = env.turn_timeout;
-    let request = conn.request("initialize", Caps::Full.initialize());
+    let (params, member) = match env.schema.version() {
+        Version::V1 => (Caps::Full.initialize(), "agentInfo"),
+        Version::V2 => (second::initialize(&2.into()), "info"),
+    };
+    let request = conn.request("initialize", params);
     let reply = match conn.reply_within(request, limit) {
         Ok(reply) => reply,
         Err(stop) => return Err(silent(env, &stop, &conn.stderr())),
     };
     let info = reply.answer.ok();
     let told = |name: &str| {
-        let info = info.as_ref()?.get("agentInfo")?;
+        let info = info.as_ref()?.get(member)?;
         info.get(name)?.as_str().map(str::to_owned)
     };
     let name = told("name").unwrap_or_else(|| "an agent without a name".into());

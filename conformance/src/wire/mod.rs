@@ -19,7 +19,7 @@ pub use self::envelope::{
 };
 pub use self::finding::{Finding, Level, Rule};
 pub use self::party::Party;
-pub use self::schema::{Schema, Verdict};
+pub use self::schema::{Schema, Verdict, Version};
 pub(crate) use self::surplus::{fits, parts, target};
 pub use self::tracker::{Judged, Kind, Observed, Tracker};
 pub use self::turns::is_output;

@@ -1,6 +1,8 @@
 //! The protocol's schema as the wire needs it: asked by writer and method.
 
-use acp_schema::{Checked, Document, Kind, Protocol, Side, V1_UNSTABLE, Validator, Violation};
+use acp_schema::{
+    Checked, Document, Kind, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE, Validator, Violation,
+};
 use serde_json::Value;
 
 use super::surplus::surplus;
@@ -18,9 +20,51 @@ pub enum Verdict {
     Unknown,
 }
 
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// Version 1.
+    #[default]
+    V1,
+    /// The draft of version 2.
+    V2,
+}
+
+impl Version {
+    /// The schema document of this version.
+    ///
+    /// # Errors
+    /// Never for the documents as shipped.
+    pub fn document(self) -> Result<Document> {
+        Ok(match self {
+            Self::V1 => Document::v1()?,
+            Self::V2 => Document::v2()?,
+        })
+    }
+
+    /// The number, as `initialize` has it.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+
+    /// The number, as on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "1",
+            Self::V2 => "2",
+        }
+    }
+}
+
 /// A method table and its validators.
 #[derive(Debug)]
 pub struct Schema {
+    version: Version,
     protocol: Protocol,
     validator: Validator,
     /// With the proposals: their names are the protocol's too, nobody's own.
@@ -34,7 +78,15 @@ impl Schema {
     /// # Errors
     /// Never for the document as shipped.
     pub fn v1() -> Result<Self> {
-        let document = Document::v1()?;
+        Self::of(Version::V1)
+    }
+
+    /// A version of the protocol.
+    ///
+    /// # Errors
+    /// Never for the documents as shipped.
+    pub fn of(version: Version) -> Result<Self> {
+        let document = version.document()?;
         let protocol = Protocol::from_document(&document)?;
         let validator = Validator::new(&document)?;
         let empty_results = protocol
@@ -46,13 +98,23 @@ impl Schema {
             .filter(|(_, result)| is_empty_object(result))
             .map(|(method, _)| (method.side, method.name.clone()))
             .collect();
-        let proposals = document.overlay("v1.unstable.json", V1_UNSTABLE)?;
+        let proposals = match version {
+            Version::V1 => document.overlay("v1.unstable.json", V1_UNSTABLE)?,
+            Version::V2 => document.overlay("v2.unstable.json", V2_UNSTABLE)?,
+        };
         Ok(Self {
+            version,
             protocol,
             validator,
             definitions: proposals.value.get("$defs").cloned().unwrap_or_default(),
             empty_results,
         })
+    }
+
+    /// The version of the protocol.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
     }
 
     /// The method table.

@@ -13,3 +13,5 @@ mod matrix;
 mod proxy;
 #[cfg(unix)]
 mod script;
+#[cfg(unix)]
+mod second;

@@ -1,0 +1,188 @@
+//! JSON-RPC on standard input and output: messages, errors, batches.
+
+use serde_json::{Value, json};
+
+use super::steps::{open, ready};
+use crate::harness::{Conn, Outcome};
+use crate::requirements::watch::free_of;
+use crate::requirements::{Check, Requirement, must, should};
+use crate::suite::Cx;
+use crate::wire::{Level, Party, Rule};
+
+use Check::Run;
+
+const SILENT: &str = "no message of the agent";
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "transports.only-messages",
+        "v2/transports#stdio",
+        "The agent MUST NOT write anything to its `stdout` that is not a valid ACP message.",
+        free_of(
+            &[Rule::NotJson, Rule::Envelope, Rule::Schema, Rule::TooLong],
+            Level::Error,
+            SILENT,
+        ),
+    ),
+    must(
+        "transports.answers-once",
+        "v2/overview#error-handling",
+        "Notifications never receive responses (success or error)",
+        free_of(&[Rule::NotificationAnswered], Level::Warning, SILENT),
+    ),
+    must(
+        "transports.bad-notification",
+        "v2/overview#error-handling",
+        "Notifications never receive responses (success or error)",
+        Run(bad_notification),
+    ),
+    should(
+        "transports.unknown-method",
+        "v2/overview#error-handling",
+        "All methods follow standard JSON-RPC 2.0 error handling",
+        Run(unknown_method),
+    ),
+    should(
+        "transports.bad-params",
+        "v2/overview#error-handling",
+        "All methods follow standard JSON-RPC 2.0 error handling",
+        Run(bad_params),
+    ),
+    must(
+        "transports.bad-batch",
+        "v2/transports#json-rpc-batch-messages",
+        "If the batch itself is invalid JSON, return a single `Parse error` response",
+        Run(bad_batch),
+    ),
+    must(
+        "transports.empty-batch",
+        "v2/transports#json-rpc-batch-messages",
+        "An empty array receives a single `Invalid Request` response (`code: -32600`) with `id: null`",
+        Run(empty_batch),
+    ),
+    should(
+        "transports.batch",
+        "v2/transports#json-rpc-batch-messages",
+        "The receiver SHOULD respond with an array containing the corresponding Response objects",
+        Run(batch),
+    ),
+    must(
+        "transports.notification-batch",
+        "v2/transports#json-rpc-batch-messages",
+        "the receiver MUST NOT return an empty array and should return nothing",
+        Run(notification_batch),
+    ),
+    must(
+        "transports.bad-batch-entry",
+        "v2/transports#json-rpc-batch-messages",
+        "they do not make the entire batch fail",
+        Run(bad_batch_entry),
+    ),
+];
+
+fn bad_notification(cx: &mut Cx) -> Outcome {
+    let conn = open(cx)?;
+    let mark = conn.notify("session/cancel", json!({"sessionId": 7}));
+    conn.notify("no/such/notification", json!({}));
+    conn.settle()?;
+    conn.nothing_answered_since(mark)
+}
+
+fn unknown_method(cx: &mut Cx) -> Outcome {
+    let conn = open(cx)?;
+    let reply = conn.refusal("no/such/method", json!({}))?;
+    conn.has_code(&reply, -32601)
+}
+
+fn bad_params(cx: &mut Cx) -> Outcome {
+    let conn = open(cx)?;
+    let reply = conn.refusal("session/new", json!({"cwd": 7}))?;
+    conn.has_code(&reply, -32602)
+}
+
+/// Sends a line and waits for the agent's next one.
+fn exchange(conn: &mut Conn, line: &str) -> Outcome<(usize, Value)> {
+    let mark = conn.send_raw(format!("{line}\n"));
+    let limit = conn.env.timeout;
+    conn.wait(mark, "answer to the batch", limit, |recording, index| {
+        let entry = recording.entries.get(index)?;
+        (entry.from == Party::Agent).then(|| (index, entry.value.clone()))
+    })
+}
+
+/// Sends a line, whose answer must be one error with this code and without an id.
+fn single_error(cx: &mut Cx, line: &str, code: i64) -> Outcome {
+    let conn = open(cx)?;
+    let (index, answer) = exchange(conn, line)?;
+    let found = answer.pointer("/error/code").and_then(Value::as_i64);
+    if found != Some(code) || answer.get("id") != Some(&Value::Null) {
+        return Err(conn.at(index, format!("not a single error {code} with the id null")));
+    }
+    conn.still_serves()
+}
+
+fn bad_batch(cx: &mut Cx) -> Outcome {
+    single_error(cx, "[{\"jsonrpc\": \"2.0\", \"method\"", -32700)
+}
+
+fn empty_batch(cx: &mut Cx) -> Outcome {
+    single_error(cx, "[]", -32600)
+}
+
+fn request(id: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "session/list", "params": {}})
+}
+
+fn batch(cx: &mut Cx) -> Outcome {
+    let conn = open(cx)?;
+    let line = json!([request("a"), request("b")]).to_string();
+    let (index, answer) = exchange(conn, &line)?;
+    let ids = |answers: &Vec<Value>| {
+        let has = |id: &str| answers.iter().any(|answer| answer["id"] == id);
+        answers.len() == 2 && has("a") && has("b")
+    };
+    if answer.as_array().is_some_and(ids) {
+        Ok(())
+    } else {
+        Err(conn.at(index, "not an array of the two answers"))
+    }
+}
+
+fn notification_batch(cx: &mut Cx) -> Outcome {
+    let (conn, session) = ready(cx)?;
+    let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel",
+        "params": {"sessionId": session}});
+    let mark = conn.send_raw(format!("{}\n", json!([cancel, cancel])));
+    conn.settle()?;
+    let quiet = conn.env.quiet;
+    conn.listen(quiet);
+    let stray = conn.since(mark).find(|(_, entry)| {
+        let unasked = entry.request.is_none() && entry.value.get("method").is_none();
+        entry.from == Party::Agent && unasked
+    });
+    match stray {
+        Some((index, _)) => Err(conn.at(index, "notifications in a batch were answered")),
+        None => Ok(()),
+    }
+}
+
+fn bad_batch_entry(cx: &mut Cx) -> Outcome {
+    let conn = open(cx)?;
+    let line = json!([request("a"), 7]).to_string();
+    let mark = conn.send_raw(format!("{line}\n"));
+    let limit = conn.env.timeout;
+    conn.wait(
+        mark,
+        "result of the valid entry",
+        limit,
+        |recording, index| {
+            let entry = recording.entries.get(index)?;
+            let answers = |answer: &Value| answer["id"] == "a" && answer.get("result").is_some();
+            let inside = entry
+                .value
+                .as_array()
+                .is_some_and(|all| all.iter().any(answers));
+            (entry.from == Party::Agent && (inside || answers(&entry.value))).then_some(())
+        },
+    )
+}

@@ -1,0 +1,319 @@
+//! The reference agent of version 2: raw messages in, raw messages out, nothing between.
+//!
+//! It owes nothing to the types that the suite is to judge, and is small: a prompt is a word.
+//! `hello` is answered with text, `tool` with a tool call that asks for permission, `slow`
+//! runs until it is cancelled. It waits for nothing but its input, so one thread is enough.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+
+use serde_json::{Value, json};
+
+/// Serves a client until it closes the input.
+///
+/// # Errors
+/// When reading or writing fails.
+pub(crate) fn serve(input: impl BufRead, mut output: impl Write) -> std::io::Result<()> {
+    let mut agent = Agent::default();
+    for line in input.split(b'\n') {
+        let line = line?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let answer = match serde_json::from_slice(&line) {
+            Ok(Value::Array(batch)) => agent.batch(&batch),
+            Ok(message) => agent.message(&message),
+            Err(error) => Some(refused(&Value::Null, -32700, &error.to_string())),
+        };
+        let messages = agent.replayed.drain(..).chain(answer);
+        for message in messages.chain(agent.told.drain(..)) {
+            writeln!(output, "{message}")?;
+        }
+        output.flush()?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Default)]
+struct Agent {
+    initialized: bool,
+    sessions: BTreeMap<String, Session>,
+    /// Numbers of sessions, messages and requests.
+    last: u64,
+    /// What is to be written before the answer.
+    replayed: Vec<Value>,
+    /// What is to be written after the answer.
+    told: Vec<Value>,
+}
+
+#[derive(Debug)]
+struct Session {
+    cwd: Value,
+    work: Work,
+    history: Vec<Value>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Work {
+    None,
+    /// It ends with a cancellation.
+    Endless,
+    /// It goes on with the answer to the request of this id.
+    Asking(String),
+}
+
+type Answer = Result<Value, (i64, String)>;
+
+impl Agent {
+    fn batch(&mut self, batch: &[Value]) -> Option<Value> {
+        if batch.is_empty() {
+            return Some(refused(&Value::Null, -32600, "the batch is empty"));
+        }
+        let answers: Vec<Value> = batch.iter().filter_map(|one| self.message(one)).collect();
+        (!answers.is_empty()).then_some(answers.into())
+    }
+
+    /// Takes a message. Yields the answer if it is a request, or none at all.
+    fn message(&mut self, message: &Value) -> Option<Value> {
+        let id = message.get("id");
+        let params = message.get("params").unwrap_or(&Value::Null);
+        let Some(method) = message.get("method") else {
+            let answers = message.get("result").is_some() || message.get("error").is_some();
+            if let (Some(id), true) = (id, answers) {
+                self.answered(id, message.get("result"));
+                return None;
+            }
+            return Some(refused(
+                &Value::Null,
+                -32600,
+                "neither a call nor an answer",
+            ));
+        };
+        let Some(method) = method.as_str() else {
+            return Some(refused(&Value::Null, -32600, "a method is a text"));
+        };
+        let Some(id) = id else {
+            if method == "session/cancel" {
+                self.cancel(params);
+            }
+            return None;
+        };
+        Some(match self.request(method, params) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err((code, reason)) => refused(id, code, &reason),
+        })
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Answer {
+        if method == "initialize" {
+            return self.initialize(params);
+        }
+        let known = [
+            "session/new",
+            "session/list",
+            "session/resume",
+            "session/close",
+            "session/prompt",
+        ];
+        if !known.contains(&method) {
+            return Err((-32601, format!("no method {method}")));
+        }
+        if !self.initialized {
+            return Err((-32600, "`initialize` comes first".to_owned()));
+        }
+        match method {
+            "session/new" => {
+                let cwd = params.get("cwd").filter(|cwd| cwd.is_string());
+                let cwd = cwd.ok_or((-32602, "cwd is a text".to_owned()))?.clone();
+                let id = self.number("session");
+                let session = Session {
+                    cwd,
+                    work: Work::None,
+                    history: Vec::new(),
+                };
+                self.sessions.insert(id.clone(), session);
+                Ok(json!({"sessionId": id}))
+            }
+            "session/list" => {
+                let cwd = params.get("cwd").filter(|cwd| !cwd.is_null());
+                let listed = self
+                    .sessions
+                    .iter()
+                    .filter(|(_, session)| cwd.is_none_or(|cwd| *cwd == session.cwd));
+                let info = listed.map(|(id, session)| json!({"sessionId": id, "cwd": session.cwd}));
+                Ok(json!({"sessions": info.collect::<Vec<_>>()}))
+            }
+            _ => {
+                let id = params.get("sessionId").and_then(Value::as_str);
+                let id = id.ok_or((-32602, "sessionId is a text".to_owned()))?;
+                let Some(session) = self.sessions.get(id) else {
+                    return Err((-32002, format!("no session {id}")));
+                };
+                match method {
+                    "session/resume" => {
+                        let from = params.pointer("/replayFrom/type").and_then(Value::as_str);
+                        let replay = match from {
+                            None => Vec::new(),
+                            Some("start") => session.history.clone(),
+                            Some(_) => return Err((-32602, "replayFrom is not known".to_owned())),
+                        };
+                        let state = match session.work {
+                            Work::None => "idle",
+                            _ => "running",
+                        };
+                        let state = json!({"sessionUpdate": "state_update", "state": state});
+                        let updates = replay.into_iter().chain([state]);
+                        let updates = updates.map(|update| update_of(id, &update));
+                        self.replayed.extend(updates);
+                        Ok(json!({}))
+                    }
+                    "session/close" => {
+                        self.cancel(params);
+                        Ok(json!({}))
+                    }
+                    _ => self.prompt(id, params),
+                }
+            }
+        }
+    }
+
+    fn initialize(&mut self, params: &Value) -> Answer {
+        let version = params.get("protocolVersion").and_then(Value::as_u64);
+        match version {
+            Some(2..=65_535) => {}
+            Some(_) => return Err((-32022, "version 2 is all there is".to_owned())),
+            None => return Err((-32602, "protocolVersion is a number".to_owned())),
+        }
+        self.initialized = true;
+        Ok(json!({
+            "protocolVersion": 2,
+            "info": {"name": "acp-conformance-agent", "version": env!("CARGO_PKG_VERSION")},
+            "capabilities": {"session": {}},
+        }))
+    }
+
+    fn prompt(&mut self, id: &str, params: &Value) -> Answer {
+        let Some(blocks) = params.get("prompt").filter(|blocks| blocks.is_array()) else {
+            return Err((-32602, "prompt is a list".to_owned()));
+        };
+        let text = blocks.pointer("/0/text").and_then(Value::as_str);
+        let text = text.unwrap_or_default().to_owned();
+        let message = self.number("message");
+        let said =
+            json!({"sessionUpdate": "user_message", "messageId": message, "content": blocks});
+        self.tell(id, said);
+        self.state(id, "running", None);
+        match text.as_str() {
+            "slow" => {
+                self.say(id, "Counting until somebody says stop.");
+                self.work(id, Work::Endless);
+            }
+            "tool" => {
+                let call = json!({"sessionUpdate": "tool_call_update", "toolCallId": message,
+                    "title": "Look around", "kind": "read", "status": "pending"});
+                self.tell(id, call);
+                self.state(id, "requires_action", None);
+                let request = self.number("request");
+                let option = json!({"optionId": "yes", "name": "Yes", "kind": "allow_once"});
+                let subject = json!({"type": "tool_call", "toolCall": {"toolCallId": message}});
+                self.told.push(json!({
+                    "jsonrpc": "2.0",
+                    "id": request,
+                    "method": "session/request_permission",
+                    "params": {"sessionId": id, "title": "Look around?", "subject": subject,
+                        "options": [option]},
+                }));
+                self.work(id, Work::Asking(request));
+            }
+            _ => {
+                self.say(id, "Hello to you too.");
+                self.state(id, "idle", Some("end_turn"));
+            }
+        }
+        Ok(json!({"messageId": message}))
+    }
+
+    /// The client has answered a request.
+    fn answered(&mut self, request: &Value, result: Option<&Value>) {
+        let waits = |(_, session): &(&String, &Session)| matches!(&session.work, Work::Asking(asked) if request == asked);
+        let Some(id) = self.sessions.iter().find(waits).map(|(id, _)| id.clone()) else {
+            return;
+        };
+        self.work(&id, Work::None);
+        self.state(&id, "running", None);
+        let outcome = result.and_then(|result| result.pointer("/outcome/outcome"));
+        let answer = match outcome.and_then(Value::as_str) {
+            Some("selected") => "I looked around.",
+            _ => "Then I look away.",
+        };
+        self.say(&id, answer);
+        self.state(&id, "idle", Some("end_turn"));
+    }
+
+    fn cancel(&mut self, params: &Value) {
+        let id = params.get("sessionId").and_then(Value::as_str);
+        let id = id.unwrap_or_default();
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        match std::mem::replace(&mut session.work, Work::None) {
+            Work::None => return,
+            Work::Endless => {}
+            Work::Asking(request) => self.told.push(json!({
+                "jsonrpc": "2.0",
+                "method": "$/cancel_request",
+                "params": {"requestId": request},
+            })),
+        }
+        self.state(id, "idle", Some("cancelled"));
+    }
+
+    fn work(&mut self, id: &str, work: Work) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.work = work;
+        }
+    }
+
+    fn say(&mut self, id: &str, text: &str) {
+        let message = self.number("message");
+        let block = json!({"type": "text", "text": text});
+        let chunk = json!({"sessionUpdate": "agent_message_chunk", "messageId": message,
+            "content": block});
+        self.tell(id, chunk);
+    }
+
+    fn state(&mut self, id: &str, state: &str, reason: Option<&str>) {
+        let mut update = json!({"sessionUpdate": "state_update", "state": state});
+        if let Some(reason) = reason {
+            update["stopReason"] = reason.into();
+        }
+        self.update(id, &update);
+    }
+
+    /// An update that belongs to the conversation.
+    fn tell(&mut self, id: &str, update: Value) {
+        self.update(id, &update);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.history.push(update);
+        }
+    }
+
+    fn update(&mut self, id: &str, update: &Value) {
+        self.told.push(update_of(id, update));
+    }
+
+    fn number(&mut self, what: &str) -> String {
+        self.last += 1;
+        format!("{what}-{}", self.last)
+    }
+}
+
+fn update_of(session: &str, update: &Value) -> Value {
+    let params = json!({"sessionId": session, "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+}
+
+fn refused(id: &Value, code: i64, message: &str) -> Value {
+    let error = json!({"code": code, "message": message});
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
+}
