@@ -227,7 +227,7 @@ impl Comparison {
         }
         for Absent { label, ids } in &self.absent {
             cautions.push(format!(
-                "{label} lacks {}: its run left them out, or its suite does not know them.",
+                "{label} lacks {}, left out of its run or unknown to its suite.",
                 requirements(ids.len())
             ));
         }
