@@ -561,15 +561,23 @@ impl Core {
 async fn run_lane(shared: Arc<Shared>, key: Arc<str>, lane: LaneId, mut future: BoxFuture) {
     loop {
         std::future::poll_fn(|cx| poll_handler(&mut future, lane, cx)).await;
-        let (next, free) = lock(&shared.lanes).finished(&key);
+        let (next, free, short_enough) = {
+            let limit = shared.options.max_queued_bytes;
+            let mut lanes = lock(&shared.lanes);
+            let paused = lanes.queued_bytes() > limit;
+            let (next, free) = lanes.finished(&key);
+            (next, free, paused && lanes.queued_bytes() <= limit)
+        };
         free.into_iter().for_each(Delivery::send);
+        if short_enough {
+            // Reading was paused, perhaps for the sake of this queue.
+            shared.outbox.nudge();
+        }
         match next {
             Some(next) => future = next,
-            None => break,
+            None => return,
         }
     }
-    // Reading may have been paused for the sake of this queue.
-    shared.outbox.nudge();
 }
 
 /// Polls a notification's handler; one that panics is done.

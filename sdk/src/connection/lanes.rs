@@ -298,6 +298,16 @@ mod tests {
     }
 
     #[test]
+    fn a_response_waits_for_notifications_without_a_session_too() {
+        let mut lanes = Lanes::default();
+        lanes.arrive();
+        let id = lanes.arrive();
+        lanes.open(None, id);
+        assert!(lanes.hold(Some("a".into()), delivery().0).is_none());
+        assert_eq!(lanes.finished(NO_SESSION).1.len(), 1);
+    }
+
+    #[test]
     fn a_handler_that_calls_the_peer_holds_nothing_back() {
         let mut lanes = Lanes::default();
         let lane = open(&mut lanes, "a");

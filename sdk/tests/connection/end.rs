@@ -127,6 +127,22 @@ async fn a_handler_that_never_returns_is_dropped_after_the_grace() {
     driver.await.unwrap().unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_answer_behind_a_handler_that_never_returns_is_not_lost() {
+    let watcher = TestClient::default();
+    let (handle, mut raw, driver) = client(watcher.clone());
+    let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
+    raw.expect().await;
+    raw.send(chunk("s", "slow")).await;
+    raw.send(json!({"jsonrpc": "2.0", "id": 0, "result": {"stopReason": "refusal"}}))
+        .await;
+    watcher.reached_gate.notified().await;
+    drop(raw);
+    driver.await.unwrap().unwrap();
+    let answer = call.await.unwrap().unwrap();
+    assert_eq!(answer.stop_reason, acp_sdk::v1::StopReason::Refusal);
+}
+
 #[tokio::test]
 async fn dropping_the_future_of_serve_ends_the_agent() {
     let (mut raw, serving) = agent(TestAgent::default());

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use acp_sdk::{Error, Json, Result, v1::*};
+use acp_sdk::{ConnectionBuilder, Error, Json, Result, v1::*};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream,
+};
 
-use super::support::{TestAgent, TestClient, agent, descend, pair, update};
+use super::support::{TestAgent, TestClient, agent, chunk, descend, pair, prompt, update};
 
 /// Streams numbered updates, as many as the prompt says.
 struct Streamer;
@@ -160,6 +162,133 @@ async fn a_million_lines_of_garbage_get_a_few_answers_and_are_over() {
     writing.await.unwrap();
     driver.await.unwrap().unwrap();
     assert!((1..=32).contains(&answers.lines().count()), "{answers}");
+}
+
+/// A client that pauses reading when a few notifications wait, and a raw agent.
+async fn small_client(watcher: &TestClient) -> (AgentHandle, DuplexStream, AbortOnDrop) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let connection = ConnectionBuilder::new().max_queued_bytes(50_000);
+    let (handle, driver) = connection.client(watcher.clone(), reader, writer);
+    (handle, theirs, AbortOnDrop(tokio::spawn(driver)))
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<Result<()>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Writes messages one by one, so that reading can pause between them.
+async fn write_one_by_one(stream: &mut DuplexStream, messages: impl Iterator<Item = Value>) {
+    for message in messages {
+        let line = format!("{message}\n");
+        stream.write_all(line.as_bytes()).await.unwrap();
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Far above what anything here takes, for a test that hangs should say so.
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    let limit = std::time::Duration::from_secs(30);
+    tokio::time::timeout(limit, future).await.expect("it hangs")
+}
+
+#[tokio::test]
+async fn a_handler_that_waits_behind_too_much_gives_up() {
+    let watcher = TestClient::default();
+    let (_handle, mut stream, _driver) = small_client(&watcher).await;
+    // Its handler calls the agent, whose answer would stand behind all the rest.
+    write_one_by_one(&mut stream, [chunk("s", "call")].into_iter()).await;
+    let rest = (0..300).map(|number| chunk("s", &number.to_string()));
+    within(async {
+        write_one_by_one(&mut stream, rest).await;
+        while watcher.texts().len() < 300 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let expected: Vec<String> = (0..300).map(|number| number.to_string()).collect();
+    assert_eq!(watcher.texts(), expected, "only the one that called failed");
+}
+
+#[tokio::test]
+async fn reading_goes_on_as_soon_as_the_queue_is_short_enough() {
+    let watcher = TestClient::default();
+    let (handle, mut stream, _driver) = small_client(&watcher).await;
+    let call = tokio::spawn(async move { handle.prompt(prompt("b", "go")).await });
+    let answer = json!({"jsonrpc": "2.0", "id": 0, "result": {"stopReason": "end_turn"}});
+    let slow = (0..100).map(|_| chunk("a", "slow"));
+    stream.read_u8().await.unwrap();
+    write_one_by_one(&mut stream, slow.chain([answer])).await;
+    assert!(!call.is_finished(), "reading pauses before the answer");
+    within(async {
+        while !call.is_finished() {
+            watcher.gate.notify_one();
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(call.await.unwrap().is_ok());
+    // Some twenty wait, and reading need not wait for all of them.
+    let handled = watcher.texts().len();
+    assert!(
+        handled <= 5,
+        "{handled} were handled before reading went on"
+    );
+}
+
+#[tokio::test]
+async fn more_requests_at_once_than_agreed_are_refused() {
+    let subject = TestAgent::default();
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let connection = ConnectionBuilder::new().max_requests(2);
+    let (_client, driver) = connection.agent(subject.clone(), reader, writer);
+    let _driver = AbortOnDrop(tokio::spawn(driver));
+    let (reader, mut writer) = tokio::io::split(theirs);
+    let mut lines = BufReader::new(reader).lines();
+    for id in 0..3 {
+        let text = json!({"type": "text", "text": "hang"});
+        let params = json!({"sessionId": "s", "prompt": [text]});
+        let request =
+            json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params});
+        writer
+            .write_all(format!("{request}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+    let refusal: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(
+        (&refusal["id"], &refusal["error"]["code"]),
+        (&json!(2), &json!(-32603))
+    );
+    let message = "session/prompt is refused: 2 requests are in progress";
+    assert_eq!(refusal["error"]["message"], message);
+    // With one of them gone there is room again.
+    let more = concat!(
+        r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#,
+        "\n",
+    );
+    writer.write_all(more.as_bytes()).await.unwrap();
+    assert!(
+        lines
+            .next_line()
+            .await
+            .unwrap()
+            .unwrap()
+            .contains("cancelled")
+    );
+    let ping = r#"{"jsonrpc":"2.0","id":3,"method":"_alive"}"#;
+    writer
+        .write_all(format!("{ping}\n").as_bytes())
+        .await
+        .unwrap();
+    assert!(lines.next_line().await.unwrap().unwrap().contains("yes"));
 }
 
 #[test]
