@@ -138,41 +138,4 @@ impl Recording {
         let value = capabilities.pointer(pointer)?;
         (!value.is_null() && value != &Value::Bool(false)).then_some(value)
     }
-
-    /// Every value with which the agent told the state of a session: the results of
-    /// the requests that set one up, with the session they are about.
-    pub fn setups(&self) -> impl Iterator<Item = (usize, &str, &Value)> {
-        let methods = ["session/new", "session/load", "session/resume"];
-        self.entries
-            .iter()
-            .enumerate()
-            .filter_map(move |(index, entry)| {
-                let asked = self.entries.get(entry.request?)?;
-                let method = asked.method.as_deref()?;
-                if asked.from != Party::Client || !methods.contains(&method) {
-                    return None;
-                }
-                let result = entry.value.get("result")?;
-                let created = result.get("sessionId").and_then(Value::as_str);
-                Some((index, asked.session().or(created)?, result))
-            })
-    }
-
-    /// Where sessions are set up again, and what comes meanwhile is their replay: the
-    /// session, the request and its answer.
-    #[must_use]
-    pub fn replays(&self) -> Vec<(&str, usize, usize)> {
-        let methods = ["session/load", "session/resume"];
-        let entries = self.entries.iter().enumerate();
-        let again = entries.filter(|(_, entry)| {
-            let method = entry.method.as_deref().unwrap_or_default();
-            entry.from == Party::Client && entry.is_call() && methods.contains(&method)
-        });
-        again
-            .filter_map(|(index, entry)| {
-                let end = self.answer(index).map(|(end, _)| end);
-                Some((entry.session()?, index, end.unwrap_or(usize::MAX)))
-            })
-            .collect()
-    }
 }

@@ -35,6 +35,8 @@ pub struct State {
     /// Whether a turn came to a result.
     pub had_turn: bool,
     open: HashMap<(Party, String), Asked>,
+    /// How many tool calls, modes and options the sessions hold.
+    parts: usize,
 }
 
 /// A request that waits for its answer.
@@ -168,21 +170,12 @@ impl State {
             Kind::Result | Kind::Error => self.answer(said),
             Kind::Malformed => {}
         }
-        let tools: usize = match self.sessions.len() {
-            // Counting is for the few, not for every message of the many.
-            0..=64 => self
-                .sessions
-                .values()
-                .map(|session| session.tools.len())
-                .sum(),
-            _ => 0,
-        };
         let full = [
             self.open.len(),
             self.sessions.len(),
             self.terminals.len(),
             self.elicitations.len(),
-            tools,
+            self.parts,
         ];
         if full.iter().any(|length| *length > CAPACITY) {
             self.lose();
@@ -281,6 +274,7 @@ impl State {
         if session.replays > 0 {
             return;
         }
+        let known = session.tools.len();
         let tool = session.tools.entry(id.to_owned()).or_default();
         if created {
             tool.announced = Some(said.place);
@@ -291,6 +285,7 @@ impl State {
             Some("completed" | "failed") => tool.ended = true,
             _ => {}
         }
+        self.parts += session.tools.len() - known;
     }
 
     fn answer(&mut self, said: Said<'_>) {
@@ -318,7 +313,7 @@ impl State {
                 let name = asked.session.as_deref().unwrap_or_default();
                 if let Some(session) = self.sessions.get_mut(name) {
                     session.replays = session.replays.saturating_sub(1);
-                    session.learn(result);
+                    self.parts += session.learn(result);
                 }
             }
             (Party::Client, _) => self.created(said),
@@ -353,7 +348,7 @@ impl State {
             .filter(|_| said.from == Party::Agent);
         if let Some(id) = result.and_then(|result| result.get("sessionId")?.as_str()) {
             let session = self.sessions.entry(id.to_owned()).or_default();
-            session.learn(result);
+            self.parts += session.learn(result);
         }
     }
 
@@ -380,9 +375,10 @@ impl State {
 }
 
 impl Session {
-    /// Takes in what the agent tells of the session's state.
-    fn learn(&mut self, state: Option<&Value>) {
-        let Some(state) = state else { return };
+    /// Takes in what the agent tells of the session's state; yields how much that is.
+    fn learn(&mut self, state: Option<&Value>) -> usize {
+        let Some(state) = state else { return 0 };
+        let known = self.modes.len();
         self.told = true;
         let ids = |pointer: &str| {
             let all = state.pointer(pointer).and_then(Value::as_array);
@@ -393,6 +389,8 @@ impl Session {
         if self.options.is_none() && state.get("configOptions").is_some() {
             self.options = Some(ids("/configOptions").collect());
         }
+        let options = self.options.as_ref().map_or(0, BTreeSet::len);
+        self.modes.len() - known + options
     }
 }
 
@@ -410,4 +408,35 @@ fn small(params: &Value) -> Value {
         .filter(|(name, _)| !LARGE.contains(&name.as_str()));
     let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
     Value::Object(kept.collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn update(session: usize, call: usize) -> Value {
+        json!({"method": "session/update", "params": {
+            "sessionId": format!("s{session}"),
+            "update": {"sessionUpdate": "tool_call", "toolCallId": call.to_string()},
+        }})
+    }
+
+    #[test]
+    fn what_does_not_fit_makes_the_state_partial_and_is_forgotten() {
+        let mut state = State::whole();
+        for number in 0..=CAPACITY {
+            assert!(state.is_whole(), "{number}");
+            let value = update(number % 100, number);
+            state.take(Said {
+                place: number as u64,
+                from: Party::Agent,
+                kind: Kind::Notification,
+                value: &value,
+            });
+        }
+        assert!(!state.is_whole());
+        assert!(state.sessions.is_empty());
+    }
 }

@@ -29,6 +29,8 @@ pub struct View<'a> {
     pub method: &'a str,
     /// The request it answers.
     pub asked: Option<&'a Asked>,
+    /// Read once: most messages are updates, and most rules ask.
+    update: Option<Update<'a>>,
 }
 
 /// An update of a session.
@@ -55,12 +57,15 @@ impl<'a> View<'a> {
             Some(asked) => asked.method.as_str(),
             None => called.unwrap_or_default(),
         };
-        Self {
+        let mut view = Self {
             state,
             said,
             method,
             asked,
-        }
+            update: None,
+        };
+        view.update = view.read_update();
+        view
     }
 
     /// Whether it is a request or a notification of a side.
@@ -103,6 +108,10 @@ impl<'a> View<'a> {
     /// The session update that it is.
     #[must_use]
     pub fn update(&self) -> Option<Update<'a>> {
+        self.update
+    }
+
+    fn read_update(&self) -> Option<Update<'a>> {
         if !self.calls(Party::Agent, "session/update") {
             return None;
         }
