@@ -184,7 +184,16 @@ impl Screen for OldScreen {
         let options = vec![v1::PermissionOption::new("yes", "Yes", kind)];
         let request = v1::RequestPermissionRequest::new(self.1.clone(), call, options);
         let outcome = self.0.request_permission(request).await?.outcome;
-        Ok(matches!(outcome, v1::RequestPermissionOutcome::Selected(_)))
+        let allowed = matches!(outcome, v1::RequestPermissionOutcome::Selected(_));
+        let status = match allowed {
+            true => v1::ToolCallStatus::Completed,
+            false => v1::ToolCallStatus::Failed,
+        };
+        let done = v1::ToolCallUpdate::new("ask").with_status(status);
+        let done = v1::SessionUpdate::ToolCallUpdate(done);
+        let note = v1::SessionNotification::new(self.1.clone(), done);
+        self.0.session_update(note).await?;
+        Ok(allowed)
     }
 }
 
