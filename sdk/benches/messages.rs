@@ -4,6 +4,7 @@
 
 use std::hint::black_box;
 
+use acp_sdk::runtime::{FromJson, decode};
 use acp_sdk::v1 as ours;
 use agent_client_protocol_schema::v1 as official;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -69,13 +70,19 @@ fn permission() -> Value {
 /// Measures both crates on one message.
 fn compare<O, T>(c: &mut Criterion, name: &str, message: &Value)
 where
-    O: Serialize + DeserializeOwned,
+    O: Serialize + DeserializeOwned + FromJson,
     T: Serialize + DeserializeOwned,
 {
     let text = message.to_string();
     let mut parse = c.benchmark_group(format!("parse {name}"));
     parse.throughput(Throughput::Bytes(text.len() as u64));
-    parse.bench_function("ours", |b| b.iter(|| read::<O>(black_box(&text))));
+    // As a connection reads it, and as whoever has only serde.
+    parse.bench_function("ours", |b| {
+        b.iter(|| decode::<O>(black_box(&text), &mut |_| {}).expect("the samples are valid"));
+    });
+    parse.bench_function("ours, by serde_json", |b| {
+        b.iter(|| read::<O>(black_box(&text)))
+    });
     parse.bench_function("official", |b| b.iter(|| read::<T>(black_box(&text))));
     parse.finish();
 

@@ -8,6 +8,9 @@ mod leniency;
 mod paths;
 mod presence;
 mod roundtrip;
+// The proposals make some types larger.
+#[cfg(not(feature = "unstable"))]
+mod sizes;
 mod surface;
 #[cfg(feature = "unstable")]
 mod unstable;

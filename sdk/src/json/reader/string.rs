@@ -48,14 +48,23 @@ impl<'de> Reader<'de> {
 
     /// Passes over a string whose text nobody wants, at whose first quote the reader is.
     pub(super) fn skip_string(&mut self) -> Result<(), Refused> {
-        self.at += 1;
-        while let (_, End::Escape) = self.piece()? {
-            // Half of a surrogate pair is text to nobody, and JSON all the same.
-            match self.text.as_bytes().get(self.at + 1) {
-                Some(b'u') => drop(self.code()?),
-                _ => drop(self.escape()?),
-            }
+        let bytes = self.text.as_bytes();
+        let start = self.at + 1;
+        let mut end = plain(bytes, start);
+        while let Some(b'\\') = bytes.get(end) {
+            let length = match bytes.get(end + 1) {
+                // Half of a surrogate pair is text to nobody, and JSON all the same.
+                Some(b'u') => bytes.get(end..).and_then(code).map(|_| 6),
+                Some(byte) => simple(*byte).map(|_| 2),
+                None => None,
+            };
+            end = plain(bytes, end + length.ok_or(Refused)?);
         }
+        let text = bytes.get(start..end).ok_or(Refused)?;
+        if bytes.get(end).is_none() || self.controls && has_control(text) {
+            return Err(Refused);
+        }
+        self.at = end + 1;
         Ok(())
     }
 
@@ -82,46 +91,54 @@ impl<'de> Reader<'de> {
     }
 
     /// Passes over an escape, and gives its character.
+    #[inline]
     fn escape(&mut self) -> Result<char, Refused> {
-        let c = match self.text.as_bytes().get(self.at + 1) {
-            Some(b'n') => '\n',
-            Some(b'"') => '"',
-            Some(b'\\') => '\\',
-            Some(b't') => '\t',
-            Some(b'r') => '\r',
-            Some(b'/') => '/',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'u') => return self.unicode(),
-            _ => return Err(Refused),
-        };
-        self.at += 2;
-        Ok(c)
+        let byte = self.text.as_bytes().get(self.at + 1).ok_or(Refused)?;
+        if let Some(byte) = simple(*byte) {
+            self.at += 2;
+            return Ok(char::from(byte));
+        }
+        self.unicode()
     }
 
+    #[cold]
     fn unicode(&mut self) -> Result<char, Refused> {
-        let first = self.code()?;
+        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let first = code(bytes).ok_or(Refused)?;
         if let Some(c) = char::from_u32(first.into()) {
+            self.at += 6;
             return Ok(c);
         }
-        let pair = [first, self.code()?];
-        match char::decode_utf16(pair).next() {
+        let second = bytes.get(6..).and_then(code).ok_or(Refused)?;
+        self.at += 12;
+        match char::decode_utf16([first, second]).next() {
             Some(Ok(c)) => Ok(c),
             _ => Err(Refused),
         }
     }
+}
 
-    /// The number of an escape `\uXXXX`.
-    fn code(&mut self) -> Result<u16, Refused> {
-        let bytes = self.text.as_bytes();
-        let bytes = bytes.get(self.at..self.at + 6).ok_or(Refused)?;
-        let digits = bytes.strip_prefix(b"\\u").ok_or(Refused)?;
-        self.at += 6;
-        digits.iter().try_fold(0, |unit, digit| {
-            let digit = char::from(*digit).to_digit(16).ok_or(Refused)?;
-            Ok(unit << 4 | digit as u16)
-        })
-    }
+/// What the escape of a backslash and `byte` stands for.
+#[inline]
+fn simple(byte: u8) -> Option<u8> {
+    Some(match byte {
+        b'n' => b'\n',
+        b'"' | b'\\' | b'/' => byte,
+        b't' => b'\t',
+        b'r' => b'\r',
+        b'b' => 0x8,
+        b'f' => 0xc,
+        _ => return None,
+    })
+}
+
+/// The number of the escape `\uXXXX` that `bytes` start with.
+fn code(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |code, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(code << 4 | digit as u16)
+    })
 }
 
 /// Whether there are bytes that may not be in a string.
