@@ -30,7 +30,7 @@ pub struct Document {
     /// The version of the suite that tested it.
     pub suite: String,
     /// The version of the protocol.
-    pub protocol: u32,
+    pub protocol: u64,
     /// The command under test, as a shell takes it; empty for one in this process.
     pub command: String,
     /// How the run is repeated; absent when a test has made it.
@@ -184,6 +184,7 @@ impl Document {
         Self {
             command: report.command.clone(),
             name: report.agent.clone(),
+            protocol: report.protocol,
             seconds: seconds(report.took),
             messages,
             coverage: report.coverage.clone(),

@@ -51,6 +51,8 @@ pub struct Report {
     pub invalid: usize,
     /// Messages of the client.
     pub from_client: usize,
+    /// The version of the protocol.
+    pub protocol: u64,
     /// How long it took.
     pub took: Duration,
 }

@@ -123,6 +123,7 @@ pub fn run(
             .filter(|entry| entry.judged == Judged::Invalid)
             .count(),
         from_client: of(Party::Client).count(),
+        protocol: version.number(),
         took: started.elapsed(),
     })
 }

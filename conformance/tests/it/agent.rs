@@ -127,6 +127,16 @@ fn a_file_that_cannot_be_written_is_named_and_the_report_is_not_lost() {
 }
 
 #[test]
+fn a_report_names_the_version_of_the_protocol() {
+    for version in ["1", "2"] {
+        let only = ["--only", "initialization", "--json"];
+        let ran = acp_conformance(["agent", "--protocol", version].iter().chain(&only));
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["protocol"].to_string(), version, "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn an_unknown_requirement_is_a_mistake_in_the_command() {
     let ran = acp_conformance(["agent", "--only", "no.such"]);
     assert_eq!(ran.code, Some(2));

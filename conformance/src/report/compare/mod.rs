@@ -36,7 +36,7 @@ pub struct Comparison {
     /// Who was tested.
     pub kind: Party,
     /// The version of the protocol.
-    pub protocol: u32,
+    pub protocol: u64,
     /// What is compared.
     pub subjects: Vec<Subject>,
     /// What they came to, by area.
