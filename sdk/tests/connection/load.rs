@@ -291,6 +291,69 @@ async fn more_requests_at_once_than_agreed_are_refused() {
     assert!(lines.next_line().await.unwrap().unwrap().contains("yes"));
 }
 
+#[tokio::test]
+async fn ten_thousand_calls_hear_of_the_end() {
+    let watcher = TestClient::default();
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let (handle, driver) = acp_sdk::connect(watcher, reader, writer);
+    let driver = tokio::spawn(driver);
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..10_000 {
+        let handle = handle.clone();
+        calls.spawn(async move { handle.prompt(prompt("s", "x")).await });
+    }
+    // Many are on their way, and many wait for room, when the agent goes.
+    let mut theirs = BufReader::new(theirs).lines();
+    for _ in 0..1_000 {
+        theirs.next_line().await.unwrap().unwrap();
+    }
+    drop(theirs);
+    while let Some(call) = within(calls.join_next()).await {
+        assert!(call.unwrap().unwrap_err().is_closed());
+    }
+    let _ = within(driver).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_storm_of_cancels_leaves_one_answer_for_each_of_ten_thousand() {
+    const REQUESTS: usize = 10_000;
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let _agent = AbortOnDrop(tokio::spawn(acp_sdk::serve(
+        TestAgent::default(),
+        reader,
+        writer,
+    )));
+    let (reader, mut writer) = tokio::io::split(theirs);
+    let writing = tokio::spawn(async move {
+        let hang = r#"{"sessionId":"s","prompt":[{"type":"text","text":"hang"}]}"#;
+        for id in 0..REQUESTS {
+            // The one before and the one after, which is not there yet, and twice itself.
+            let mut lines = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"params\":{hang}}}\n"
+            );
+            for id in [id as i64 - 1, id as i64 + 1, id as i64, id as i64] {
+                lines += &format!(
+                    "{{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{{\"requestId\":{id}}}}}\n"
+                );
+            }
+            writer.write_all(lines.as_bytes()).await.unwrap();
+        }
+        writer.shutdown().await.unwrap();
+    });
+    let mut lines = BufReader::new(reader).lines();
+    let mut answered = vec![false; REQUESTS];
+    while let Some(line) = within(lines.next_line()).await.unwrap() {
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+        let id = answer["id"].as_u64().unwrap() as usize;
+        assert!(!std::mem::replace(&mut answered[id], true), "{id} twice");
+    }
+    writing.await.unwrap();
+    assert!(answered.iter().all(|answered| *answered));
+}
+
 #[test]
 fn chains_of_handlers_need_no_deep_stack() {
     let run = || {
