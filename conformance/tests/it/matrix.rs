@@ -42,7 +42,8 @@ fn within(filter: Option<&Broken>, only: Vec<String>, limits: [Duration; 2]) -> 
         folder: path,
         timeout: limits[0],
         turn_timeout: limits[1],
-        quiet: Duration::from_millis(20),
+        // Long enough for an answer that is on its way on a busy machine.
+        quiet: Duration::from_millis(150),
         silence: Silence::default(),
     };
     let choice = Choice {
