@@ -136,7 +136,15 @@ impl<'a> Judge<'a> {
                 .flat_map(tags_in)
                 .any(|pair| pair == (tag, word))
         };
-        let unknown = |tag: &str| word(tag).is_some_and(|word| !known(tag, word));
+        // A tag inside a variant says nothing where the tags around it name another one, or none.
+        let reached = |tag: &str| {
+            forms.iter().any(|form| {
+                form.fields.iter().any(|field| field.name == tag)
+                    && tags_in(form)
+                        .all(|(name, expected)| name == tag || word(name) == Some(expected))
+            })
+        };
+        let unknown = |tag: &str| word(tag).is_some_and(|word| !known(tag, word)) && reached(tag);
         if let Some(tag) = tags.iter().copied().find(|tag| unknown(tag)) {
             return self.unknown(forms, tag, value, at);
         }
