@@ -245,7 +245,7 @@ pub(super) fn chunk() -> Value {
 
 /// Refuses prompts in sessions for which this method was called.
 fn mute_after(tap: &mut Tap<'_>, it: &Passing, method: &str) {
-    if it.asks(method) {
+    if it.succeeds(method) {
         *tap.kept("muted") = it.params["sessionId"].clone();
     }
     let muted = tap.kept("muted").clone();
