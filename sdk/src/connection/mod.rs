@@ -22,6 +22,7 @@ mod coalesce;
 mod driver;
 mod inbound;
 mod lanes;
+mod messages;
 mod options;
 mod outbox;
 mod output;
