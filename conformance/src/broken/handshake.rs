@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Broken, at_least, exactly};
+use crate::subject::{Passing, Tap};
 
 pub(super) const TABLE: &[Broken] = &[
     exactly(
@@ -25,30 +26,21 @@ pub(super) const TABLE: &[Broken] = &[
         "another-version",
         &["initialization.same-version"],
         |tap, it| {
-            let hit = it.succeeds("initialize") && it.params["protocolVersion"] == 1;
-            tap.edit(it, hit, |value| {
-                value["result"]["protocolVersion"] = json!(2)
-            });
+            answer_version(tap, it, 1, 2);
         },
     ),
     exactly(
         "echoes-new-versions",
         &["initialization.newer-version"],
         |tap, it| {
-            let hit = it.succeeds("initialize") && it.params["protocolVersion"] == 65_535;
-            tap.edit(it, hit, |value| {
-                value["result"]["protocolVersion"] = json!(65_535)
-            });
+            answer_version(tap, it, 65_535, 65_535);
         },
     ),
     exactly(
         "echoes-old-versions",
         &["initialization.older-version"],
         |tap, it| {
-            let hit = it.succeeds("initialize") && it.params["protocolVersion"] == 0;
-            tap.edit(it, hit, |value| {
-                value["result"]["protocolVersion"] = json!(0)
-            });
+            answer_version(tap, it, 0, 0);
         },
     ),
     exactly(
@@ -223,6 +215,14 @@ pub(super) const TABLE: &[Broken] = &[
         tap.lose(&it, hit && it.value.get("method").is_none());
     }),
 ];
+
+/// Has a client that asked for the version `asked` answered with `answered`.
+pub(super) fn answer_version(tap: &mut Tap<'_>, it: Passing, asked: u16, answered: u16) {
+    let hit = it.succeeds("initialize") && it.params["protocolVersion"] == asked;
+    tap.edit(it, hit, |value| {
+        value["result"]["protocolVersion"] = json!(answered);
+    });
+}
 
 /// Takes a member away.
 pub(super) fn remove(value: &mut Value, pointer: &str, name: &str) {

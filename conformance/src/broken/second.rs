@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::handshake::remove;
+use super::handshake::{answer_version, remove};
 use super::{Broken, exactly};
 use crate::subject::{Passing, Tap};
 use crate::wire::Party;
@@ -81,20 +81,14 @@ pub(super) const TABLE: &[Broken] = &[
         "v2-another-version",
         &["initialization.same-version"],
         |tap, it| {
-            let hit = it.succeeds("initialize") && it.params["protocolVersion"] == 2;
-            tap.edit(it, hit, |value| {
-                value["result"]["protocolVersion"] = json!(3)
-            });
+            answer_version(tap, it, 2, 3);
         },
     ),
     exactly(
         "v2-echoes-new-versions",
         &["initialization.newer-version"],
         |tap, it| {
-            let hit = it.succeeds("initialize") && it.params["protocolVersion"] == 65_535;
-            tap.edit(it, hit, |value| {
-                value["result"]["protocolVersion"] = json!(65_535)
-            });
+            answer_version(tap, it, 65_535, 65_535);
         },
     ),
     exactly(

@@ -7,6 +7,11 @@ use crate::harness::{Profile, Silence};
 use crate::subject::{Filter, Passing, Subject, Tap};
 use crate::wire::Schema;
 
+fn reasons(report: &Report) -> Vec<&str> {
+    let failures = report.failures.iter();
+    failures.map(|broken| broken.reason.as_str()).collect()
+}
+
 fn fuzzed(filter: Option<Filter>, count: u64) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let subject = Subject::local();
@@ -76,13 +81,8 @@ fn a_refusal_has_the_right_code() {
         tap.forward(&it);
     };
     let report = fuzzed(Some(internal), 60);
-    let reasons: Vec<&str> = report
-        .failures
-        .iter()
-        .map(|broken| broken.reason.as_str())
-        .collect();
     assert_eq!(
-        reasons,
+        reasons(&report),
         ["invalid params are refused with -32603, not with -32602"]
     );
 }
@@ -96,13 +96,8 @@ fn what_the_agent_writes_meanwhile_is_valid_too() {
         tap.forward(&it);
     };
     let report = fuzzed(Some(numbers), 60);
-    let reasons: Vec<&str> = report
-        .failures
-        .iter()
-        .map(|broken| broken.reason.as_str())
-        .collect();
     assert_eq!(
-        reasons,
+        reasons(&report),
         [
             "the agent writes what the schema rules forbid: session/update at /params/update/content/text"
         ]
