@@ -208,7 +208,9 @@ impl ConnectionBuilder {
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
     ) -> (A::Client, Driver) {
-        agent.open(self.tap_as(Side::Agent), reader, writer)
+        let (service, caller) = agent.into_service();
+        let (peer, driver) = self.tap_as(Side::Agent).open(service, reader, writer);
+        (caller(peer), driver)
     }
 
     /// Talks to an agent on a pair of streams. The driver must be polled, usually by spawning it.
@@ -219,7 +221,9 @@ impl ConnectionBuilder {
         writer: impl AsyncWrite + Send + 'static,
     ) -> (C::Agent, Driver) {
         let options = self.answer_bad_lines(false).tap_as(Side::Client);
-        client.open(options, reader, writer)
+        let (service, caller) = client.into_service();
+        let (peer, driver) = options.open(service, reader, writer);
+        (caller(peer), driver)
     }
 
     /// Opens a connection for a service of your own, such as one generated from an overlay.

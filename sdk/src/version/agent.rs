@@ -4,11 +4,9 @@
 use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agreed::{Agreed, Asking, Version, too_early, version_in};
 use super::{AsAgent, Both, V1, V2};
-use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::Error;
 use crate::runtime::{Method as _, Note, Peer, Request, Service, Task, decode};
 use crate::{v1, v2};
@@ -18,19 +16,13 @@ const INITIALIZE: &str = v2::methods::Initialize::NAME;
 impl<A: v2::Agent> AsAgent<V2> for A {
     type Client = v2::ClientHandle;
 
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Client, Driver) {
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client) {
         let gate = Gate {
             agreed: Agreed::default(),
             first: None,
             second: Box::new(Second::new(self)),
         };
-        let (peer, driver) = connection.open(gate, reader, writer);
-        (v2::ClientHandle::new(peer), driver)
+        (gate, v2::ClientHandle::new)
     }
 }
 
@@ -38,18 +30,13 @@ impl<A: v1::Agent, B: v2::Agent> AsAgent<Both<V1, V2>> for Both<A, B> {
     /// What to call the client with depends on the version: handlers are given it.
     type Client = Peer;
 
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Client, Driver) {
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client) {
         let gate = Gate {
             agreed: Agreed::default(),
             first: Some(Box::new(First::new(self.v1))),
             second: Box::new(Second::new(self.v2)),
         };
-        connection.open(gate, reader, writer)
+        (gate, std::convert::identity)
     }
 }
 

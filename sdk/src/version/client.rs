@@ -3,11 +3,9 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::agreed::{Agreed, Version, too_early, version_in};
 use super::{AsClient, Both, V1, V2};
-use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::{Error, Result};
 use crate::runtime::{Method as _, Note, Peer, Request, Service, Task};
 use crate::{v1, v2};
@@ -15,34 +13,22 @@ use crate::{v1, v2};
 impl<C: v2::Client> AsClient<V2> for C {
     type Agent = v2::AgentHandle;
 
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Agent, Driver) {
-        let (peer, driver) = connection.open(Alone(v2::ClientService::new(self)), reader, writer);
-        (v2::AgentHandle::new(peer), driver)
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {
+        (Alone(v2::ClientService::new(self)), v2::AgentHandle::new)
     }
 }
 
 impl<C: v1::Client, D: v2::Client> AsClient<Both<V1, V2>> for Both<C, D> {
     type Agent = Negotiation;
 
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Agent, Driver) {
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {
         let agreed = Agreed::default();
         let gate = Gate {
             agreed: agreed.clone(),
             first: v1::ClientService::new(self.v1),
             second: v2::ClientService::new(self.v2),
         };
-        let (peer, driver) = connection.open(gate, reader, writer);
-        (Negotiation { peer, agreed }, driver)
+        (gate, |peer| Negotiation { peer, agreed })
     }
 }
 

@@ -16,9 +16,7 @@ mod client;
 #[cfg(feature = "v2")]
 pub use client::{Initialized, Negotiation};
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
-use crate::connection::{ConnectionBuilder, Driver};
+use crate::runtime::{Peer, Service};
 use crate::v1;
 
 /// Marks what speaks protocol version 1.
@@ -84,13 +82,8 @@ pub trait AsAgent<V>: Sized + 'static {
     /// Calls the client.
     type Client: 'static;
 
-    /// Opens a connection on which this is the agent.
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Client, Driver);
+    /// What serves a connection on which this is the agent, and what calls the peer on it.
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client);
 }
 
 /// What a connection can serve as its client.
@@ -105,39 +98,22 @@ pub trait AsClient<V>: Sized + 'static {
     /// Calls the agent.
     type Agent: 'static;
 
-    /// Opens a connection on which this is the client.
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Agent, Driver);
+    /// What serves a connection on which this is the client, and what calls the peer on it.
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent);
 }
 
 impl<A: v1::Agent> AsAgent<V1> for A {
     type Client = v1::ClientHandle;
 
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Client, Driver) {
-        let (peer, driver) = connection.open(v1::AgentService::new(self), reader, writer);
-        (v1::ClientHandle::new(peer), driver)
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client) {
+        (v1::AgentService::new(self), v1::ClientHandle::new)
     }
 }
 
 impl<C: v1::Client> AsClient<V1> for C {
     type Agent = v1::AgentHandle;
 
-    fn open(
-        self,
-        connection: ConnectionBuilder,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> (Self::Agent, Driver) {
-        let (peer, driver) = connection.open(v1::ClientService::new(self), reader, writer);
-        (v1::AgentHandle::new(peer), driver)
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {
+        (v1::ClientService::new(self), v1::AgentHandle::new)
     }
 }
