@@ -66,7 +66,6 @@ pub struct Negotiation {
 
 /// What an agent answered to `initialize`, with what calls it from now on.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Initialized {
     /// The connection speaks version 1.
     V1 {
