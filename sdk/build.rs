@@ -19,15 +19,23 @@ fn main() -> ExitCode {
 fn generate() -> Result<(), acp_codegen::Error> {
     use acp_codegen::Builder;
 
-    let proposals = |builder: Builder| match feature("UNSTABLE") {
-        true => builder.unstable(),
-        false => builder,
-    };
-    proposals(Builder::v1()).write_to_out_dir("v1.rs")?;
+    write(Builder::v1(), "v1.rs")?;
     if feature("V2") {
-        proposals(Builder::v2()).write_to_out_dir("v2.rs")?;
+        write(Builder::v2(), "v2.rs")?;
     }
     Ok(())
+}
+
+/// Writes a version with what the features ask for.
+#[cfg(feature = "generate")]
+fn write(mut builder: acp_codegen::Builder, file: &str) -> Result<(), acp_codegen::Error> {
+    if feature("UNSTABLE") {
+        builder = builder.unstable();
+    }
+    if feature("SCHEMARS") {
+        builder = builder.json_schemas();
+    }
+    builder.write_to_out_dir(file)
 }
 
 /// Whether a feature of this package is on.

@@ -9,9 +9,12 @@
 //! struct PingRequest { text: String }
 //! ```
 
+use acp_schema::Document;
 use serde_json::{Map, Value, json};
 
 use crate::Error;
+use crate::lower::same_facts;
+use crate::schemas::plain;
 
 /// What an error names in place of a file.
 const SOURCE: &str = "exported schemas";
@@ -19,13 +22,24 @@ const SOURCE: &str = "exported schemas";
 /// Makes an overlay of root schemas, such as `schemars::schema_for!` gives: each
 /// becomes the definition that its `title` names, beside those in its `$defs`.
 ///
+/// Types of yours may have members of the protocol's types (feature `schemars` of
+/// `acp-sdk`): what `document` says already is left out.
+///
 /// # Errors
 /// When a schema has no `title`, or two say different things of one name.
-pub fn export(schemas: impl IntoIterator<Item = Value>) -> Result<Value, Error> {
-    overlay(schemas).map_err(|error| error.in_file(SOURCE))
+pub fn export(
+    document: &Document,
+    schemas: impl IntoIterator<Item = Value>,
+) -> Result<Value, Error> {
+    let mut definitions = overlay(schemas).map_err(|error| error.in_file(SOURCE))?;
+    definitions.retain(|name, schema| {
+        let known = document.def(name).cloned();
+        !known.is_some_and(|known| same_facts(&plain(known), &plain(schema.clone())))
+    });
+    Ok(json!({ "$defs": definitions }))
 }
 
-fn overlay(schemas: impl IntoIterator<Item = Value>) -> Result<Value, Error> {
+fn overlay(schemas: impl IntoIterator<Item = Value>) -> Result<Map<String, Value>, Error> {
     let mut definitions = Map::new();
     for (index, mut schema) in schemas.into_iter().enumerate() {
         let at = format!("/{index}");
@@ -53,7 +67,7 @@ fn overlay(schemas: impl IntoIterator<Item = Value>) -> Result<Value, Error> {
             }
         }
     }
-    Ok(json!({ "$defs": definitions }))
+    Ok(definitions)
 }
 
 /// Adds a definition, which several roots may bring along.

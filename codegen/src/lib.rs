@@ -10,7 +10,8 @@
 //! 3. `types`: typify, of whose output only names and types are kept;
 //! 4. `refine`: items with docs, constructors and serde;
 //! 5. `dispatch`: method markers, traits, handles, services;
-//! 6. `format`.
+//! 6. `schemas`, on demand: the types' own schemas, for `schemars`;
+//! 7. `format`.
 //!
 //! Beside it stands [`diff()`], which says what a new document changes for whom.
 //!
@@ -31,6 +32,7 @@ mod lower;
 mod names;
 mod overrides;
 mod refine;
+mod schemas;
 mod types;
 pub mod vectors;
 
@@ -53,6 +55,9 @@ pub struct Options {
     /// Whether a hint that nothing uses is an error, as it is for the document that
     /// the hints are for.
     pub complete: bool,
+    /// Whether the types also implement `schemars::JsonSchema`; the text then needs the
+    /// feature `schemars` of `acp-sdk`.
+    pub json_schemas: bool,
     hints: Table,
 }
 
@@ -64,6 +69,7 @@ impl Options {
         Self {
             reference: Some(reference),
             complete: true,
+            json_schemas: false,
             hints: overrides::V1,
         }
     }
@@ -75,6 +81,7 @@ impl Options {
         Self {
             reference: Some(reference),
             complete: true,
+            json_schemas: false,
             hints: overrides::V2,
         }
     }
@@ -85,6 +92,7 @@ impl Options {
         Self {
             reference: None,
             complete: false,
+            json_schemas: false,
             hints: overrides::V1,
         }
     }
@@ -121,6 +129,9 @@ fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
     let calls = dispatch::calls(&protocol, &model, &overrides, options);
     let mut chunks = refine::types(&model, &dispatch::uses(&calls))?;
     chunks.extend(dispatch::dispatch(&model, &calls)?);
+    if options.json_schemas {
+        chunks.push(schemas::items(&lowered.types, lowered.schemas));
+    }
     chunks.insert(0, refine::imports(&chunks));
     if options.complete {
         overrides.check_used()?;

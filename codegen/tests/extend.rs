@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
 
-use acp_codegen::{Builder, Side, export};
+use acp_codegen::{Builder, Document, Side, export};
 use serde_json::{Value, json};
 
 fn assert_has(text: &str, expected: &[&str]) {
@@ -83,10 +83,13 @@ fn derived_schemas_become_definitions() {
         "choice": { "$ref": "#/$defs/Choice" },
         "children": { "type": "array", "items": { "$ref": "#" } },
     } });
-    let overlay = export([
-        root("Tree", tree),
-        root("Leaf", json!({ "type": "string" })),
-    ])
+    let overlay = export(
+        &Document::v1().unwrap(),
+        [
+            root("Tree", tree),
+            root("Leaf", json!({ "type": "string" })),
+        ],
+    )
     .unwrap();
     assert_eq!(
         overlay,
@@ -103,7 +106,8 @@ fn derived_schemas_become_definitions() {
 
 #[test]
 fn derived_schemas_that_make_no_overlay() {
-    let error = |schemas: Vec<Value>| export(schemas).unwrap_err().to_string();
+    let document = Document::v1().unwrap();
+    let error = |schemas: Vec<Value>| export(&document, schemas).unwrap_err().to_string();
     assert_eq!(
         error(vec![json!({ "type": "string" })]),
         "exported schemas: /0/title: the schema has no name; give the type's name as its `title`"
@@ -117,4 +121,51 @@ fn derived_schemas_that_make_no_overlay() {
         error(vec![json!(true)]),
         "exported schemas: /0: not an object; export the root schema of a type"
     );
+}
+
+#[test]
+fn types_of_the_protocol_that_come_along_are_left_out() {
+    let document = Document::v1().unwrap();
+    let known = document.def("SessionId").unwrap().clone();
+    let export = |id: Value| {
+        let schema = json!({
+            "title": "Hint",
+            "type": "object",
+            "properties": { "session": { "$ref": "#/$defs/SessionId" } },
+            "$defs": { "SessionId": id },
+        });
+        export(&document, [schema]).unwrap()
+    };
+    let names = |overlay: &Value| -> Vec<String> {
+        overlay["$defs"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
+    };
+    let overlay = export(known);
+    assert_eq!(names(&overlay), ["Hint"]);
+    assert!(
+        document
+            .clone()
+            .overlay("ours", &overlay.to_string())
+            .is_ok()
+    );
+    // One that says something else is not silently taken for it.
+    let overlay = export(json!({ "type": "integer" }));
+    assert_eq!(names(&overlay), ["Hint", "SessionId"]);
+    assert!(
+        document
+            .clone()
+            .overlay("ours", &overlay.to_string())
+            .is_err()
+    );
+}
+
+#[test]
+fn schemas_for_schemars_are_written_on_demand() {
+    let has = |builder: Builder| builder.generate().unwrap().contains("json_schemas!(");
+    assert!(!has(Builder::v1()));
+    assert!(has(Builder::v1().json_schemas()));
 }

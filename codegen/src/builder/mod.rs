@@ -44,6 +44,7 @@ use crate::{Error, Options, export, generate};
 pub struct Builder {
     version: Version,
     unstable: bool,
+    json_schemas: bool,
     steps: Vec<Step>,
 }
 
@@ -77,6 +78,7 @@ impl Builder {
         Self {
             version,
             unstable: false,
+            json_schemas: false,
             steps: Vec::new(),
         }
     }
@@ -86,6 +88,15 @@ impl Builder {
     #[must_use]
     pub fn unstable(mut self) -> Self {
         self.unstable = true;
+        self
+    }
+
+    /// Lets the types implement `schemars::JsonSchema` by the document's own schemas, so
+    /// that they can stand in types of yours that derive it. Needs the feature `schemars`
+    /// of `acp-sdk`.
+    #[must_use]
+    pub fn json_schemas(mut self) -> Self {
+        self.json_schemas = true;
         self
     }
 
@@ -187,7 +198,7 @@ impl Builder {
                     document.overlay(&path.display().to_string(), &text)?
                 }
                 Step::Schemas(schemas) => {
-                    let overlay = export(schemas.iter().cloned())?;
+                    let overlay = export(&document, schemas.iter().cloned())?;
                     document.overlay("exported schemas", &overlay.to_string())?
                 }
                 Step::Extension(extension) => extension.apply(document)?,
@@ -201,10 +212,11 @@ impl Builder {
     /// # Errors
     /// As [`Self::document`], and when generation fails.
     pub fn generate(&self) -> Result<String, Error> {
-        let options = match self.version {
+        let mut options = match self.version {
             Version::V1 => Options::v1(),
             Version::V2 => Options::v2(),
         };
+        options.json_schemas = self.json_schemas;
         Ok(generate(&self.document()?, &options)?.text)
     }
 

@@ -23,9 +23,10 @@ pub(crate) fn write(file: Option<&Path>, out: Option<&Path>) -> Result<(), Error
         Value::Array(schemas) => schemas,
         schema => vec![schema],
     };
-    let overlay = format!("{:#}\n", export(schemas)?);
+    let document = Document::v1()?;
+    let overlay = format!("{:#}\n", export(&document, schemas)?);
     // What cannot be generated is said now rather than in somebody's build.
-    let document = Document::v1()?.overlay("the overlay", &overlay)?;
+    let document = document.overlay("the overlay", &overlay)?;
     generate(&document, &Options::v1())?;
     output::write(out, &overlay)
 }

@@ -30,6 +30,10 @@ pub(crate) enum Command {
     Generate {
         #[command(flatten)]
         source: Source,
+        /// Lets the types implement `schemars::JsonSchema`; the text then needs the
+        /// feature `schemars` of `acp-sdk`.
+        #[arg(long)]
+        json_schemas: bool,
         /// Where to write; standard output if not given. The file is replaced at
         /// once when all went well, and left alone otherwise.
         #[arg(long, value_name = "FILE")]
@@ -112,8 +116,14 @@ impl Command {
     pub(crate) fn run(self) -> Result<bool, Error> {
         let mut passed = true;
         match self {
-            Self::Generate { source, out } => {
-                let output = generate(&source.document()?, &source.options())?;
+            Self::Generate {
+                source,
+                json_schemas,
+                out,
+            } => {
+                let mut options = source.options();
+                options.json_schemas = json_schemas;
+                let output = generate(&source.document()?, &options)?;
                 write(out.as_deref(), &output.text)?;
             }
             Self::Methods { source, json } => {

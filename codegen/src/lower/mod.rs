@@ -27,6 +27,8 @@ pub(crate) struct Lowered {
     pub(crate) types: Vec<Type>,
     /// Plain schemas by type name, for typify.
     pub(crate) plain: Map<String, Value>,
+    /// The document's schemas by type name, and those of definitions without a type.
+    pub(crate) schemas: BTreeMap<String, Value>,
 }
 
 /// The name of the plain schema that stands for any JSON value.
@@ -67,9 +69,16 @@ pub(crate) fn lower(document: &Document, overrides: &Overrides) -> Result<Lowere
             lowerer.definition(name, &format!("/$defs/{}", escape(name)), schema)?;
         }
     }
+    let sources = lowerer.sources.into_iter();
+    let mut schemas: BTreeMap<_, _> = sources.map(|(name, (_, schema))| (name, schema)).collect();
+    for name in lowerer.any {
+        let schema = document.def(&name).cloned();
+        schemas.insert(name, schema.unwrap_or(Value::Bool(true)));
+    }
     Ok(Lowered {
         types: lowerer.types,
         plain: lowerer.plain,
+        schemas,
     })
 }
 
@@ -270,7 +279,7 @@ fn integer_values(schema: &Value) -> Option<(Vec<Constant<i64>>, String)> {
 }
 
 /// Whether two schemas differ in their words at most.
-fn same_facts(a: &Value, b: &Value) -> bool {
+pub(crate) fn same_facts(a: &Value, b: &Value) -> bool {
     fn facts(schema: &Value) -> Value {
         match schema {
             Value::Object(members) => {

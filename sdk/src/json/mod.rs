@@ -14,6 +14,8 @@ mod map;
 mod meta;
 mod patch;
 mod reader;
+#[cfg(feature = "schemars")]
+mod schemas;
 mod tagged;
 mod text;
 mod value;
@@ -31,12 +33,25 @@ pub use self::decode::{
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::patch::Patch;
+#[cfg(feature = "schemars")]
+pub use self::schemas::{References, Schemas, schemars};
 pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged, tagged_object};
 pub use self::text::text;
 pub use self::value::Json;
+pub use crate::__acp_json_schemas as json_schemas;
 pub use crate::{
     __acp_deserialize_with as deserialize_with, __acp_integer as integer,
     __acp_object_union as object_union, __acp_string_enum as string_enum,
     __acp_string_id as string_id, __acp_tagged_union as tagged_union, __acp_value as value,
     __acp_value_union as value_union, __acp_wrapper as wrapper,
 };
+
+/// In place of the macro of that name, so that the error says what is missing.
+#[cfg(not(feature = "schemars"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_json_schemas {
+    ($($tokens:tt)*) => {
+        compile_error!("`json_schemas` needs the feature `schemars` of acp-sdk");
+    };
+}

@@ -75,7 +75,7 @@ pub(crate) fn what_is_written_is_read_as_the_same(suite: &Suite) {
 
 /// Unions with a variant that needs no tag and takes the members of the others: what
 /// is wrong with those is valid by the schema, but a reader goes by the tag.
-const TAKES_ANY: [&str; 2] = ["AuthMethod", "SetSessionConfigOptionRequest"];
+pub(crate) const TAKES_ANY: [&str; 2] = ["AuthMethod", "SetSessionConfigOptionRequest"];
 
 pub(crate) fn the_validator_accepts_what_is_valid_and_nothing_else(suite: &Suite) {
     let validator = Validator::new(&with_method_for_each(suite)).unwrap();
@@ -159,13 +159,13 @@ fn ends_with_a_wide_number(name: &str) -> bool {
 }
 
 /// The method whose params are the definition `name`.
-fn method(name: &str) -> String {
+pub(crate) fn method(name: &str) -> String {
     format!("vector/{name}")
 }
 
 /// The document with a notification for each definition, for the validator checks
 /// the params of methods.
-fn with_method_for_each(suite: &Suite) -> Document {
+pub(crate) fn with_method_for_each(suite: &Suite) -> Document {
     let types = suite.types.iter();
     let definitions: Map<String, Value> = types
         .map(|ty| {

@@ -8,6 +8,8 @@
 mod checks;
 mod differential;
 mod first;
+#[cfg(feature = "schemars")]
+mod schemas;
 #[cfg(feature = "v2")]
 mod second;
 mod strict;
@@ -103,6 +105,18 @@ macro_rules! tests {
                 $crate::$module::$test(&$suite);
             }
         )*
+
+        #[cfg(feature = "schemars")]
+        #[test]
+        fn the_schemas_of_types_accept_what_the_document_does() {
+            $crate::schemas::the_schemas_of_types_accept_what_the_document_does(&$suite);
+        }
+
+        #[cfg(feature = "schemars")]
+        #[test]
+        fn exported_again_the_types_add_nothing() {
+            $crate::schemas::exported_again_the_types_add_nothing(&$suite);
+        }
     };
 }
 use tests;

@@ -16,6 +16,9 @@ pub(crate) struct Type {
     pub(crate) read_lenient: fn(&str) -> Outcome,
     /// Reads and writes as the official type of that name does.
     pub(crate) official: fn(&str) -> Result<String, String>,
+    /// The schema that `schemars` gives for it, with what it refers to.
+    #[cfg(feature = "schemars")]
+    pub(crate) schema: fn() -> serde_json::Value,
 }
 
 /// A list of types by their definitions: of a version of the protocol, and the official ones
@@ -27,6 +30,8 @@ macro_rules! types {
             read: $crate::types::read::<$ours::$name>,
             read_lenient: $crate::types::read_lenient::<$ours::$name>,
             official: $crate::types::official::<$theirs::$name>,
+            #[cfg(feature = "schemars")]
+            schema: $crate::schemas::of::<$ours::$name>,
         }),*];
     };
 }
