@@ -12,6 +12,7 @@ mod first;
 mod schemas;
 #[cfg(feature = "v2")]
 mod second;
+mod sizes;
 mod strict;
 mod types;
 
@@ -94,6 +95,7 @@ macro_rules! tests {
             checks the_validator_accepts_what_is_valid_and_nothing_else,
             checks what_valid_and_lenient_ones_are_written_as_is_valid,
             checks the_list_of_types_is_complete,
+            sizes no_type_is_large,
             strict an_object_is_not_the_list_of_its_values,
             strict a_number_is_not_what_looks_like_one,
         );

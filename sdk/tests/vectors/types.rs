@@ -10,6 +10,8 @@ pub(crate) type Outcome = Result<(String, Vec<Leniency>), DecodeError>;
 /// A type behind functions, so that the tests are compiled once for all.
 pub(crate) struct Type {
     pub(crate) name: &'static str,
+    /// In bytes, without what is on the heap.
+    pub(crate) size: usize,
     /// Reads as a connection does: strictly, and if that fails with leniency.
     pub(crate) read: fn(&str) -> Outcome,
     /// Reads with leniency from the start, which must make no difference.
@@ -27,6 +29,7 @@ macro_rules! types {
     ($list:ident: $ours:ident, $theirs:ident: $($name:ident)*) => {
         const $list: &[$crate::types::Type] = &[$($crate::types::Type {
             name: stringify!($name),
+            size: size_of::<$ours::$name>(),
             read: $crate::types::read::<$ours::$name>,
             read_lenient: $crate::types::read_lenient::<$ours::$name>,
             official: $crate::types::official::<$theirs::$name>,
