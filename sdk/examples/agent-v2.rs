@@ -169,7 +169,7 @@ struct OldScreen(v1::ClientHandle, v1::SessionId);
 
 impl Screen for OldScreen {
     async fn say(&self, word: &str) -> Result<()> {
-        let block = v1::ContentBlock::Text(v1::TextContent::new(word));
+        let block = v1::ContentBlock::from(word);
         let update = v1::SessionUpdate::AgentMessageChunk(v1::ContentChunk::new(block));
         let note = v1::SessionNotification::new(self.1.clone(), update);
         self.0.session_update(note).await
@@ -342,7 +342,7 @@ impl NewTurn<'_> {
 
 impl Screen for NewTurn<'_> {
     async fn say(&self, word: &str) -> Result<()> {
-        let block = v2::ContentBlock::Text(v2::TextContent::new(word));
+        let block = v2::ContentBlock::from(word);
         let chunk = v2::ContentChunk::new(self.reply.clone(), block);
         self.screen
             .tell(v2::SessionUpdate::AgentMessageChunk(chunk))

@@ -47,7 +47,7 @@ impl Agent for Bench {
 async fn stream(client: &ClientHandle, session: &SessionId, count: u64) -> Result<()> {
     for number in 0..count {
         let text = format!("{number:08} the quick brown fox jumps over the lazy dog, and so");
-        let chunk = ContentChunk::new(ContentBlock::Text(TextContent::new(text)));
+        let chunk = ContentChunk::new(ContentBlock::from(text));
         let update = SessionUpdate::AgentMessageChunk(chunk);
         client
             .session_update(SessionNotification::new(session.clone(), update))

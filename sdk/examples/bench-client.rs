@@ -46,7 +46,7 @@ impl Client for Bench {
 }
 
 async fn prompt(agent: &AgentHandle, session: &SessionId, text: String) -> Result<()> {
-    let block = ContentBlock::Text(TextContent::new(text));
+    let block = ContentBlock::from(text);
     agent
         .prompt(PromptRequest::new(session.clone(), vec![block]))
         .await?;

@@ -582,6 +582,18 @@ impl From<EmbeddedResource> for ContentBlock {
     }
 }
 
+impl From<&str> for ContentBlock {
+    fn from(value: &str) -> Self {
+        Self::Text(TextContent::new(value))
+    }
+}
+
+impl From<String> for ContentBlock {
+    fn from(value: String) -> Self {
+        Self::Text(TextContent::new(value))
+    }
+}
+
 impl Tagged for ContentBlock {
     const TAG: &'static str = "type";
 

@@ -213,7 +213,7 @@ pub(super) fn printable(text: &str) -> String {
 mod tests {
     use acp_sdk::v1::{
         Content, Cost, Diff, PermissionOption, PlanEntry, PlanEntryPriority,
-        RequestPermissionRequest, SelectedPermissionOutcome, TextContent, ToolCall, ToolCallUpdate,
+        RequestPermissionRequest, SelectedPermissionOutcome, ToolCall, ToolCallUpdate,
     };
 
     use super::*;
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(begun.as_deref(), Some("tool: Read it (read)"));
         let running = update("1", ToolCallStatus::InProgress);
         assert_eq!(lines.update(&SessionUpdate::ToolCallUpdate(running)), None);
-        let block = ContentBlock::Text(TextContent::new("one\ntwo\nthree\n"));
+        let block = ContentBlock::from("one\ntwo\nthree\n");
         let done = update("1", ToolCallStatus::Completed).with_content(vec![
             ToolCallContent::Content(Content::new(block)),
             ToolCallContent::Diff(Diff::new("/a", "new\nnew\n").with_old_text("old\n")),

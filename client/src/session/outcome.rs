@@ -215,14 +215,14 @@ fn merge(call: &mut ToolCall, update: ToolCallUpdate) {
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{
-        Content, PlanEntry, PlanEntryPriority, PlanEntryStatus, TextContent, ToolCallContent,
-        ToolCallStatus, ToolKind,
+        Content, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolCallContent, ToolCallStatus,
+        ToolKind,
     };
 
     use super::*;
 
     fn block(text: &str) -> ContentBlock {
-        ContentBlock::Text(TextContent::new(text))
+        ContentBlock::from(text)
     }
 
     fn said(text: &str) -> SessionUpdate {

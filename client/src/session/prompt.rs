@@ -1,6 +1,6 @@
 //! What is said to an agent.
 
-use acp_sdk::v1::{ContentBlock, TextContent};
+use acp_sdk::v1::ContentBlock;
 
 /// The content of a prompt: text, or blocks of any kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,13 +16,13 @@ impl Prompt {
 
 impl From<&str> for Prompt {
     fn from(text: &str) -> Self {
-        Self(vec![ContentBlock::Text(TextContent::new(text))])
+        Self(vec![ContentBlock::from(text)])
     }
 }
 
 impl From<String> for Prompt {
     fn from(text: String) -> Self {
-        Self(vec![ContentBlock::Text(TextContent::new(text))])
+        Self(vec![ContentBlock::from(text)])
     }
 }
 

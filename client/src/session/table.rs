@@ -78,12 +78,12 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
-    use acp_sdk::v1::{ContentBlock, ContentChunk, TextContent};
+    use acp_sdk::v1::{ContentBlock, ContentChunk};
 
     use super::*;
 
     fn text(text: &str) -> SessionUpdate {
-        let block = ContentBlock::Text(TextContent::new(text));
+        let block = ContentBlock::from(text);
         SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
     }
 

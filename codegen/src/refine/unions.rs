@@ -19,6 +19,7 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         .map(|variant| Ok((variant, model.skeletons.slot(&ty.name, &variant.key)?)))
         .collect::<Result<_, Error>>()?;
     let inner = inner_froms(model, ty, &slots);
+    let text = text_from(model, &name, &slots);
     let froms = froms(model, &ty.name, union).into_iter().map(|slot| {
         let (ident, payload) = (&slot.ident, &slot.ty);
         let text = slot
@@ -80,6 +81,7 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
 
         #(#froms)*
         #(#inner)*
+        #text
         #decode
     })
 }
@@ -195,6 +197,29 @@ fn inner_froms(model: &Model<'_>, ty: &Type, slots: &[(&Variant, &Slot)]) -> Vec
         })
     });
     inner.collect()
+}
+
+/// Conversion from text, when there is a variant that is nothing but text: its tag is also
+/// the name of the only member that it needs.
+fn text_from(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Option<TokenStream> {
+    slots.iter().find_map(|(variant, slot)| {
+        let payload = super::head(slot.ty.as_ref()?).0;
+        let field = model.skeletons.slot(&payload, &variant.key).ok()?;
+        let text = super::head(field.ty.as_ref()?).0 == "String";
+        if !text || required(model, slot) != [&variant.key] {
+            return None;
+        }
+        let (variant, payload) = (&slot.ident, &slot.ty);
+        Some(quote! {
+            impl From<&str> for #name {
+                fn from(value: &str) -> Self { Self::#variant(#payload::new(value)) }
+            }
+
+            impl From<String> for #name {
+                fn from(value: String) -> Self { Self::#variant(#payload::new(value)) }
+            }
+        })
+    })
 }
 
 /// The members without which an object is not the payload of a variant.

@@ -8,7 +8,7 @@ use crate::json;
 
 #[test]
 fn constructors_take_what_is_at_hand() {
-    let request = PromptRequest::new("s", vec![TextContent::new("hi").into()]);
+    let request = PromptRequest::new("s", vec!["hi".into()]);
     assert_eq!(
         json(&request),
         r#"{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}"#
@@ -23,6 +23,13 @@ fn constructors_take_what_is_at_hand() {
         json(&call),
         r#"{"toolCallId":"c","kind":"edit","status":"completed","title":"t","content":[{"type":"diff","path":"/a","oldText":"old","newText":"new"}],"rawInput":{"a":1}}"#
     );
+}
+
+#[test]
+fn text_is_content() {
+    let content = ContentBlock::Text(TextContent::new("hi"));
+    assert_eq!(ContentChunk::new("hi").content, content);
+    assert_eq!(ContentBlock::from(String::from("hi")), content);
 }
 
 #[test]

@@ -11,7 +11,7 @@ const MOST: usize = 640;
 pub(crate) fn no_type_is_large(suite: &Suite) {
     let mut types = suite.types.clone();
     types.sort_by_key(|ty| std::cmp::Reverse(ty.size));
-    eprintln!("{:>5}  {}", "bytes", "type");
+    eprintln!("bytes  type");
     for ty in types.iter().take(20) {
         eprintln!("{:>5}  {}", ty.size, ty.name);
     }
