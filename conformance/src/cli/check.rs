@@ -3,15 +3,14 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{Verdict, write_json};
 use crate::progress::Progress;
-use crate::transcript::{self, CheckOptions, LINE_LIMIT, Summary, Tally};
-use crate::wire::{Finding, Level, Party, Schema};
+use crate::transcript::{self, CheckOptions, LINE_LIMIT, Spoken, Summary, Tally};
+use crate::wire::{Basis, Finding, Level, Party, Schemas, Version};
 use crate::{Error, Result};
 
 /// Check recorded traffic, message by message
@@ -31,6 +30,10 @@ use crate::{Error, Result};
 /// of a connection or part of it is missing, nothing is held against anybody that it
 /// may explain.
 /// A malformed request of the client that the agent refused is a probe, a note.
+///
+/// A recording is judged by the version of the protocol that its `initialize` agrees on,
+/// and by version 1 where it has none, which is then said. In version 2 the entries of a
+/// batch are judged one by one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files, and folders to search for *.jsonl and *.ndjson
@@ -39,6 +42,9 @@ pub(super) struct Args {
     /// Who wrote the messages that carry no direction; inferred otherwise
     #[arg(long, value_name = "PARTY")]
     from: Option<Subject>,
+    /// The version of the protocol to judge by, 1, or 2 for the draft, whatever `initialize` says
+    #[arg(long, value_name = "N", value_parser = super::version)]
+    protocol: Option<Version>,
     /// Whose errors decide the verdict; both parties' by default
     #[arg(long, value_name = "PARTY")]
     subject: Option<Subject>,
@@ -95,7 +101,7 @@ pub(super) enum Entry<'a> {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let files = transcript::files(&args.paths)?;
-    let schema = Arc::new(Schema::v1()?);
+    let schemas = Schemas::given(args.protocol)?;
     let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
     let mut run = Run {
         args,
@@ -105,7 +111,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         out,
     };
     for path in &files {
-        run.file(path, &schema)?;
+        run.file(path, &schemas)?;
     }
     let conformant = run.decisive == 0;
     run.end(files.len(), conformant)?;
@@ -121,7 +127,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn file(&mut self, path: &Path, schema: &Arc<Schema>) -> Result<()> {
+    fn file(&mut self, path: &Path, schemas: &Schemas) -> Result<()> {
         let name = path.display().to_string();
         let failed = |source| Error::Read {
             path: path.to_owned(),
@@ -143,7 +149,7 @@ impl Run<'_> {
             }
         };
         let reader = File::open(path).map_err(failed)?;
-        let summary = transcript::check(reader, schema.clone(), &options, found, |bytes| {
+        let summary = transcript::check(reader, schemas.clone(), &options, found, |bytes| {
             progress.advance(bytes);
         })
         .map_err(failed)?;
@@ -157,10 +163,11 @@ impl Run<'_> {
         }
         let Summary { agent, client, .. } = summary;
         self.text(&format!(
-            "{name}: {} messages, agent {}, client {}: {}",
+            "{name}: {} messages, agent {}, client {}{}: {}",
             summary.messages(),
             agent.messages,
             client.messages,
+            spoken(summary),
             findings(summary)
         ))
     }
@@ -242,6 +249,25 @@ fn counts(tally: Tally) -> String {
         text.push_str(&format!("; {lost} not recorded"));
     }
     text
+}
+
+/// Whether messages were judged by a version that nobody named.
+pub(super) fn is_assumed(summary: Summary) -> bool {
+    let assumed = |spoken: Spoken| spoken.basis == Basis::Assumed;
+    summary.messages() > 0 && summary.protocol.is_some_and(assumed)
+}
+
+/// The version that messages were judged by, unless there was nothing to judge.
+pub(super) fn spoken(summary: Summary) -> String {
+    let Some(Spoken { version, basis }) = summary.protocol else {
+        return String::new();
+    };
+    match (summary.messages(), basis) {
+        (0, _) => String::new(),
+        (_, Basis::Given | Basis::Agreed) => format!(", version {version}"),
+        (_, Basis::Asked) => format!(", version {version} as asked for"),
+        (_, Basis::Assumed) => format!(", version {version} assumed without `initialize`"),
+    }
 }
 
 pub(super) fn findings(summary: Summary) -> String {

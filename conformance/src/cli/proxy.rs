@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::check::{Entry, findings};
+use super::check::{Entry, findings, is_assumed, spoken};
 use super::{failed, write_json};
 use crate::proxy::{self, Options, Outcome};
-use crate::wire::{Finding, Level};
+use crate::wire::{Finding, Level, Version};
 use crate::{Error, Result};
 
 /// How many findings standard error is told, so that a stream of them does not
@@ -58,6 +58,10 @@ pub(super) struct Args {
     /// of 0 if there was an error or a warning
     #[arg(long)]
     strict: bool,
+    /// The version of the protocol to judge by: 1, or 2 for the draft; the one that
+    /// `initialize` agrees on by default, and 1 where there is none
+    #[arg(long, value_name = "N", value_parser = super::version)]
+    protocol: Option<Version>,
     /// Print notes too
     #[arg(long)]
     notes: bool,
@@ -104,6 +108,7 @@ fn proxied(args: &Args) -> Result<u8> {
     };
     let outcome = proxy::run(Options {
         command: args.command.clone(),
+        version: args.protocol,
         log: transcript.map(|file| Box::new(BufWriter::new(file)) as _),
         redact: !args.no_redact,
         complete: args.strict,
@@ -121,11 +126,17 @@ fn concluded(args: &Args, outcome: &Outcome) -> u8 {
         None => (false, "the judge did not finish in time".to_owned()),
         Some(summary) => {
             let clean = summary.errors + summary.warnings == 0;
-            let text = format!("{} messages, {}", summary.messages(), findings(summary));
+            let version = spoken(summary);
+            let text = format!(
+                "{} messages{version}, {}",
+                summary.messages(),
+                findings(summary)
+            );
             (clean, text)
         }
     };
-    if !clean {
+    let assumed = outcome.summary.is_some_and(is_assumed);
+    if !clean || assumed {
         // Standard error may be gone with the editor.
         let _ = writeln!(io::stderr(), "acp-conformance: {text}");
     }

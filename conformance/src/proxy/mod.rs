@@ -31,12 +31,15 @@ use std::time::Duration;
 pub use self::recorder::Recorder;
 pub use self::supervise::run;
 use crate::transcript::Summary;
-use crate::wire::Finding;
+use crate::wire::{Finding, Version};
 
 /// What the proxy does besides forwarding.
 pub struct Options {
     /// The agent and its arguments.
     pub command: Vec<OsString>,
+    /// The version of the protocol by which messages are judged; `None` for the one that
+    /// the connection agrees on.
+    pub version: Option<Version>,
     /// Where the transcript goes.
     pub log: Option<Box<dyn Write + Send>>,
     /// Whether secrets are taken out before anything is judged or written.
@@ -58,6 +61,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("command", &self.command)
+            .field("version", &self.version)
             .field("log", &self.log.is_some())
             .field("redact", &self.redact)
             .field("complete", &self.complete)

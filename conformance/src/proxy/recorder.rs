@@ -5,7 +5,6 @@
 //! a direction is held; longer ones are counted as lost.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
@@ -13,7 +12,7 @@ use serde_json::Value;
 use crate::transcript::{
     Judge, LINE_LIMIT, Line, Record, Splitter, Summary, Writer, redact, redact_text,
 };
-use crate::wire::{Finding, Party, Schema};
+use crate::wire::{Finding, Party, Schemas};
 
 /// The longest message, so that its record stays within what `check` reads.
 const MESSAGE_LIMIT: usize = LINE_LIMIT - 256;
@@ -62,7 +61,7 @@ impl Recorder {
     /// A recorder of a connection on which nothing was sent yet. `findings` is told
     /// what is found; a finding's place is the line of the transcript.
     pub fn new(
-        schema: Arc<Schema>,
+        schemas: impl Into<Schemas>,
         log: Option<Box<dyn Write + Send>>,
         redact: bool,
         findings: Box<dyn FnMut(&Finding) + Send>,
@@ -75,7 +74,7 @@ impl Recorder {
             agent: direction(),
             client: direction(),
             book: Book {
-                judge: Judge::new(schema, None),
+                judge: Judge::new(schemas, None),
                 findings,
                 log: log.map(Writer::new),
                 log_error: None,

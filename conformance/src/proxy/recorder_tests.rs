@@ -1,6 +1,6 @@
 //! Bytes in, findings and a transcript out; and `check` on that transcript.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::transcript::{CheckOptions, check};
@@ -33,7 +33,7 @@ fn recorded_as(redact: bool, act: impl FnOnce(&mut Recorder)) -> Recorded {
     let findings = Arc::new(Mutex::new(Vec::new()));
     let found = findings.clone();
     let mut recorder = Recorder::new(
-        Arc::new(Schema::v1().unwrap()),
+        Schemas::any().unwrap(),
         Some(Box::new(log.clone())),
         redact,
         Box::new(move |finding| found.lock().unwrap().push(finding.clone())),
@@ -53,10 +53,10 @@ fn recorded_as(redact: bool, act: impl FnOnce(&mut Recorder)) -> Recorded {
 fn recorded(act: impl FnOnce(&mut Recorder)) -> Recorded {
     let recorded = recorded_as(true, act);
     let mut again = Vec::new();
-    let schema = Arc::new(Schema::v1().unwrap());
+    let schemas = Schemas::any().unwrap();
     let options = CheckOptions::default();
     let found = |finding| again.push(finding);
-    let summary = check(recorded.log.as_bytes(), schema, &options, found, |_| {}).unwrap();
+    let summary = check(recorded.log.as_bytes(), schemas, &options, found, |_| {}).unwrap();
     assert_eq!(again, recorded.findings, "{}", recorded.log);
     assert_eq!(summary, recorded.summary);
     recorded
@@ -211,8 +211,8 @@ fn a_log_that_fails_is_given_up_once_and_judging_goes_on() {
             Ok(())
         }
     }
-    let schema = Arc::new(Schema::v1().unwrap());
-    let mut recorder = Recorder::new(schema, Some(Box::new(Full)), true, Box::new(|_| {}));
+    let schemas = Schemas::any().unwrap();
+    let mut recorder = Recorder::new(schemas, Some(Box::new(Full)), true, Box::new(|_| {}));
     line(&mut recorder, Party::Client, NEW);
     let error = recorder.take_log_error().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);

@@ -18,7 +18,7 @@ use super::tap::Tap;
 use super::{Options, Outcome, judge, signals};
 use crate::guard::Guard;
 use crate::transcript::Summary;
-use crate::wire::{Party, Schema};
+use crate::wire::{Party, Schemas};
 use crate::{Error, Result};
 
 /// Copies of so many bytes may wait for the judge.
@@ -58,8 +58,8 @@ pub fn run(options: Options) -> Result<Outcome> {
         command: "the proxy".into(),
         source,
     };
-    let schema = Arc::new(Schema::v1()?);
-    let recorder = Recorder::new(schema, options.log, options.redact, options.findings);
+    let schemas = Schemas::given(options.version)?;
+    let recorder = Recorder::new(schemas, options.log, options.redact, options.findings);
     let (events, heard) = mpsc::sync_channel(EVENTS);
     let tell = events.clone();
     // Before the agent exists, so that no signal falls between. One too many is lost,

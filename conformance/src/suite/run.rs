@@ -87,7 +87,10 @@ pub fn run(
             }
         }
     });
-    for (slot, verdict) in verdicts.iter_mut().zip(watched(&chosen, &recordings)) {
+    for (slot, verdict) in verdicts
+        .iter_mut()
+        .zip(watched(&chosen, version, &recordings))
+    {
         if let Some(verdict) = verdict {
             *slot = Some((verdict, Duration::ZERO));
         }
@@ -176,7 +179,7 @@ fn perform(cx: &mut Cx, task: Task) -> Option<(usize, Verdict, Duration)> {
 }
 
 /// What the requirements that look at messages come to, by their place in `chosen`.
-fn watched(chosen: &[Chosen], recordings: &[Recording]) -> Vec<Option<Verdict>> {
+fn watched(chosen: &[Chosen], version: Version, recordings: &[Recording]) -> Vec<Option<Verdict>> {
     let rows = chosen.iter().enumerate();
     let rows = rows.filter_map(|(index, (_, row))| match row.check {
         Check::Watch { look, missing } => Some((index, look, missing)),
@@ -185,6 +188,7 @@ fn watched(chosen: &[Chosen], recordings: &[Recording]) -> Vec<Option<Verdict>> 
     let mut rows: Vec<_> = rows.map(|row| (row, Ok(0_usize))).collect();
     for recording in recordings {
         let mut state = State::whole();
+        state.speak(version);
         for (index, entry) in recording.entries.iter().enumerate() {
             let said = said(index, entry);
             let view = View::new(&state, said);

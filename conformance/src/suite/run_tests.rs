@@ -33,7 +33,7 @@ fn tours(broken: &Broken, schema: &Arc<Schema>) -> Vec<Recording> {
 
 /// The rules over messages that the suite says are broken.
 fn by_suite(recordings: &[Recording], chosen: &[Chosen]) -> BTreeSet<&'static str> {
-    let verdicts = watched(chosen, recordings);
+    let verdicts = watched(chosen, Version::V1, recordings);
     let rows = chosen.iter().zip(verdicts);
     rows.filter(|(_, verdict)| matches!(verdict, Some(Verdict::Fail(_))))
         .map(|((_, row), _)| row.id)

@@ -4,13 +4,12 @@
 //! [`Judge`] holds.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use super::judge::Judge;
 use super::lines::{LINE_LIMIT, Line, Splitter};
 use super::record::{self, RecordError};
 use super::summary::Summary;
-use crate::wire::{Finding, Level, Party, Rule, Schema};
+use crate::wire::{Finding, Level, Party, Rule, Schemas};
 
 /// How a recording is read.
 #[derive(Clone, Debug)]
@@ -37,13 +36,13 @@ impl Default for CheckOptions {
 /// When reading fails. Whatever the bytes say is a finding instead.
 pub fn check(
     mut reader: impl Read,
-    schema: Arc<Schema>,
+    schemas: impl Into<Schemas>,
     options: &CheckOptions,
     mut each: impl FnMut(Finding),
     mut read: impl FnMut(u64),
 ) -> io::Result<Summary> {
     let mut checker = Checker {
-        judge: Judge::new(schema, options.from),
+        judge: Judge::new(schemas, options.from),
         line: 0,
         each: &mut each,
     };

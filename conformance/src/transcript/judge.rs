@@ -6,23 +6,26 @@
 //! as `raw` without a reason, count for nothing. Nothing a client sent counts
 //! against the agent.
 //!
+//! The version of the protocol is the one that was agreed on in `initialize`, unless one is
+//! given. The entries of a batch, which version 2 has, are judged one by one, at one place.
+//!
 //! What is held is the open requests and the state of the sessions, bounded.
-
-use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::direction;
 use super::record::Record;
-use super::summary::Summary;
+use super::summary::{Spoken, Summary};
 use crate::watch::{Live, Said};
 use crate::wire::{
-    Finding, Judged, Kind, Level, Observed, Party, Rule, Schema, Tracker, describe, read_envelope,
+    Agreement, Finding, Judged, Kind, Level, Observed, Party, Rule, Schemas, Tracker, Version,
+    describe, read_envelope,
 };
 
 /// The judge of one recording or one live connection.
 #[derive(Debug)]
 pub struct Judge {
+    agreement: Agreement,
     tracker: Tracker,
     live: Live,
     from: Option<Party>,
@@ -34,9 +37,11 @@ impl Judge {
     /// A judge who has seen nothing yet. `from` is the writer of every record
     /// without a direction; `None` to infer it.
     #[must_use]
-    pub fn new(schema: Arc<Schema>, from: Option<Party>) -> Self {
+    pub fn new(schemas: impl Into<Schemas>, from: Option<Party>) -> Self {
+        let agreement = Agreement::new(schemas.into());
         Self {
-            tracker: Tracker::new(schema),
+            tracker: Tracker::new(agreement.schema().clone()),
+            agreement,
             live: Live::default(),
             from,
             summary: Summary::default(),
@@ -94,10 +99,34 @@ impl Judge {
         for finding in findings {
             self.found(finding, each);
         }
+        self.summary.protocol = Some(Spoken {
+            version: self.version().number(),
+            basis: self.agreement.basis(),
+        });
         self.summary
     }
 
+    fn version(&self) -> Version {
+        self.agreement.schema().version()
+    }
+
+    /// The messages of a batch, if it is one and the version has them.
+    fn batch<'a>(&self, value: &'a Value) -> Option<&'a [Value]> {
+        let all = value.as_array().filter(|all| !all.is_empty())?;
+        (self.version() == Version::V2).then_some(all)
+    }
+
     fn message(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Finding)) {
+        match self.batch(value) {
+            Some(all) => all.iter().for_each(|one| self.single(from, one, each)),
+            None => self.single(from, value, each),
+        }
+    }
+
+    fn single(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Finding)) {
+        if self.agreement.hear(from, value) {
+            self.tracker.speak(self.agreement.schema().clone());
+        }
         let Observed {
             kind,
             judged,
@@ -115,7 +144,8 @@ impl Judge {
         };
         // What the schema forbids is said once, not again in the words of a rule.
         let sound = judged != Judged::Invalid;
-        self.live.see(said, &mut |finding| {
+        let version = self.version();
+        self.live.see(version, said, &mut |finding| {
             if sound {
                 findings.push(finding);
             }
@@ -165,7 +195,8 @@ impl Judge {
             value,
         };
         // What is found in it is on purpose.
-        self.live.see(said, &mut |_| {});
+        let version = self.version();
+        self.live.see(version, said, &mut |_| {});
     }
 
     /// Messages were not read: nothing is held against anybody that they may explain.
@@ -187,9 +218,16 @@ impl Judge {
     }
 
     fn plain(&mut self, value: &Value, each: &mut dyn FnMut(Finding)) {
+        match self.batch(value) {
+            Some(all) => all.iter().for_each(|one| self.plain_single(one, each)),
+            None => self.plain_single(value, each),
+        }
+    }
+
+    fn plain_single(&mut self, value: &Value, each: &mut dyn FnMut(Finding)) {
         let inferred = self.from.or_else(|| direction::infer(&self.tracker, value));
         if let Some(from) = inferred {
-            self.message(from, value, each);
+            self.single(from, value, each);
             return;
         }
         self.summary.unknown += 1;
@@ -225,9 +263,12 @@ impl Judge {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
+    use crate::wire::Schema;
 
     fn judged(records: &[Record]) -> (Summary, Vec<(Level, Rule)>) {
         let mut judge = Judge::new(Arc::new(Schema::v1().unwrap()), None);

@@ -17,5 +17,5 @@ pub use self::lines::{LINE_LIMIT, Line, Splitter};
 pub use self::record::{Record, RecordError, parse};
 pub use self::redact::{redact, redact_text};
 pub use self::sources::files;
-pub use self::summary::{Summary, Tally};
+pub use self::summary::{Spoken, Summary, Tally};
 pub use self::write::Writer;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::wire::{Finding, Judged, Level, Party};
+use crate::wire::{Basis, Finding, Judged, Level, Party};
 
 /// Messages of one party, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -42,9 +42,21 @@ impl Tally {
     }
 }
 
+/// The version of the protocol that messages were judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Spoken {
+    /// Its number.
+    pub version: u64,
+    /// How it is known.
+    pub basis: Basis,
+}
+
 /// What a recording holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
+    /// The version that the last message was judged by; none for several recordings together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Spoken>,
     /// Lines, blank ones included.
     pub lines: u64,
     /// What the agent wrote.

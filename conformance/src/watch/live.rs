@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::{Fault, Look, Said, State, View};
 use crate::clients;
 use crate::requirements::{self, Check, Tier};
-use crate::wire::{Finding, Kind, Level, Party, Rule};
+use crate::wire::{Finding, Kind, Level, Party, Rule, Version};
 
 /// A rule with what a finding says of it.
 struct Watched {
@@ -15,17 +15,8 @@ struct Watched {
     look: Look,
 }
 
-/// The rules about messages and ends; findings of the wire are found anyway.
-static RULES: LazyLock<Vec<Watched>> = LazyLock::new(|| {
-    let agents = requirements::all().filter_map(|(_, row)| match row.check {
-        Check::Watch { look, .. } => Some(Watched {
-            id: row.id,
-            level: level(row.tier),
-            by: row.side,
-            look,
-        }),
-        Check::Run(_) | Check::Excluded(_) => None,
-    });
+/// The rules about messages and ends of version 1; findings of the wire are found anyway.
+static FIRST: LazyLock<Vec<Watched>> = LazyLock::new(|| {
     let clients = clients::live::RULES.iter().filter_map(|(id, look)| {
         let row = clients::all().find(|row| row.id == *id)?;
         Some(Watched {
@@ -39,21 +30,47 @@ static RULES: LazyLock<Vec<Watched>> = LazyLock::new(|| {
             look: *look,
         })
     });
-    let all = agents.chain(clients);
-    all.filter(|rule| !matches!(rule.look, Look::Findings(..)))
-        .collect()
+    let clients = clients.filter(|rule| !matches!(rule.look, Look::Findings(..)));
+    of_agents(Version::V1).chain(clients).collect()
 });
+
+/// The same of version 2.
+static SECOND: LazyLock<Vec<Watched>> = LazyLock::new(|| of_agents(Version::V2).collect());
+
+fn rules(version: Version) -> &'static [Watched] {
+    match version {
+        Version::V1 => &FIRST,
+        Version::V2 => &SECOND,
+    }
+}
+
+fn of_agents(version: Version) -> impl Iterator<Item = Watched> {
+    let rows = requirements::of(version).filter_map(|(_, row)| match row.check {
+        Check::Watch { look, .. } => Some(Watched {
+            id: row.id,
+            level: level(row.tier),
+            by: row.side,
+            look,
+        }),
+        Check::Run(_) | Check::Excluded(_) => None,
+    });
+    rows.filter(|rule| !matches!(rule.look, Look::Findings(..)))
+}
 
 /// A connection that is watched.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     /// `None` until the first message.
     state: Option<State>,
+    /// The version that was spoken last.
+    version: Version,
 }
 
 impl Live {
-    /// Takes the next message; `each` is given what is found in it.
-    pub(crate) fn see(&mut self, said: Said<'_>, each: &mut dyn FnMut(Finding)) {
+    /// Takes the next message, of this version of the protocol; `each` is given what is
+    /// found in it.
+    pub(crate) fn see(&mut self, version: Version, said: Said<'_>, each: &mut dyn FnMut(Finding)) {
+        self.version = version;
         let state = self.state.get_or_insert_with(|| {
             let nothing = State::whole();
             match View::new(&nothing, said).calls(Party::Client, "initialize") {
@@ -61,9 +78,10 @@ impl Live {
                 false => State::partial(),
             }
         });
+        state.speak(version);
         if said.kind != Kind::Malformed {
             let view = View::new(state, said);
-            for rule in RULES.iter() {
+            for rule in rules(version) {
                 if let Look::Messages(look) = rule.look
                     && let Err(fault) = look(&view)
                 {
@@ -84,7 +102,7 @@ impl Live {
     /// nothing found now is an error.
     pub(crate) fn finish(self, each: &mut dyn FnMut(Finding)) {
         let Some(state) = self.state else { return };
-        for rule in RULES.iter() {
+        for rule in rules(self.version) {
             if let Look::End(look) = rule.look
                 && let Err(fault) = look(&state)
             {

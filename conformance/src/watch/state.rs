@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::Said;
-use crate::wire::{Kind, Party};
+use crate::wire::{Kind, Party, Version};
 
 /// How many things of a kind are remembered; more make the state partial.
 const CAPACITY: usize = 65_536;
@@ -22,6 +22,7 @@ const LARGE: [&str; 4] = ["prompt", "content", "mcpServers", "_meta"];
 #[derive(Debug, Default)]
 pub struct State {
     partial: bool,
+    version: Version,
     /// The client's params of `initialize`, the first time.
     pub client: Option<Value>,
     /// The agent's answer to it.
@@ -61,7 +62,7 @@ pub struct Session {
     pub continued: bool,
     /// How many requests that set it up again are open: what comes is a replay.
     pub replays: usize,
-    /// How many prompts are open.
+    /// How many prompts are open; in version 2, how many came since the agent was idle.
     pub turns: usize,
     /// Whether its state was told.
     pub told: bool,
@@ -115,6 +116,11 @@ impl State {
         Self::default()
     }
 
+    /// The version of the protocol that is spoken from now on; version 1 unless it is said.
+    pub(crate) fn speak(&mut self, version: Version) {
+        self.version = version;
+    }
+
     /// A connection that had begun before.
     #[must_use]
     pub fn partial() -> Self {
@@ -129,6 +135,7 @@ impl State {
         *self = Self {
             client: self.client.take(),
             agent: self.agent.take(),
+            version: self.version,
             ..Self::partial()
         };
     }
@@ -142,13 +149,21 @@ impl State {
     /// Whether the client declares a capability; `None` while that is not known.
     #[must_use]
     pub fn client_declares(&self, pointer: &str) -> Option<bool> {
-        declares(self.client.as_ref()?, "clientCapabilities", pointer)
+        let member = match self.version {
+            Version::V1 => "clientCapabilities",
+            Version::V2 => "capabilities",
+        };
+        declares(self.client.as_ref()?, member, pointer)
     }
 
     /// Whether the agent declares a capability; `None` while that is not known.
     #[must_use]
     pub fn agent_declares(&self, pointer: &str) -> Option<bool> {
-        declares(self.agent.as_ref()?, "agentCapabilities", pointer)
+        let member = match self.version {
+            Version::V1 => "agentCapabilities",
+            Version::V2 => "capabilities",
+        };
+        declares(self.agent.as_ref()?, member, pointer)
     }
 
     /// The open request of a side that has the id of this message.
@@ -262,9 +277,16 @@ impl State {
             return;
         };
         let kind = body.get("sessionUpdate").and_then(Value::as_str);
-        let created = match kind {
-            Some("tool_call") => true,
-            Some("tool_call_update") => false,
+        let created = match (self.version, kind) {
+            (Version::V1, Some("tool_call")) => true,
+            (Version::V1, Some("tool_call_update")) => false,
+            (Version::V2, Some("state_update")) => return self.reported(name, body),
+            // The first one of an id announces the call.
+            (Version::V2, Some("tool_call_update")) => {
+                let id = body.get("toolCallId").and_then(Value::as_str);
+                let known = self.sessions.get(name).zip(id);
+                !known.is_some_and(|(session, id)| session.tools.contains_key(id))
+            }
             _ => return,
         };
         let Some(id) = body.get("toolCallId").and_then(Value::as_str) else {
@@ -288,6 +310,17 @@ impl State {
         self.parts += session.tools.len() - known;
     }
 
+    /// The agent of version 2 reports what it does.
+    fn reported(&mut self, session: &str, body: &Value) {
+        if body.get("state").and_then(Value::as_str) != Some("idle") {
+            return;
+        }
+        if let Some(session) = self.sessions.get_mut(session) {
+            self.had_turn |= session.turns > 0;
+            session.turns = 0;
+        }
+    }
+
     fn answer(&mut self, said: Said<'_>) {
         let of = said.from.peer();
         let Some(id) = said.value.get("id") else {
@@ -306,8 +339,11 @@ impl State {
                 }
             }
             (Party::Client, "session/prompt") => {
-                self.had_turn |= result.is_some();
-                self.turn_ended(&asked, text("stopReason"));
+                // In version 2 it was only accepted, and a state update is the end.
+                if self.version == Version::V1 || result.is_none() {
+                    self.had_turn |= result.is_some();
+                    self.turn_ended(&asked, text("stopReason"));
+                }
             }
             (Party::Client, "session/load" | "session/resume") => {
                 let name = asked.session.as_deref().unwrap_or_default();
@@ -383,7 +419,14 @@ impl Session {
         let ids = |pointer: &str| {
             let all = state.pointer(pointer).and_then(Value::as_array);
             let ids = all.into_iter().flatten();
-            ids.filter_map(|one| Some(one.get("id")?.as_str()?.to_owned()))
+            // Version 1 calls it `id`, version 2 `configId`.
+            let id = |one: &Value| {
+                one.get("id")
+                    .or(one.get("configId"))?
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            ids.filter_map(id)
         };
         self.modes.extend(ids("/modes/availableModes"));
         if self.options.is_none() && state.get("configOptions").is_some() {

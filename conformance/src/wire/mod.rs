@@ -4,6 +4,7 @@
 //! connection; [`Tracker`] keeps a connection's state around it. Neither reads
 //! nor writes.
 
+mod agreement;
 mod envelope;
 mod errata;
 mod finding;
@@ -14,6 +15,8 @@ mod surplus;
 mod tracker;
 mod turns;
 
+pub(crate) use self::agreement::Agreement;
+pub use self::agreement::{Basis, Schemas};
 pub use self::envelope::{
     Answer, Defect, Message, describe, excerpt, read as read_envelope, shorten,
 };

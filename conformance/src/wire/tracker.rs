@@ -13,7 +13,7 @@ use super::envelope::{self, Answer, Defect, Message};
 use super::pending::{Open, Pending};
 use super::schema::{Schema, Verdict};
 use super::turns::{Late, Turns};
-use super::{Finding, Level, Party, Rule, errata};
+use super::{Finding, Level, Party, Rule, Version, errata};
 
 /// What kind of message was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +172,11 @@ impl Tracker {
         Some((&open.method, open.sequence))
     }
 
+    /// From the next message on, another version is spoken.
+    pub(crate) fn speak(&mut self, schema: Arc<Schema>) {
+        self.schema = schema;
+    }
+
     /// The schema that messages are held against.
     #[must_use]
     pub fn schema(&self) -> &Schema {
@@ -242,7 +247,10 @@ impl Tracker {
                     Answer::Result(result) => Some(result),
                     Answer::Error(_) => None,
                 };
-                self.turns.answered(session, result);
+                match (self.schema.version(), result) {
+                    (Version::V2, Some(_)) => self.turns.accepted(session),
+                    _ => self.turns.answered(session, result),
+                }
             }
         }
         if !defects.is_empty() {
@@ -304,12 +312,22 @@ impl Tracker {
         }
     }
 
-    fn update(&self, found: &mut Found, params: Option<&Value>) {
+    fn update(&mut self, found: &mut Found, params: Option<&Value>) {
         let kind = params.and_then(|params| params.get("update")?.get("sessionUpdate"));
         let (Some(session), Some(kind)) = (session_of(params), kind.and_then(Value::as_str)) else {
             return;
         };
         let at = "/params/update";
+        if self.schema.version() == Version::V2 {
+            let member = |name: &str| params?.get("update")?.get(name)?.as_str();
+            if let ("state_update", Some(state)) = (kind, member("state")) {
+                self.turns.reported(session, state, member("stopReason"));
+            } else if self.turns.comes_late(session, kind) {
+                let message = format!("`{kind}` after the work was reported as cancelled");
+                found.add(Level::Warning, Rule::LateUpdate, at, &message);
+            }
+            return;
+        }
         match self.turns.update(session, kind) {
             Some(Late::Output) => {
                 let message =

@@ -1,6 +1,7 @@
 //! Prompt turns as they are seen on the wire, for the rule that nothing of a
 //! cancelled turn follows its answer.
 //!
+//! In version 1 the answer of the prompt ends a turn, in version 2 an idle `state_update`.
 //! Updates between turns are legal, and a client may have sent the next prompt
 //! already; an update is late only when the session's last turn was answered
 //! `cancelled` and none is open. At most [`CAPACITY`] sessions are remembered.
@@ -42,6 +43,8 @@ pub(crate) enum Late {
 struct Session {
     open: usize,
     cancelled: bool,
+    /// In version 2: a prompt was accepted, or the agent reports that it works.
+    working: bool,
 }
 
 /// The sessions of a connection.
@@ -71,6 +74,30 @@ impl Turns {
             let reason = result.and_then(|result| result.get("stopReason"));
             session.cancelled = reason.and_then(Value::as_str) == Some("cancelled");
         }
+    }
+
+    /// In version 2, a prompt was accepted.
+    pub(crate) fn accepted(&mut self, session: &str) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.open = session.open.saturating_sub(1);
+            session.working = true;
+        }
+    }
+
+    /// In version 2, the agent reports what it does, and why it stopped.
+    pub(crate) fn reported(&mut self, session: &str, state: &str, stop: Option<&str>) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.working = state != "idle";
+            session.cancelled = state == "idle" && stop == Some("cancelled");
+        }
+    }
+
+    /// Whether an update of version 2 comes after the end of the cancelled work that it
+    /// belongs to. Anything but messages and tool calls may come from the background.
+    pub(crate) fn comes_late(&self, session: &str, kind: &str) -> bool {
+        let over = |session: &Session| session.open == 0 && !session.working && session.cancelled;
+        let output = kind.starts_with("agent_") || kind.starts_with("tool_call");
+        output && self.sessions.get(session).is_some_and(over)
     }
 
     /// The session is set up anew, so what follows is its replay.
@@ -129,6 +156,21 @@ mod tests {
         let mut turns = cancelled();
         turns.reopened("s");
         assert_eq!(turns.update("s", "user_message_chunk"), None);
+    }
+
+    #[test]
+    fn in_version_2_a_reported_state_ends_the_work_and_begins_it() {
+        let mut turns = Turns::default();
+        turns.prompt("s");
+        turns.accepted("s");
+        assert!(!turns.comes_late("s", "agent_message"));
+        turns.reported("s", "idle", Some("cancelled"));
+        assert!(turns.comes_late("s", "agent_message"));
+        assert!(!turns.comes_late("s", "user_message"));
+        turns.reported("s", "running", None);
+        assert!(!turns.comes_late("s", "agent_message"));
+        turns.reported("s", "idle", Some("end_turn"));
+        assert!(!turns.comes_late("s", "agent_message"));
     }
 
     #[test]

@@ -15,3 +15,4 @@ mod proxy;
 mod script;
 #[cfg(unix)]
 mod second;
+mod spoken;

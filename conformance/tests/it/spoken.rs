@@ -1,0 +1,166 @@
+//! `check` and `proxy` on traffic of version 2, and on traffic that does not say what it is.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::command::{Ran, acp_conformance};
+
+/// What the proxy recorded between a client and the example `agent-v2` of `acp-sdk`.
+const RECORDED: &str = include_str!("transcripts/version-2.jsonl");
+
+fn check(text: &str, options: &[&str]) -> Ran {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("recorded.jsonl");
+    fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    acp_conformance(["check"].iter().chain(options).copied().chain([&*path]))
+}
+
+#[test]
+fn a_recording_of_version_2_is_judged_by_version_2() {
+    let ran = check(RECORDED, &["--strict", "--notes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stdout.contains("client 9, version 2: no findings"),
+        "{ran:?}"
+    );
+    // A batch counts by its entries.
+    assert!(
+        ran.stdout.contains("agent   23 messages: 23 valid"),
+        "{ran:?}"
+    );
+
+    let ran = check(RECORDED, &["--protocol", "1"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains(", version 1: "), "{ran:?}");
+}
+
+#[test]
+fn what_version_2_forbids_is_found_in_its_place() {
+    for (whole, broken, line, found) in [
+        (
+            r#""messageId":"message-3","content""#,
+            r#""content""#,
+            9,
+            "error[schema] agent: session/update at /params/update: ",
+        ),
+        (
+            r#"{"messageId":"message-2"}"#,
+            r#"{"stopReason":"end_turn"}"#,
+            6,
+            "error[schema] agent: session/prompt at /result: ",
+        ),
+        (
+            r#"{"dir":"c2a","msg":[{"jsonrpc":"2.0","id":"a""#,
+            r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"session-1","update":{"sessionUpdate":"agent_message","messageId":"m"}}}}
+{"dir":"c2a","msg":[{"jsonrpc":"2.0","id":"a""#,
+            29,
+            "warning[late-update] agent: session/update at /params/update: ",
+        ),
+        (
+            r#""id":"b","result":{"sessions":[]}"#,
+            r#""id":"b","result":{}"#,
+            30,
+            "error[schema] agent: session/list at /result: ",
+        ),
+    ] {
+        let text = RECORDED.replacen(whole, broken, 1);
+        assert_ne!(text, RECORDED, "{whole} is there to be broken");
+        let ran = check(&text, &["--strict"]);
+        assert_eq!(ran.code, Some(1), "{whole}: {ran:?}");
+        assert!(
+            ran.stdout.contains(&format!(":{line}: {found}")),
+            "{whole}: {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn without_a_handshake_the_version_is_assumed_and_that_is_said() {
+    let rest: String = RECORDED
+        .lines()
+        .skip(2)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let ran = check(&rest, &[]);
+    assert!(
+        ran.stdout
+            .contains(", version 1 assumed without `initialize`: "),
+        "{ran:?}"
+    );
+    let ran = check(&rest, &["--protocol", "2", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let file: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(file["protocol"], json!({"version": 2, "basis": "given"}));
+}
+
+/// Says this through a proxy in front of an agent, and waits for the end.
+fn proxied(options: &[&str], agent: &[&str], said: &str) -> Ran {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-conformance"))
+        .arg("proxy")
+        .args(options)
+        .arg("--")
+        .args(agent)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(said.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+const HANDSHAKE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"editor","version":"1"},"capabilities":{}}}
+{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w"}}
+"#;
+
+#[test]
+fn the_proxy_judges_by_the_version_that_passes_through() {
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let agent = [program, "reference-agent", "--protocol", "2"];
+    let ran = proxied(&["--strict", "--notes"], &agent, HANDSHAKE);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
+
+    let script = r#"read a; printf '%s\n' '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"}}}'
+        read b; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"sessionId":7}}'; cat > /dev/null"#;
+    let ran = proxied(&["--strict"], &["sh", "-c", script], HANDSHAKE);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let found = "message 4: error[schema] agent: session/new at /result/sessionId: ";
+    assert!(ran.stderr.contains(found), "{ran:?}");
+    assert!(
+        ran.stderr.contains("4 messages, version 2, 1 error"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn the_proxy_says_which_version_it_assumed() {
+    let news = HANDSHAKE.lines().nth(1).unwrap().to_owned() + "\n";
+    let ran = proxied(&[], &["sh", "-c", "cat > /dev/null"], &news);
+    let said = "1 messages, version 1 assumed without `initialize`, 1 error";
+    assert!(
+        ran.stderr
+            .contains("error[schema] client: session/new at /params: "),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains(said), "{ran:?}");
+    // Only version 1 demands `mcpServers`.
+    let ran = proxied(
+        &["--protocol", "2"],
+        &["sh", "-c", "cat > /dev/null"],
+        &news,
+    );
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{ran:?}");
+}
