@@ -369,7 +369,7 @@ fn a_burst_is_judged_whole_when_strict() {
     let script = format!(
         "yes '{{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{{\"x\":\"{text}\"}}}}' | head -n 20000"
     );
-    let finished = Proxy::of(&["--strict", "--log", "@/log"], &script).finish();
+    let finished = Proxy::of(&["--protocol", "1", "--strict", "--log", "@/log"], &script).finish();
     assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
     assert_eq!(finished.stderr, "");
     let log = finished.file("log");
