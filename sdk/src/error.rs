@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::json::Json;
+use crate::jsonrpc::clip;
 use crate::v1::{Error as RpcError, ErrorCode};
 
 /// The result of this crate's calls and of every handler.
@@ -83,7 +84,7 @@ impl Error {
         let data = serde_json::json!({ "method": method });
         let error = RpcError::new(
             ErrorCode::METHOD_NOT_FOUND,
-            format!("method not found: {method}"),
+            format!("method not found: {}", clip(method)),
         );
         Self::from(error.with_data(Json::from(data)))
     }

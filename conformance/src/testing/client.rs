@@ -116,8 +116,10 @@ impl ClientTest {
     /// Where the command `acp-conformance` is, which plays the agent to a command.
     #[must_use]
     pub fn suite(mut self, path: impl Into<PathBuf>) -> Self {
-        if let Start::Command { program, .. } = &mut self.start {
-            *program = path.into();
+        match &mut self.start {
+            Start::Command { program, .. } => *program = path.into(),
+            #[cfg(unix)]
+            Start::Within(_) => {}
         }
         self
     }

@@ -58,9 +58,8 @@ impl RequestState {
     }
 
     pub(crate) async fn cancelled(&self) {
-        let mut told = std::pin::pin!(self.told.notified());
-        // Registered before the look, or a cancellation in between would be missed.
-        told.as_mut().enable();
+        // Made before the look: it is told of what happens from now on.
+        let told = self.told.notified();
         if !self.is_cancelled() {
             told.await;
         }

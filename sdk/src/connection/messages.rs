@@ -12,7 +12,7 @@ use super::lanes::{Delivery, LaneId};
 use super::pending::Reply;
 use super::{Batch, Shared, lock};
 use crate::jsonrpc::{
-    self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, read_batch,
+    self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, clip, read_batch,
 };
 use crate::runtime::{BoxFuture, Note, Request, Service, Task};
 use crate::transport::Frame;
@@ -45,7 +45,7 @@ impl Core {
         let options = &self.shared.options;
         // Answers that could not wait, such as errors, may go above the high-water mark;
         // a peer that provokes them without reading them is not read either.
-        if self.shared.outbox.unsent() > 4 * options.high_water.max(64 << 10) {
+        if self.shared.outbox.excess() > 4 * options.high_water.max(64 << 10) {
             return false;
         }
         let lanes = lock(&self.shared.lanes);
@@ -60,7 +60,8 @@ impl Core {
         let desperate = lanes.queued_bytes() > 4 * options.max_queued_bytes;
         drop(lanes);
         if desperate {
-            lock(&self.shared.pending).give_up_handlers();
+            let given_up = lock(&self.shared.pending).give_up_handlers();
+            given_up.into_iter().for_each(|id| self.shared.cancel(id));
         }
         !desperate
     }
@@ -183,14 +184,13 @@ impl Core {
         };
         if in_use {
             // An error under this id would be taken for the first request's answer.
-            let reason = format!(
-                "the id {} of {method} belongs to a request in progress",
-                id.get()
-            );
+            let (id, method) = (clip(id.get()), clip(method));
+            let reason = format!("the id {id} of {method} belongs to a request in progress");
             let error = RpcError::new(ErrorCode::INVALID_REQUEST, reason);
             return self.complain(None, batch, error);
         }
         if running >= self.shared.options.max_requests {
+            let method = clip(method);
             let reason = format!("{method} is refused: {running} requests are in progress");
             let error = RpcError::new(ErrorCode::INTERNAL_ERROR, reason);
             return self.complain(Some(id), batch, error);

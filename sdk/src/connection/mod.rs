@@ -204,6 +204,14 @@ impl Shared {
         self.outbox.push("an answer", &Response::error(id, error))
     }
 
+    /// Tells the peer that nobody waits for the answer to a request of ours any more.
+    fn cancel(&self, request_id: u64) {
+        let params = CancelRequest { request_id };
+        let cancel = Notification::new(CANCEL_REQUEST, Some(&params));
+        // On a closed connection there is nothing left to cancel.
+        let _ = self.outbox.push(CANCEL_REQUEST, &cancel);
+    }
+
     /// The request has its answer or never will.
     pub(crate) fn leave(&self, request: &RequestState) {
         lock(&self.inbound).leave(request);
@@ -266,12 +274,7 @@ impl Drop for Call<'_> {
         }
         let unanswered = lock(&self.shared.pending).remove(self.id).is_some();
         if unanswered && self.sent {
-            let params = CancelRequest {
-                request_id: self.id,
-            };
-            let cancel = Notification::new(CANCEL_REQUEST, Some(&params));
-            // On a closed connection there is nothing left to cancel.
-            let _ = self.shared.outbox.push(CANCEL_REQUEST, &cancel);
+            self.shared.cancel(self.id);
         }
     }
 }

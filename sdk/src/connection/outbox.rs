@@ -33,6 +33,10 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
+    /// So many of them are whole messages: all, unless one is being written.
+    whole: usize,
+    /// So many were put in by those who could not wait, when there was no room any more.
+    excess: usize,
     /// The last message, not yet written as JSON because more text may join it.
     open: Option<Box<SessionNotification>>,
     /// The connection's loop, when it sleeps.
@@ -68,9 +72,8 @@ impl Outbox {
         // Never closed, so this never fails.
         let _turn = self.turns.acquire().await;
         loop {
-            let mut drained = std::pin::pin!(self.drained.notified());
-            // Registered before the look, or a notification in between would be missed.
-            drained.as_mut().enable();
+            // Made before the look: it is told of what happens from now on.
+            let drained = self.drained.notified();
             if self.has_room()? {
                 return Ok(());
             }
@@ -90,8 +93,13 @@ impl Outbox {
     /// the message has no JSON form; nothing has been put in then.
     pub(crate) fn push<T: Serialize>(&self, method: &str, message: &T) -> Result<()> {
         let mut state = self.accepting()?;
+        let full = state.unsent() >= self.high_water;
         state.write_open();
+        let before = state.bytes.len();
         state.write(method, message)?;
+        if full {
+            state.excess += state.bytes.len() - before;
+        }
         wake(state);
         Ok(())
     }
@@ -124,6 +132,7 @@ impl Outbox {
         }
         batch.clear();
         std::mem::swap(batch, &mut state.bytes);
+        (state.whole, state.excess) = (0, 0);
         let full = batch.len() >= self.high_water;
         drop(state);
         if full {
@@ -146,8 +155,12 @@ impl Outbox {
         wake(self.lock());
     }
 
-    pub(crate) fn unsent(&self) -> usize {
-        self.lock().unsent()
+    /// Unsent bytes of those who did not wait for room.
+    ///
+    /// What others have sent is not counted, however much it is: two peers that stopped reading
+    /// because they write, both of them large messages, would wait for each other for ever.
+    pub(crate) fn excess(&self) -> usize {
+        self.lock().excess
     }
 
     /// Asks the loop to write what there is and to close the stream.
@@ -180,15 +193,11 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in a Serialize implementation can leave half a message, which `push`
-        // would have truncated; the connection is then closed rather than corrupted.
+        // A panic in a Serialize implementation leaves half a message.
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = PoisonError::into_inner(poisoned);
-            if let Some(end) = memchr::memrchr(b'\n', &state.bytes) {
-                state.bytes.truncate(end + 1);
-            } else {
-                state.bytes.clear();
-            }
+            let whole = state.whole;
+            state.bytes.truncate(whole);
             self.state.clear_poison();
             state
         })
@@ -227,6 +236,7 @@ impl State {
             from += at + 1;
         }
         self.bytes.push(b'\n');
+        self.whole = self.bytes.len();
         Ok(())
     }
 }
@@ -283,7 +293,9 @@ mod tests {
         }
         let outbox = Outbox::new(100);
         outbox.push("x", &1).unwrap();
-        let push = std::panic::AssertUnwindSafe(|| outbox.push("x", &(7, Bomb)));
+        // What is already there of it has line feeds of its own.
+        let raw: Box<serde_json::value::RawValue> = serde_json::from_str("[\n7]").unwrap();
+        let push = std::panic::AssertUnwindSafe(|| outbox.push("x", &(raw, Bomb)));
         assert!(std::panic::catch_unwind(push).is_err());
         outbox.push("x", &2).unwrap();
         let mut batch = Vec::new();

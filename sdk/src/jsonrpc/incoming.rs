@@ -173,9 +173,9 @@ fn is_id(id: &RawValue) -> bool {
     }
 }
 
-/// The beginning of a text, for an error message.
-fn clip(text: &str) -> &str {
-    let end = (0..=text.len().min(40))
+/// As much of a peer's text as an error message repeats.
+pub(crate) fn clip(text: &str) -> &str {
+    let end = (0..=text.len().min(100))
         .rev()
         .find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]

@@ -10,5 +10,5 @@ mod incoming;
 mod outgoing;
 
 pub(crate) use batch::{BadBatch, MOST as MOST_IN_BATCH, read_batch};
-pub(crate) use incoming::{Incoming, Outcome, read};
+pub(crate) use incoming::{Incoming, Outcome, clip, read};
 pub(crate) use outgoing::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};

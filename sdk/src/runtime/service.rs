@@ -9,6 +9,7 @@ use super::peer::report;
 use super::{BoxFuture, Cx, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
 use crate::connection::{Batch, RequestState, Shared, Trace};
 use crate::error::{Error, Result};
+use crate::jsonrpc::clip;
 
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
 pub trait Service: Send + Sync + 'static {
@@ -242,8 +243,7 @@ impl Responder {
             }
             // On a closed connection nobody waits for the answer.
             let _ = responder.shared.room().await;
-            responder.open = false;
-            responder.shared.answer(&responder.state, result);
+            responder.answer(result);
         });
         if let Some(span) = span {
             future = Box::pin(future.instrument(span));
@@ -255,27 +255,34 @@ impl Responder {
     }
 
     fn refuse(mut self, error: Error) -> Task {
-        self.open = false;
-        let refusal = Err(error);
+        let refusal = Err::<(), _>(error);
         if let Some(trace) = &mut self.trace {
             trace.ended(&refusal);
         }
-        self.shared.answer::<()>(&self.state, refusal);
+        self.answer(refusal);
         Task::default()
+    }
+
+    fn answer<R: Serialize>(&mut self, result: Result<R>) {
+        // Before the answer, for the peer may use the id again as soon as it has read that.
+        self.shared.leave(&self.state);
+        self.shared.answer(&self.state, result);
+        // After it, so that a result which panics as it is written is answered all the same.
+        self.open = false;
     }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.shared.leave(&self.state);
         if self.open {
             let what = if std::thread::panicking() {
                 "panicked"
             } else {
                 "ended without an answer"
             };
-            let error = Error::internal(format!("the handler of {} {what}", self.state.method));
-            self.shared.answer::<()>(&self.state, Err(error));
+            let method = clip(&self.state.method);
+            let error = Error::internal(format!("the handler of {method} {what}"));
+            self.answer(Err::<(), _>(error));
         }
         self.state.over();
     }

@@ -4,7 +4,7 @@ use acp_sdk::{ConnectionBuilder, v1::*};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use super::support::TestAgent;
+use super::support::{TestAgent, within};
 
 /// What a client receives when all this is sent before the loop writes once.
 async fn received(coalesce: bool, updates: Vec<SessionUpdate>) -> Vec<Value> {
@@ -22,7 +22,7 @@ async fn received(coalesce: bool, updates: Vec<SessionUpdate>) -> Vec<Value> {
     client.peer().finish();
     let driver = tokio::spawn(driver);
     let mut text = String::new();
-    theirs.read_to_string(&mut text).await.unwrap();
+    within(theirs.read_to_string(&mut text)).await.unwrap();
     driver.abort();
     text.lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["params"]["update"].take())

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use super::support::{TestAgent, TestClient, prompt};
+use super::support::{TestAgent, TestClient, prompt, within};
 
 #[tokio::test]
 async fn an_agent_in_memory_is_a_whole_connection() {
@@ -22,7 +22,7 @@ async fn an_agent_in_memory_is_a_whole_connection() {
     assert_eq!(answer.stop_reason, StopReason::EndTurn);
     assert_eq!(watcher.texts(), ["near"]);
     handle.peer().finish();
-    driver.await.unwrap().unwrap();
+    within(driver).await.unwrap().unwrap();
     assert!(
         handle
             .prompt(prompt("s", "x"))
@@ -50,7 +50,7 @@ async fn every_connection_has_an_agent_of_its_own() {
         assert_eq!(watcher.texts(), ["over tcp"]);
         assert_eq!(made.load(Ordering::Relaxed), number);
         handle.peer().finish();
-        driver.await.unwrap().unwrap();
+        within(driver).await.unwrap().unwrap();
     }
     serving.abort();
 }
@@ -75,7 +75,7 @@ async fn connections_above_the_bound_wait_for_their_turn() {
     }
     assert!(!waiting.is_finished());
     first.peer().finish();
-    first_driver.await.unwrap().unwrap();
+    within(first_driver).await.unwrap().unwrap();
     waiting.await.unwrap().unwrap();
 }
 

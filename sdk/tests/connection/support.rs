@@ -1,6 +1,7 @@
 //! A scripted peer that speaks raw bytes, and a small agent and client.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use acp_sdk::runtime::Json;
 use acp_sdk::{Driver, Error, Result, v1::*};
@@ -27,9 +28,14 @@ impl Raw {
     }
 
     pub async fn next(&mut self) -> Option<Value> {
+        let line = self.line().await;
+        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    pub async fn line(&mut self) -> String {
         let mut line = String::new();
         self.reader.read_line(&mut line).await.unwrap();
-        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
+        line
     }
 
     pub async fn expect(&mut self) -> Value {
@@ -78,7 +84,7 @@ pub fn pair(agent: TestAgent, client: impl Client) -> (AgentHandle, [JoinHandle<
     (handle, [agent, tokio::spawn(driver)])
 }
 
-fn raw(stream: DuplexStream) -> Raw {
+pub fn raw(stream: DuplexStream) -> Raw {
     let (reader, writer) = tokio::io::split(stream);
     Raw {
         reader: BufReader::new(reader),
@@ -225,4 +231,19 @@ pub fn chunk(session: &str, text: &str) -> Value {
         "sessionId": session,
         "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
     }})
+}
+
+/// Far above what anything here takes, for a test that hangs should say so.
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    let limit = Duration::from_secs(30);
+    tokio::time::timeout(limit, future).await.expect("it hangs")
+}
+
+/// Ends a connection with the test.
+pub struct AbortOnDrop(pub JoinHandle<Result<()>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }

@@ -7,7 +7,7 @@ use acp_sdk::{ConnectionBuilder, Tap};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::support::{TestAgent, TestClient, prompt};
+use super::support::{TestAgent, TestClient, prompt, within};
 
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
@@ -104,7 +104,7 @@ async fn a_client_is_told_apart_from_an_agent() {
     let driver = tokio::spawn(driver);
     handle.prompt(prompt("s", "x")).await.unwrap();
     handle.peer().finish();
-    driver.await.unwrap().unwrap();
+    within(driver).await.unwrap().unwrap();
     let dirs: Vec<Value> = memory
         .records()
         .iter()
