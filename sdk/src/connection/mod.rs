@@ -32,7 +32,7 @@ mod trace;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 pub(crate) use batch::Batch;
@@ -48,6 +48,7 @@ use pending::{Pending, Reply};
 pub(crate) use trace::Trace;
 
 use crate::error::{Closed, Error, Result};
+use crate::json::encode_raw;
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
 use crate::tap::{Recorder, Tap};
 use crate::v1::Error as RpcError;
@@ -185,7 +186,7 @@ impl Shared {
     }
 
     fn respond_in(&self, batch: &Batch, method: &str, response: &impl Serialize) -> Result<()> {
-        let response = to_raw_value(response).map_err(|error| Error::Encode {
+        let response = encode_raw(response).map_err(|error| Error::Encode {
             method: method.to_owned(),
             reason: error.to_string(),
         })?;

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::coalesce;
 use crate::error::{Closed, Error, Result};
+use crate::json::encode;
 use crate::jsonrpc::Notification;
 use crate::runtime::Notification as _;
 use crate::v1::{SessionNotification, methods};
@@ -221,13 +222,10 @@ impl State {
 
     fn write<T: Serialize>(&mut self, method: &str, message: &T) -> Result<()> {
         let begin = self.bytes.len();
-        if let Err(error) = serde_json::to_writer(&mut self.bytes, message) {
-            self.bytes.truncate(begin);
-            return Err(Error::Encode {
-                method: method.to_owned(),
-                reason: error.to_string(),
-            });
-        }
+        encode(message, &mut self.bytes).map_err(|error| Error::Encode {
+            method: method.to_owned(),
+            reason: error.to_string(),
+        })?;
         // Raw JSON from the application may be spread over lines; between tokens a blank
         // means the same, and within strings JSON has no bare line feeds.
         let mut from = begin;

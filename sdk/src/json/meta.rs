@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::encode_raw;
+
 /// A JSON object of free content, parsed only when somebody looks into it.
 ///
 /// ```
@@ -101,7 +103,7 @@ impl fmt::Debug for Meta {
 impl From<Map<String, Value>> for Meta {
     fn from(map: Map<String, Value>) -> Self {
         // A map of `Value`s always has a JSON form, so the fallback is never taken.
-        Self(serde_json::value::to_raw_value(&map).unwrap_or_default())
+        Self(encode_raw(&map).unwrap_or_default())
     }
 }
 

@@ -14,11 +14,13 @@ mod map;
 mod meta;
 mod patch;
 mod reader;
+mod scan;
 #[cfg(feature = "schemars")]
 mod schemas;
 mod tagged;
 mod text;
 mod value;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,8 @@ pub use self::schemas::{References, Schemas, schemars};
 pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged, tagged_object};
 pub use self::text::text;
 pub use self::value::Json;
+pub(crate) use self::writer::encode_raw;
+pub use self::writer::{EncodeError, encode};
 pub use crate::__acp_json_schemas as json_schemas;
 pub use crate::{
     __acp_deserialize_with as deserialize_with, __acp_integer as integer,

@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::encode_raw;
+
 /// Any JSON value, kept as text.
 ///
 /// Numbers of any size, the order of members and nesting of any depth survive a
@@ -32,7 +34,10 @@ impl Json {
     /// # Errors
     /// When `value` has no JSON form, such as a map whose keys are not strings.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::value::to_raw_value(value).map(Self)
+        match encode_raw(value) {
+            Ok(raw) => Ok(Self(raw)),
+            Err(error) => Err(serde::ser::Error::custom(error)),
+        }
     }
 
     /// Reads the value as `T`.

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::agreed::{Agreed, Asking, Version, too_early, version_in};
 use super::{AsAgent, Both, V1, V2};
 use crate::error::Error;
+use crate::json::encode_raw;
 use crate::runtime::{Method as _, Note, Peer, Request, Service, Task, decode};
 use crate::{v1, v2};
 
@@ -204,7 +205,7 @@ fn readable(params: &str, asked: u16) -> Option<Box<RawValue>> {
     let mut params: serde_json::Map<_, _> = serde_json::from_str(params).ok()?;
     let nobody = serde_json::json!({ "name": "unknown", "version": "unknown" });
     params.insert("info".to_owned(), nobody);
-    to_raw_value(&params).ok()
+    encode_raw(&params).ok()
 }
 
 /// Nobody here speaks a version that low.

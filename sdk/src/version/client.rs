@@ -1,12 +1,16 @@
 //! Clients of version 2, and those that speak both versions: what they may send first, and
 //! which of them hears what the agent sends.
 
+use std::fmt;
+
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::agreed::{Agreed, Version, too_early, version_in};
 use super::{AsClient, Both, V1, V2};
 use crate::error::{Error, Result};
+use crate::json::encode_raw;
 use crate::runtime::{Method as _, Note, Peer, Request, Service, Task};
 use crate::{v1, v2};
 
@@ -144,13 +148,8 @@ impl Negotiation {
 
 /// The members of both requests. No name but `_meta` and the version's is in both.
 fn joined(v1: &v1::InitializeRequest, v2: &v2::InitializeRequest) -> Result<Map<String, Value>> {
-    let unwritable = |error: serde_json::Error| Error::Encode {
-        method: v2::methods::Initialize::NAME.to_owned(),
-        reason: error.to_string(),
-    };
-    let members = |text: String| serde_json::from_str::<Map<_, _>>(&text).map_err(unwritable);
-    let mut joined = members(serde_json::to_string(v1).map_err(unwritable)?)?;
-    for (name, value) in members(serde_json::to_string(v2).map_err(unwritable)?)? {
+    let mut joined = members(v1)?;
+    for (name, value) in members(v2)? {
         match (joined.get_mut(&name), value) {
             (Some(Value::Object(old)), Value::Object(new)) => old.extend(new),
             (_, value) => drop(joined.insert(name, value)),
@@ -158,6 +157,16 @@ fn joined(v1: &v1::InitializeRequest, v2: &v2::InitializeRequest) -> Result<Map<
     }
     joined.insert("protocolVersion".to_owned(), (Version::Second as u8).into());
     Ok(joined)
+}
+
+/// The members of a request.
+fn members(request: &impl Serialize) -> Result<Map<String, Value>> {
+    let unwritable = |error: &dyn fmt::Display| Error::Encode {
+        method: v2::methods::Initialize::NAME.to_owned(),
+        reason: error.to_string(),
+    };
+    let raw = encode_raw(request).map_err(|error| unwritable(&error))?;
+    serde_json::from_str(raw.get()).map_err(|error| unwritable(&error))
 }
 
 /// Hands what the agent sends to the client of the version agreed on.

@@ -95,13 +95,13 @@ impl Reader<'_> {
 
 /// The text of a value, in the form of the one member that serde_json's `RawValue`
 /// expects.
-pub(super) struct RawText<'de> {
+pub(super) struct RawText<T> {
     name: &'static str,
-    text: Option<&'de str>,
+    text: Option<T>,
 }
 
-impl<'de> RawText<'de> {
-    pub(super) fn new(name: &'static str, text: &'de str) -> Self {
+impl<T> RawText<T> {
+    pub(super) fn new(name: &'static str, text: T) -> Self {
         Self {
             name,
             text: Some(text),
@@ -109,7 +109,7 @@ impl<'de> RawText<'de> {
     }
 }
 
-impl<'de> MapAccess<'de> for RawText<'de> {
+impl<'de, T: Deserializer<'de, Error = Refused>> MapAccess<'de> for RawText<T> {
     type Error = Refused;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -126,15 +126,14 @@ impl<'de> MapAccess<'de> for RawText<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Refused> {
-        let text = self.text.take().ok_or(Refused)?;
-        seed.deserialize(BorrowedStrDeserializer::new(text))
+        seed.deserialize(self.text.take().ok_or(Refused)?)
     }
 }
 
 /// A text that is a value as a whole, for `RawValue` alone.
-pub(super) struct Whole<'de>(pub(super) &'de str);
+pub(super) struct Whole<T>(pub(super) T);
 
-impl<'de> Deserializer<'de> for Whole<'de> {
+impl<'de, T: Deserializer<'de, Error = Refused>> Deserializer<'de> for Whole<T> {
     type Error = Refused;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Refused> {

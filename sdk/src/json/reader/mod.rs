@@ -18,7 +18,8 @@ mod tests;
 
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Visitor};
+use serde::de::value::BorrowedStrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -84,7 +85,12 @@ impl serde::de::Error for Refused {
 /// The value whose whole text is `text`, as serde_json has it. Nobody checks that it is
 /// one.
 pub(super) fn raw(text: &str) -> Result<&RawValue, Refused> {
-    <&RawValue>::deserialize(Whole(text))
+    <&RawValue>::deserialize(Whole(BorrowedStrDeserializer::new(text)))
+}
+
+/// The same for a text of one's own.
+pub(super) fn boxed(text: String) -> Result<Box<RawValue>, Refused> {
+    Box::<RawValue>::deserialize(Whole(text.into_deserializer()))
 }
 
 /// A text and how far it is read.
@@ -92,19 +98,14 @@ pub(super) struct Reader<'de> {
     text: &'de str,
     at: usize,
     depth: u8,
-    /// Whether the text has control characters, which may stand between values only.
-    controls: bool,
 }
 
 impl<'de> Reader<'de> {
     pub(super) fn new(text: &'de str) -> Self {
-        // One look at the whole text takes less than one at each string.
-        let controls = string::has_control(text.as_bytes());
         Self {
             text,
             at: 0,
             depth: 0,
-            controls,
         }
     }
 
@@ -288,7 +289,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         let start = self.at;
         self.skip()?;
         let text = self.text.get(start..self.at).ok_or(Refused)?;
-        visitor.visit_map(RawText::new(name, text))
+        visitor.visit_map(RawText::new(name, BorrowedStrDeserializer::new(text)))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {

@@ -90,16 +90,44 @@ fn integer(text: &str) -> Option<Integer> {
     if let Ok(number) = text.parse() {
         return Some(Integer::Positive(number));
     }
-    match whole(text)? {
-        "-0" => Some(Integer::Positive(0)),
-        text if text.starts_with('-') => text.parse().ok().map(Integer::Negative),
-        text => text.parse().ok().map(Integer::Positive),
-    }
+    by_value(text)
 }
 
-/// The part before the point, if nothing but zeros comes after it. An exponent is too
-/// rare to be worth the arithmetic.
-fn whole(text: &str) -> Option<&str> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    fraction.bytes().all(|digit| digit == b'0').then_some(whole)
+/// As [`integer`], whatever the number is written as: `1.0`, `1.5e1` and `100e-2` are
+/// integers too.
+#[cold]
+fn by_value(text: &str) -> Option<Integer> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(text) => (true, text),
+        None => (false, text),
+    };
+    // An exponent of more than 64 bits makes nothing of any number but zero.
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse().unwrap_or(i64::MAX)),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = whole.bytes().chain(fraction.bytes());
+    let zeros = digits
+        .clone()
+        .rev()
+        .take_while(|digit| *digit == b'0')
+        .count();
+    let length = whole.len() + fraction.len() - zeros;
+    if length == 0 {
+        return Some(Integer::Positive(0));
+    }
+    let scale = exponent
+        .checked_sub_unsigned(fraction.len() as u64)?
+        .checked_add_unsigned(zeros as u64)?;
+    let push = |number: u64, digit: u8| {
+        let number = number.checked_mul(10)?;
+        number.checked_add(u64::from(digit - b'0'))
+    };
+    let number = digits.take(length).try_fold(0, push)?;
+    let number = number.checked_mul(10_u64.checked_pow(u32::try_from(scale).ok()?)?)?;
+    match negative {
+        true => 0_i64.checked_sub_unsigned(number).map(Integer::Negative),
+        false => Some(Integer::Positive(number)),
+    }
 }

@@ -1,12 +1,15 @@
 //! The reader against serde_json, which knows what JSON is.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use proptest::prelude::*;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::read;
+use super::{Refused, read};
 
 /// Both readers take `text` for JSON or neither does, and find the same in it.
 fn alike(text: &str) {
@@ -123,6 +126,33 @@ fn an_integer_is_one_by_its_value() {
     for text in ["1.5", "-1", "256", "256.0", "\"1\"", "null", "[1]", "true"] {
         assert!(read::<u8>(text).is_err(), "{text}");
     }
+    for (text, number) in [
+        ("1e2", 100),
+        ("-1.50E+1", -15),
+        ("12300e-2", 123),
+        ("0.0120e3", 12),
+        ("0e-7", 0),
+        ("0.0e99999999999999999999", 0),
+        ("-0e99", 0),
+        ("9.223372036854775807e18", i64::MAX),
+        ("-92233720368547758080e-1", i64::MIN),
+    ] {
+        assert_eq!(read::<i64>(text), Ok(number), "{text}");
+    }
+    assert_eq!(read::<u64>("1844674407370955161.50e1"), Ok(u64::MAX));
+    for text in [
+        "1e-1",
+        "15e-2",
+        "1e19",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "9.223372036854775808e18",
+        "-9.223372036854775809e18",
+        "1e",
+        "1e2x",
+    ] {
+        assert!(read::<i64>(text).is_err(), "{text}");
+    }
     assert_eq!(read::<f64>("1"), Ok(1.0));
     assert_eq!(read::<f64>("1e-3"), Ok(0.001));
 }
@@ -138,6 +168,53 @@ fn an_object_is_no_list_of_its_values() {
     assert_eq!(read::<Pair>(r#"{"c":[{}],"a":1,"b":null}"#), Ok(pair));
     for text in ["[1,2]", "null", "\"a\"", r#"{"a":1,"a":1}"#, "{}"] {
         assert!(read::<Pair>(text).is_err(), "{text}");
+    }
+}
+
+/// Both readers take `text` for a `T` and find the same, or neither does.
+fn alike_as<T: DeserializeOwned + PartialEq + fmt::Debug>(text: &str) {
+    let theirs = serde_json::from_str::<T>(text).ok();
+    assert_eq!(read::<T>(text).ok(), theirs, "{text}");
+}
+
+#[test]
+fn data_without_content_is_null() {
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Unit;
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Wrapper(Option<Unit>);
+    for text in [
+        "null", " null ", "nul", "{}", "[]", "\"\"", "0", "false", "",
+    ] {
+        alike_as::<()>(text);
+        alike_as::<Unit>(text);
+        alike_as::<Wrapper>(text);
+    }
+}
+
+/// A map whose keys are no strings is read as serde_json reads it, or not at all. That
+/// is what generated types never have; the second pass reads it where applications do.
+#[test]
+fn keys_are_strings_whatever_they_are_read_as() {
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+    struct Wrapper(String);
+    let texts = [
+        "{}",
+        r#"{"a":1}"#,
+        r#"{"1":1,"2":2}"#,
+        r#"{"true":1}"#,
+        r#"{"\n":1}"#,
+    ];
+    for text in texts {
+        alike_as::<BTreeMap<String, u8>>(text);
+        alike_as::<BTreeMap<Wrapper, u8>>(text);
+        alike_as::<BTreeMap<Option<String>, u8>>(text);
+        alike_as::<BTreeMap<char, u8>>(text);
+    }
+    for text in &texts[1..] {
+        assert_eq!(read::<BTreeMap<u8, u8>>(text), Err(Refused), "{text}");
+        assert_eq!(read::<BTreeMap<i64, u8>>(text), Err(Refused), "{text}");
+        assert_eq!(read::<BTreeMap<bool, u8>>(text), Err(Refused), "{text}");
     }
 }
 

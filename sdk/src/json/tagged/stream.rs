@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::{Branch, Tagged, UnknownVariant, tagged_object};
 use crate::json::decode::{AnyRaw, Kept, Member, Name};
-use crate::json::{Decode, DecodeError, FromObject, Object};
+use crate::json::{Decode, DecodeError, FromObject, Object, encode_raw};
 
 /// `Deserialize` for a tagged union.
 ///
@@ -146,8 +146,7 @@ impl Branch for Late<'_> {
 
     fn unknown(mut self, tag: &str) -> Result<UnknownVariant, DecodeError> {
         // Most tags are known, so the tag's own JSON is only made here.
-        let raw = serde_json::value::to_raw_value(tag);
-        let raw = raw.map_err(|error| Decode::strict().invalid(&error))?;
+        let raw = encode_raw(tag).map_err(|error| Decode::strict().error(error.to_string()))?;
         let members = &mut self.kept.members;
         if let Some(member) = members.iter_mut().find(|member| member.name == self.tag) {
             member.raw = Cow::Owned(raw);
