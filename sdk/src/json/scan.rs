@@ -59,7 +59,7 @@ fn in_long(bytes: &[u8]) -> usize {
 
 /// Whether there is a special byte; no early end, so that all are looked at at once.
 #[inline]
-fn any_special(block: &[u8; 32]) -> bool {
+pub(super) fn any_special<const N: usize>(block: &[u8; N]) -> bool {
     block
         .iter()
         .fold(false, |any, byte| any | is_special(*byte))

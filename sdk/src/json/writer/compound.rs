@@ -6,7 +6,7 @@ use serde::ser::{
 };
 use serde::{Serialize, ser};
 
-use super::string::string;
+use super::string::name;
 use super::{EncodeError, Result, Role, Writer};
 
 /// An object or a list whose first bracket is written.
@@ -96,12 +96,6 @@ impl<'b> Compound<'b> {
         inner.close();
         bytes.push(b'}');
     }
-}
-
-/// Appends the name of a member and the colon.
-fn name(bytes: &mut Vec<u8>, name: &str) {
-    string(bytes, name);
-    bytes.push(b':');
 }
 
 /// Makes a name of the value that was written from `start` on, as serde_json does.

@@ -2,21 +2,71 @@
 
 use std::fmt;
 
-use crate::json::scan::special;
+use crate::json::scan::{any_special, special};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends `text` as a string.
 pub(super) fn string(bytes: &mut Vec<u8>, text: &str) {
-    bytes.reserve(text.len() + 2);
     bytes.push(b'"');
     contents(bytes, text.as_bytes());
     bytes.push(b'"');
 }
 
+/// Appends `text` as the name of a member, with the colon.
+pub(super) fn name(bytes: &mut Vec<u8>, text: &str) {
+    bytes.push(b'"');
+    contents(bytes, text.as_bytes());
+    bytes.extend_from_slice(b"\":");
+}
+
 /// Appends the inside of a string.
 #[inline]
-fn contents(bytes: &mut Vec<u8>, mut text: &[u8]) {
+fn contents(bytes: &mut Vec<u8>, text: &[u8]) {
+    // One of each: room for all that is likely to be needed, so that what follows finds it.
+    bytes.reserve(text.len() + 16);
+    let done = match text.len() {
+        0..4 => few(bytes, text),
+        4..8 => two::<4>(bytes, text),
+        8..16 => two::<8>(bytes, text),
+        16..=32 => two::<16>(bytes, text),
+        _ => false,
+    };
+    if !done {
+        runs(bytes, text);
+    }
+}
+
+/// Appends the few bytes of `text` if none of them is special.
+#[inline]
+fn few(bytes: &mut Vec<u8>, text: &[u8]) -> bool {
+    let plain = !text.iter().any(|byte| any_special(&[*byte]));
+    if plain {
+        text.iter().for_each(|byte| bytes.push(*byte));
+    }
+    plain
+}
+
+/// Appends `text` if no byte of it is special: its first and its last `N` bytes, which are
+/// all, where the last are put over those of the first that they have in common. Copies of
+/// a size that is known take a fraction of the others.
+#[inline]
+fn two<const N: usize>(bytes: &mut Vec<u8>, text: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) else {
+        return false;
+    };
+    if any_special(first) | any_special(last) {
+        return false;
+    }
+    let end = bytes.len() + text.len() - N;
+    bytes.extend_from_slice(first);
+    bytes.truncate(end);
+    bytes.extend_from_slice(last);
+    true
+}
+
+/// Appends text of any length, with escapes for what is special.
+fn runs(bytes: &mut Vec<u8>, mut text: &[u8]) {
     loop {
         let (run, rest) = text.split_at(special(text));
         bytes.extend_from_slice(run);
