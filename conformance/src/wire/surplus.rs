@@ -49,10 +49,26 @@ fn visit(
             })
         }
         Value::Array(elements) => {
-            let items = items(definitions, schema, depth)?;
+            let mut all = Vec::new();
+            items(definitions, schema, depth, &mut all);
             let mut elements = elements.iter().enumerate();
             elements.find_map(|(index, element)| {
-                visit(definitions, items, element, format!("{at}/{index}"), depth)
+                let at = format!("{at}/{index}");
+                // Of a union of arrays, those count whose elements have what it takes.
+                let whole = all
+                    .iter()
+                    .filter(|items| is_whole(definitions, items, element));
+                let whole: Vec<_> = whole.collect();
+                let candidates = if whole.is_empty() {
+                    all.iter().collect()
+                } else {
+                    whole
+                };
+                let mut found = candidates
+                    .iter()
+                    .map(|items| visit(definitions, items, element, at.clone(), depth));
+                let first = found.next()??;
+                found.all(|other| other.is_some()).then_some(first)
             })
         }
         _ => None,
@@ -97,17 +113,26 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// The elements' schema of an array.
-fn items<'a>(definitions: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a Value> {
-    let depth = depth.checked_sub(1)?;
-    if let Some(items) = schema.get("items") {
-        return Some(items);
-    }
+/// The schemas that the elements of an array may be of.
+fn items<'a>(definitions: &'a Value, schema: &'a Value, depth: usize, found: &mut Vec<&'a Value>) {
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    found.extend(schema.get("items"));
     let target = target(definitions, schema);
     let unions = ["allOf", "oneOf", "anyOf"];
     let parts = unions.iter().flat_map(|union| parts(schema, union));
-    let mut parts = target.into_iter().chain(parts);
-    parts.find_map(|part| items(definitions, part, depth))
+    for part in target.into_iter().chain(parts) {
+        items(definitions, part, depth, found);
+    }
+}
+
+/// Whether a value has all members that a schema requires of it.
+fn is_whole(definitions: &Value, schema: &Value, value: &Value) -> bool {
+    let schema = target(definitions, schema).unwrap_or(schema);
+    let required = schema.get("required").and_then(Value::as_array);
+    let mut names = required.into_iter().flatten().filter_map(Value::as_str);
+    names.all(|name| value.get(name).is_some())
 }
 
 /// The definition that a schema refers to.
@@ -176,6 +201,24 @@ mod tests {
             found("NewSessionResponse", &response).as_deref(),
             Some(place)
         );
+    }
+
+    #[test]
+    fn an_array_is_of_the_branch_whose_elements_it_has() {
+        let grouped = |group: Value| {
+            let options = json!([group]);
+            json!({"sessionId": "s", "configOptions": [
+                {"id": "m", "name": "M", "type": "select", "currentValue": "a", "options": options},
+            ]})
+        };
+        let value = json!({"value": "a", "name": "A"});
+        let group = json!({"group": "g", "name": "G", "options": [value]});
+        assert_eq!(found("NewSessionResponse", &grouped(group.clone())), None);
+        let mut odd = group;
+        odd["options"][0]["icon"] = json!("x");
+        let place = "/configOptions/0/options/0/options/0/icon";
+        let found = found("NewSessionResponse", &grouped(odd));
+        assert_eq!(found.as_deref(), Some(place));
     }
 
     #[test]

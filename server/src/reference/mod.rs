@@ -4,15 +4,17 @@
 //! what it tells of itself.
 
 mod content;
+mod samples;
 mod words;
 
 pub use words::HELP;
 
+use acp_sdk::runtime::Map;
 use acp_sdk::v1::{
-    AuthMethod, AuthMethodAgent, McpCapabilities, PromptCapabilities, SessionConfigBoolean,
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
-    SessionConfigSelectOption, SessionConfigSelectOptions, SessionMode, SessionModeState,
-    StopReason,
+    AuthMethod, AuthMethodAgent, AuthMethodTerminal, McpCapabilities, PromptCapabilities,
+    SessionConfigBoolean, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
+    SessionConfigSelectGroup, SessionConfigSelectOption, SessionConfigSelectOptions, SessionMode,
+    SessionModeState, StopReason,
 };
 
 use crate::{Handler, Profile, Result, Runtime, Session, Settings, Turn};
@@ -36,11 +38,18 @@ impl Handler for Reference {
             .with_embedded_context(true);
         let method = AuthMethodAgent::new("none", "No credentials")
             .with_description("Always succeeds, for there is nothing to protect");
+        let mut environment = Map::new();
+        environment.insert("ACP_REFERENCE", "1".to_owned());
+        let terminal = AuthMethodTerminal::new("help", "Read the help")
+            .with_description("Prints what the agent can do, which opens no session")
+            .with_args(vec!["--help".to_owned()])
+            .with_env(environment);
         Profile::new("acp-server", env!("CARGO_PKG_VERSION"))
             .title("ACP reference agent")
             .prompt(content)
             .mcp(McpCapabilities::new().with_http(true).with_sse(true))
             .auth_method(AuthMethod::Agent(method))
+            .auth_method(AuthMethod::Terminal(terminal))
     }
 
     async fn open(&self, _: &Session) -> Result<Settings> {
@@ -52,9 +61,11 @@ impl Handler for Reference {
             SessionConfigSelectOption::new("small", "Small"),
             SessionConfigSelectOption::new("large", "Large"),
         ];
-        let sizes = SessionConfigSelectOptions::Ungrouped(sizes);
+        let sizes = SessionConfigSelectGroup::new("sizes", "By size", sizes);
+        let sizes = SessionConfigSelectOptions::Grouped(vec![sizes]);
         let model = SessionConfigSelect::new("small", sizes);
         let model = SessionConfigOption::new("model", "Model", model)
+            .with_description("Which model does not answer")
             .with_category(SessionConfigOptionCategory::Model);
         let verbose = SessionConfigBoolean::new(false);
         let verbose = SessionConfigOption::new("verbose", "Verbose", verbose);

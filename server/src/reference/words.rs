@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use acp_sdk::v1::{
-    AvailableCommand, AvailableCommandInput, BooleanPropertySchema, CompactionStatus,
-    CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentBlock, ContentChunk, Cost,
-    CurrentModeUpdate, ElicitationAction, ElicitationPropertySchema, ElicitationSchema,
-    IntegerPropertySchema, McpServer, Notice, NoticeSeverity, PlanEntry, PlanEntryPriority,
-    PlanEntryStatus, SessionUpdate, StopReason, StringPropertySchema, TextContent,
-    ToolCallLocation, ToolKind, UnstructuredCommandInput, UsageUpdate,
+    AvailableCommand, AvailableCommandInput, BooleanPropertySchema, ConfigOptionUpdate,
+    ContentBlock, ContentChunk, Cost, CreateTerminalRequest, CurrentModeUpdate, ElicitationAction,
+    ElicitationPropertySchema, ElicitationSchema, EnvVariable, IntegerPropertySchema, McpServer,
+    Notice, NoticeSeverity, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate,
+    StopReason, StringPropertySchema, TextContent, ToolCallLocation, ToolKind,
+    UnstructuredCommandInput, UsageUpdate,
 };
 use acp_sdk::{Error as RpcError, Meta, runtime::Map};
 
-use super::content;
+use super::{content, samples};
 use crate::{Capability, Error, Result, Turn};
 
 /// The words, as `--help` prints them.
@@ -20,14 +20,17 @@ pub const HELP: &str = "\
 The first word of a prompt says what to do:
   think               a thought, then an answer
   plan                a plan of three entries
+  call                a tool call that is under way when announced, with its raw data
   tool                a tool call with text, a diff and a terminal, pending to completed
   content             each kind of content, as messages and in a tool call
   permission          asks to allow a tool call and says what was chosen
   read PATH           reads a file through the client
+  lines PATH N M      reads M lines from line N on
   write PATH TEXT     writes a file through the client
   terminal CMD [ARG]  runs a command in a terminal of the client
   kill CMD [ARG]      the same, but kills the command at once
   elicit form|url     asks the user for input
+  elicit call         asks for it on behalf of a tool call
   usage               tokens and cost
   commands            the available slash commands
   title TEXT          a new title for the session
@@ -36,7 +39,7 @@ The first word of a prompt says what to do:
   meta                a message with the `_meta` of the prompt, or with a greeting
   servers             names the MCP servers of the session
   notice              a notice
-  compact             a compaction with its summary
+  compact             a compaction with its summary, and one that fails
   slow                streams until cancelled, 30 s at most
   refuse              ends the turn with the stop reason refusal
   fail                ends the turn with an error
@@ -73,6 +76,7 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
             turn.text("I have thought.").await?;
         }
         "plan" => turn.plan(plan()).await?,
+        "call" => samples::call(turn).await?,
         "tool" => tool(turn).await?,
         "content" => all_content(turn).await?,
         "permission" => permission(turn).await?,
@@ -80,6 +84,7 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
             let content = turn.read_file(rest).await?;
             turn.text(content).await?;
         }
+        "lines" => samples::lines(turn, rest).await?,
         "write" => {
             let (path, content) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             turn.write_file(path, content).await?;
@@ -87,13 +92,17 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
         }
         "terminal" => terminal(turn, rest, false).await?,
         "kill" => terminal(turn, rest, true).await?,
+        "elicit" if rest == "call" => samples::form_of_a_call(turn, form()).await?,
         "elicit" => elicit(turn, rest).await?,
         "usage" => {
             let usage = UsageUpdate::new(1000u64, 200_000u64).with_cost(Cost::new(0.01, "USD"));
             turn.usage(usage).await?;
         }
         "commands" => turn.commands(commands()).await?,
-        "title" => turn.title(rest).await?,
+        "title" => {
+            turn.title(rest).await?;
+            samples::changed_now(turn).await?;
+        }
         "mode" => {
             let settings = turn.session().settings();
             let update = CurrentModeUpdate::new(settings.mode().unwrap_or_default());
@@ -108,10 +117,11 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
         "meta" => meta(turn).await?,
         "servers" => turn.text(servers(turn)).await?,
         "notice" => {
-            let notice = Notice::new(NoticeSeverity::Info, "For your information");
+            let notice = Notice::new(NoticeSeverity::Info, "For your information")
+                .with_description("Nothing needs to be done.");
             turn.update(SessionUpdate::Notice(notice)).await?;
         }
-        "compact" => compact(turn).await?,
+        "compact" => samples::compact(turn).await?,
         "slow" => slow(turn).await?,
         "refuse" => return Ok(StopReason::Refusal),
         "fail" => return Err(Error::failed("the prompt asked for a failure")),
@@ -216,7 +226,12 @@ async fn terminal(turn: &Turn, line: &str, kill: bool) -> Result<()> {
     }
     let mut call = turn.tool_call(line, ToolKind::Execute).await?;
     call.start().await?;
-    let terminal = turn.terminal(command, words).await?;
+    let request = CreateTerminalRequest::new(turn.session().id(), command)
+        .with_args(words.map(str::to_owned).collect())
+        .with_cwd(turn.session().cwd())
+        .with_env(vec![EnvVariable::new("ACP_REFERENCE", "1")])
+        .with_output_byte_limit(1u64 << 20);
+    let terminal = turn.terminal_with(request).await?;
     call.terminal(&terminal).await?;
     if kill {
         terminal.kill().await?;
@@ -267,6 +282,7 @@ fn form() -> ElicitationSchema {
     fields.insert("member", ElicitationPropertySchema::Boolean(member));
     ElicitationSchema::new()
         .with_title("You")
+        .with_description("What there is to know about you")
         .with_properties(fields)
         .with_required(vec!["name".to_owned()])
 }
@@ -318,18 +334,6 @@ fn servers(turn: &Turn) -> String {
         return "MCP servers: none".to_owned();
     }
     format!("MCP servers: {}", names.join(", "))
-}
-
-async fn compact(turn: &Turn) -> Result<()> {
-    let id = turn.next_id("compaction");
-    let begun = CompactionUpdate::new(id.as_str(), CompactionStatus::InProgress);
-    turn.update(SessionUpdate::CompactionUpdate(begun)).await?;
-    let text = ContentBlock::Text(TextContent::new("A summary."));
-    let summary = CompactionSummaryChunk::new(id.as_str(), text);
-    turn.update(SessionUpdate::CompactionSummaryChunk(summary))
-        .await?;
-    let done = CompactionUpdate::new(id.as_str(), CompactionStatus::Completed);
-    turn.update(SessionUpdate::CompactionUpdate(done)).await
 }
 
 async fn slow(turn: &Turn) -> Result<()> {

@@ -17,6 +17,7 @@ impl<H: Handler> Agent for Runtime<H> {
     /// Version 1 is the only one there is, so it answers every request.
     /// Spec: <https://agentclientprotocol.com/protocol/v1/initialization#version-negotiation>
     async fn initialize(&self, _: &AgentCx, req: InitializeRequest) -> Result<InitializeResponse> {
+        let methods = methods_for(&req.client_capabilities, &self.profile.auth_methods);
         self.connection.initialize(req.client_capabilities);
         let session = SessionCapabilities::new()
             .with_list(SessionListCapabilities::new())
@@ -35,7 +36,7 @@ impl<H: Handler> Agent for Runtime<H> {
         }
         Ok(InitializeResponse::new(ProtocolVersion::V1)
             .with_agent_capabilities(capabilities)
-            .with_auth_methods(self.profile.auth_methods.clone())
+            .with_auth_methods(methods)
             .with_agent_info(self.profile.info.clone()))
     }
 
@@ -299,6 +300,13 @@ fn settings(
 ) -> (Option<SessionModeState>, Option<Vec<SessionConfigOption>>) {
     let booleans = crate::Capability::BooleanOptions.is_in(offered);
     session.set(|settings| (settings.mode_state(), settings.shown(booleans)))
+}
+
+/// The methods that a client may be told of: a login in a terminal is for those that have one.
+fn methods_for(offered: &ClientCapabilities, all: &[AuthMethod]) -> Vec<AuthMethod> {
+    let may =
+        |method: &&AuthMethod| offered.auth.terminal || !matches!(method, AuthMethod::Terminal(_));
+    all.iter().filter(may).cloned().collect()
 }
 
 /// The id of a method that `authenticate` takes; the others are not for it.
