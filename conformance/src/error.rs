@@ -84,6 +84,9 @@ pub enum Error {
         "no requirement, area or tier is called {0}; `acp-conformance list` prints all requirements"
     )]
     NoRequirement(String),
+    /// What is to be said instead of a word of a command that does not have it.
+    #[error("the client's command has no word {0}, which --without-terminals replaces")]
+    NoWord(String),
     /// The reference agent cannot be broken in such a way.
     #[error("no broken agent is called {0}")]
     NoBroken(String),

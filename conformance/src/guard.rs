@@ -4,13 +4,15 @@
 //! Nobody can pass `SIGKILL` on, and the end of its input does not end every agent.
 //! So a guard waits for the end of a pipe that only this process holds. It is told
 //! of each process group that is started, and of each that has ended; those that are
-//! left when the pipe ends are ended in steps. Between the start of a group and the
+//! left when the pipe ends are ended in steps. It is told of working directories, too, and
+//! removes those that are still there. Between the start of a group and the
 //! word of it lies a moment in which only the end of its input would end it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -51,13 +53,13 @@ impl Guard {
 
     /// A group was started.
     pub(crate) fn watch(&mut self, group: Pid) {
-        self.tell('+', group);
+        self.tell('+', group.as_raw_nonzero());
     }
 
     /// A group has ended. To be called before its leader is reaped: afterwards its
     /// number may be a stranger's.
     pub(crate) fn forget(&mut self, group: Pid) {
-        self.tell('-', group);
+        self.tell('-', group.as_raw_nonzero());
     }
 
     /// Sends the guard home; it ends what it still watches.
@@ -66,10 +68,20 @@ impl Guard {
         let _ = self.child.wait();
     }
 
-    fn tell(&mut self, what: char, group: Pid) {
+    /// A folder was made that goes at the latest when this process does.
+    fn keep_tidy(&mut self, folder: &Path) {
+        let folder = std::path::absolute(folder).ok();
+        let name = folder.as_deref().and_then(Path::to_str);
+        // One whose name does not fit on a line is left to its owner.
+        if let Some(name) = name.filter(|name| !name.contains('\n')) {
+            self.tell('/', name);
+        }
+    }
+
+    fn tell(&mut self, what: char, whom: impl fmt::Display) {
         if let Some(pipe) = &mut self.pipe {
             // It is gone already if somebody has ended it.
-            let _ = writeln!(pipe, "{what}{}", group.as_raw_nonzero());
+            let _ = writeln!(pipe, "{what}{whom}");
         }
     }
 }
@@ -98,6 +110,11 @@ pub(crate) fn forget(group: Pid) {
     with_ours(|guard| guard.forget(group));
 }
 
+/// Tells it, if there is one, to remove a folder of this process when the process is gone.
+pub(crate) fn keep_tidy(folder: &Path) {
+    with_ours(|guard| guard.keep_tidy(folder));
+}
+
 fn with_ours(act: impl FnOnce(&mut Guard)) {
     if let Some(guard) = OF_THIS_PROCESS.get() {
         act(&mut guard.lock().unwrap_or_else(PoisonError::into_inner));
@@ -106,12 +123,17 @@ fn with_ours(act: impl FnOnce(&mut Guard)) {
 
 /// Stands by until `pipe` ends, then ends the groups that are left: their input has
 /// ended with whoever held the pipe, `grace` later comes `SIGTERM`, and again
-/// `SIGKILL`.
+/// `SIGKILL`. The folders that are left are removed.
 pub fn stand(pipe: impl Read, grace: Duration) {
     let mut groups = BTreeSet::new();
+    let mut folders = Vec::new();
     for line in BufReader::new(pipe).lines() {
         // An error is an end, too: nobody can tell us anything any more.
         let Ok(line) = line else { break };
+        if let Some(folder) = line.strip_prefix('/') {
+            folders.push(PathBuf::from(folder));
+            continue;
+        }
         let number = line.get(1..).and_then(|number| number.parse().ok());
         match (line.get(..1), number) {
             (Some("+"), Some(group)) => drop(groups.insert(group)),
@@ -119,7 +141,18 @@ pub fn stand(pipe: impl Read, grace: Duration) {
             _ => {}
         }
     }
-    let mut groups: Vec<Pid> = groups.into_iter().filter_map(Pid::from_raw).collect();
+    end(
+        groups.into_iter().filter_map(Pid::from_raw).collect(),
+        grace,
+    );
+    // Only now: agents that live write into them.
+    for folder in folders {
+        // Most are gone, with their owner.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+fn end(mut groups: Vec<Pid>, grace: Duration) {
     for signal in [Signal::TERM, Signal::KILL] {
         let deadline = Instant::now() + grace;
         while Instant::now() < deadline {

@@ -6,7 +6,8 @@ use tempfile::TempDir;
 
 use crate::{Error, Result};
 
-/// A folder with a file to read, which goes with its owner.
+/// A folder with a file to read, which goes with its owner; when this process is killed, the
+/// guard removes it.
 #[derive(Debug)]
 pub(crate) struct Workdir {
     folder: TempDir,
@@ -20,6 +21,8 @@ impl Workdir {
             .prefix("acp-conformance-")
             .tempdir()
             .map_err(Error::Folder)?;
+        #[cfg(unix)]
+        crate::guard::keep_tidy(folder.path());
         // Resolved, for agents compare it with what their own system calls it.
         let path = folder.path().canonicalize().map_err(Error::Folder)?;
         std::fs::write(path.join("input.txt"), "one\ntwo\nthree\n").map_err(Error::Folder)?;

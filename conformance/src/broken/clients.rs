@@ -58,10 +58,20 @@ pub const CLIENTS: &[BrokenClient] = &[
         "version",
         &["client.closes-on-other-version"],
         |tap, it| {
+            let id = "on-any-version";
             if it.succeeds("initialize") {
-                ask(tap, "session/new", json!({"cwd": "/", "mcpServers": []}));
+                // Held back until the agent has answered: the client ends it at this.
+                *tap.kept("answer") = it.value;
+                let params = json!({"cwd": "/", "mcpServers": []});
+                tap.to_agent(&json!({
+                    "jsonrpc": "2.0", "id": id, "method": "session/new", "params": params,
+                }));
+            } else if it.from == Party::Agent && it.value["id"] == id {
+                let answer = tap.kept("answer").take();
+                tap.to_client(&answer);
+            } else {
+                tap.forward(&it);
             }
-            tap.forward(&it);
         },
     ),
     filter("mutters", "hello", &["client.only-messages"], |tap, it| {
@@ -266,7 +276,7 @@ pub const CLIENTS: &[BrokenClient] = &[
     ),
     filter(
         "terminals-for-all",
-        "terminals",
+        "without-terminals",
         &["client.refuses-undeclared-terminals"],
         |tap, it| {
             let hit = it.asks("initialize");

@@ -94,7 +94,9 @@ pub(super) const TABLE: &[Broken] = &[
         &["prompt-turn.within-the-turn"],
         |tap, it| {
             tap.forward(&it);
-            if it.succeeds("session/prompt") && is_hello(&it) {
+            // A turn that was cancelled is another rule's.
+            let ended = it.value.pointer("/result/stopReason") == Some(&json!("end_turn"));
+            if ended && it.answers("session/prompt") && is_hello(&it) {
                 tap.update(it.at("/sessionId"), &chunk());
             }
         },
@@ -204,7 +206,9 @@ pub(super) const TABLE: &[Broken] = &[
             let text = String::from_utf8_lossy(&raw);
             if text.contains("session/cancel") && text.contains("session/prompt") {
                 let prompt = text.lines().next().unwrap_or_default();
-                tap.to_agent(&serde_json::from_str::<Value>(prompt).unwrap_or_default());
+                let prompt = serde_json::from_str::<Value>(prompt).unwrap_or_default();
+                tap.to_agent(&prompt);
+                tap.leave_open(&prompt["id"]);
             } else {
                 tap.forward(&it);
             }

@@ -39,6 +39,10 @@ pub(super) struct Args {
     /// How long a scene may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = super::agent::seconds)]
     timeout: f64,
+    /// A word of the command, and what to say instead so that the client declares no
+    /// terminals: for the scene about clients without
+    #[arg(long, num_args = 2, value_names = ["WORD", "INSTEAD"], requires = "command")]
+    without_terminals: Vec<OsString>,
     /// What the client is to say
     #[arg(long, value_name = "TEXT", default_value = PROMPT)]
     prompt: String,
@@ -53,15 +57,14 @@ pub(super) struct ActArgs {
     record: PathBuf,
 }
 
+/// The option of the bundled client that has it serve everything, and the one that has it
+/// serve nothing that could do harm.
+const APPROVES: &str = "--approve-all";
+const DENIES: &str = "--deny-all";
+
 /// The bundled client, as a command.
 const BUNDLED: [&str; 7] = [
-    "run",
-    "--approve-all",
-    "--cwd",
-    "{cwd}",
-    "{prompt}",
-    "--",
-    "{agent}",
+    "run", APPROVES, "--cwd", "{cwd}", "{prompt}", "--", "{agent}",
 ];
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
@@ -79,6 +82,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         args.command.clone()
     };
     let env = ClientEnv {
+        without_terminals: without_terminals(args, &command)?,
         command,
         program,
         prompt: args.prompt.clone(),
@@ -102,11 +106,31 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         .write(&Document::of_client(&report, &setting), out)
 }
 
+/// The command that has the client declare no terminals.
+fn without_terminals(args: &Args, command: &[OsString]) -> Result<Option<Vec<OsString>>> {
+    let bundled = [APPROVES, DENIES].map(OsString::from);
+    let [word, instead] = match args.without_terminals.as_slice() {
+        [word, instead] => [word, instead],
+        _ if args.command.is_empty() => bundled.each_ref(),
+        _ => return Ok(None),
+    };
+    let mut command = command.to_vec();
+    match command.iter_mut().find(|own| *own == word) {
+        Some(own) => own.clone_from(instead),
+        None => return Err(Error::NoWord(word.to_string_lossy().into_owned())),
+    }
+    Ok(Some(command))
+}
+
 /// What follows to run one requirement against the same client in the same way.
 fn again(args: &Args) -> String {
     let mut words: Vec<OsString> = args.chosen.strict_option().into_iter().collect();
     if args.prompt != PROMPT {
         words.extend(["--prompt".into(), args.prompt.clone().into()]);
+    }
+    if !args.without_terminals.is_empty() {
+        words.push("--without-terminals".into());
+        words.extend(args.without_terminals.iter().cloned());
     }
     if args.timeout != TIMEOUT {
         words.extend(["--timeout".into(), args.timeout.to_string().into()]);

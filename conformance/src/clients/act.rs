@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::scenes::{SCENES, Scene};
-use super::stage::{SESSION, Stage};
+use super::marks;
+use super::scenes::Scene;
+use super::stage::{CLOSED, SESSION, Stage};
 use crate::{Error, Result};
 
 /// How long a scene may take, whatever the client does.
@@ -19,21 +20,23 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// # Errors
 /// When there is no such scene, or no record can be written.
 pub fn act(name: &str, record: &Path) -> Result<()> {
-    let scene = SCENES.iter().find(|scene| scene.name == name);
-    let scene = scene.ok_or_else(|| Error::NoRequirement(name.to_owned()))?;
+    let scene = Scene::find(name)?;
     let file = File::create(record).map_err(Error::Output)?;
-    act_on(scene, file, std::io::stdin(), std::io::stdout());
+    let record = record.to_owned();
+    let tell = move |mark: &str| marks::tell(&record, mark);
+    act_on(scene, file, tell, std::io::stdin(), std::io::stdout());
     Ok(())
 }
 
-/// Acts a scene on any pair of streams.
+/// Acts a scene on any pair of streams; `tell` is told of each mark once it is recorded.
 pub(super) fn act_on(
     scene: &Scene,
     record: File,
+    tell: impl FnMut(&str) + Send + 'static,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
-    let mut stage = Stage::new(record, input, output);
+    let mut stage = Stage::new(record, tell, input, output);
     let deadline = Instant::now() + LIMIT;
     loop {
         let message = if stage.waiting.is_empty() {
@@ -41,7 +44,7 @@ pub(super) fn act_on(
                 Ok(Some(message)) => message,
                 Ok(None) => return,
                 Err(()) => {
-                    stage.mark("closed");
+                    stage.mark(CLOSED);
                     return;
                 }
             }

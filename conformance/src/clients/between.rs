@@ -53,7 +53,7 @@ pub fn filter(name: &str, command: &[OsString]) -> Result<()> {
                 }
             }
             Some(Event::End) => return Ok(()),
-            Some(Event::TooLong(_)) | None => {}
+            Some(Event::TooLong(_) | Event::Unanswered(_) | Event::Mark) | None => {}
         }
     }
 }

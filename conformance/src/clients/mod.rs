@@ -12,6 +12,7 @@ mod conduct;
 mod handshake;
 pub(crate) mod live;
 mod look;
+mod marks;
 mod run;
 mod scenes;
 mod services;

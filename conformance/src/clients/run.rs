@@ -3,29 +3,30 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::scenes::SCENES;
+use super::marks::Marks;
+use super::scenes::{SCENES, Scene};
+use super::stage::CLOSED;
 use super::table::{self, ClientRequirement};
-use crate::Result;
 use crate::harness::{Recorder, Recording};
 use crate::requirements::Choice;
 use crate::subject::{Event, Link, Subject};
 use crate::suite::Verdict;
 use crate::wire::{Judged, Party, Rule, Schema};
 use crate::workdir::Workdir;
-
-/// How often the record is looked at while the client runs.
-pub(super) const POLL: Duration = Duration::from_millis(10);
+use crate::{Error, Result};
 
 /// The client, and what the suite needs to play to it.
 #[derive(Clone, Debug)]
 pub struct ClientEnv {
     /// Its command; `{agent}`, `{cwd}` and `{prompt}` are replaced.
     pub command: Vec<OsString>,
+    /// The command that has it declare no terminals, if there is one; for scenes about what
+    /// is not declared.
+    pub without_terminals: Option<Vec<OsString>>,
     /// The program that acts as the agent: this one.
     pub program: PathBuf,
     /// What is said to the agent.
@@ -204,11 +205,14 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
     let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
     let cwd = workdir.path().to_owned();
     let record = stage.path().join("record.jsonl");
-    let words = command(env, scene, &record, &cwd);
+    let words = command(env, Scene::find(scene)?, &record, &cwd);
     let mut link = Subject::command(words).start(&cwd)?;
+    let mark = link.marker();
+    let marks = Marks::of(&record, move || mark.tell()).map_err(Error::Folder)?;
     // A client that reads its standard input finds it empty.
     link.close();
-    let ended = watch(&mut link, &record, Instant::now() + env.timeout);
+    let ended = watch(&mut link, Instant::now() + env.timeout);
+    drop(marks);
     let deadline = Instant::now() + Duration::from_millis(500);
     let exit = match ended {
         true => link.exit_code(deadline),
@@ -227,39 +231,32 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
 
 /// Reads away the client's output until it ends, and interrupts it when the scene
 /// asks for it. Whether it has ended.
-fn watch(link: &mut Link, record: &Path, deadline: Instant) -> bool {
-    let mut interrupted = false;
+fn watch(link: &mut Link, deadline: Instant) -> bool {
     loop {
-        match link.next(Instant::now() + POLL) {
+        match link.next(deadline) {
             Some(Event::End) => return true,
+            Some(Event::Mark) => link.interrupt(),
+            // One that writes without end does not gain time by it.
+            Some(_) if Instant::now() > deadline => return false,
             Some(_) => {}
-            None if Instant::now() > deadline => return false,
-            None => thread::yield_now(),
-        }
-        if !interrupted && asks_to_interrupt(record) {
-            interrupted = true;
-            link.interrupt();
+            None => return false,
         }
     }
 }
 
-/// Whether the scene has come to where the client is to be interrupted.
-pub(super) fn asks_to_interrupt(record: &Path) -> bool {
-    let record = std::fs::read_to_string(record);
-    record.is_ok_and(|text| text.contains("{\"mark\":\"interrupt\"}"))
-}
-
 /// The client's command for a scene.
-fn command(env: &ClientEnv, scene: &str, record: &Path, cwd: &Path) -> Vec<OsString> {
+fn command(env: &ClientEnv, scene: &Scene, record: &Path, cwd: &Path) -> Vec<OsString> {
     let agent = [
         env.program.clone().into_os_string(),
         "act".into(),
-        scene.into(),
+        scene.name.into(),
         record.as_os_str().to_owned(),
     ];
     let line = Subject::command(agent.to_vec()).command_line();
+    let without = env.without_terminals.as_ref();
+    let without = without.filter(|_| scene.without_terminals);
     let mut words = Vec::new();
-    for word in &env.command {
+    for word in without.unwrap_or(&env.command) {
         match word.to_str() {
             // On its own it is as many words as the agent's command has.
             Some("{agent}") => words.extend(agent.iter().cloned()),
@@ -282,7 +279,7 @@ fn read(schema: &Arc<Schema>, record: &str) -> (Recording, bool) {
         let Ok(line) = serde_json::from_str::<Value>(line) else {
             continue;
         };
-        closed |= line.get("mark").and_then(Value::as_str) == Some("closed");
+        closed |= line.get("mark").and_then(Value::as_str) == Some(CLOSED);
         let from = match line.get("from").and_then(Value::as_str) {
             Some("client") => Party::Client,
             Some("agent") => Party::Agent,

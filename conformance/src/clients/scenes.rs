@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::stage::Stage;
+use crate::{Error, Result};
 
 /// A scene: how the agent behaves from its start to its end.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,8 @@ pub struct Scene {
     pub name: &'static str,
     /// The protocol version that the agent chooses.
     pub version: u32,
+    /// Whether it is played to a client that declares no terminals, if it can do without.
+    pub without_terminals: bool,
     /// What happens in a turn. Whether the agent lives on.
     pub turn: fn(&mut Stage) -> bool,
 }
@@ -23,11 +26,18 @@ pub const SCENES: &[Scene] = &[
     Scene {
         name: "version",
         version: 65_535,
+        without_terminals: false,
         turn: hello,
     },
     scene("permission", permission),
     scene("files", files),
     scene("terminals", terminals),
+    Scene {
+        name: "without-terminals",
+        version: 1,
+        without_terminals: true,
+        turn: without_terminals,
+    },
     scene("strangeness", strangeness),
     scene("noise", noise),
     scene("questions", questions),
@@ -39,7 +49,16 @@ const fn scene(name: &'static str, turn: fn(&mut Stage) -> bool) -> Scene {
     Scene {
         name,
         version: 1,
+        without_terminals: false,
         turn,
+    }
+}
+
+impl Scene {
+    /// The scene of this name.
+    pub(super) fn find(name: &str) -> Result<&'static Self> {
+        let scene = SCENES.iter().find(|scene| scene.name == name);
+        scene.ok_or_else(|| Error::NoRequirement(name.to_owned()))
     }
 }
 
@@ -101,7 +120,6 @@ fn files(stage: &mut Stage) -> bool {
 
 fn terminals(stage: &mut Stage) -> bool {
     if !stage.declares("/terminal") {
-        stage.ask("terminal/create", json!({"command": "true"}));
         return hello(stage);
     }
     let shell = |script: &str| json!({"command": "sh", "args": ["-c", script]});
@@ -123,6 +141,14 @@ fn terminals(stage: &mut Stage) -> bool {
     stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
     stage.ask("terminal/output", json!({"terminalId": id}));
     stage.ask("terminal/release", json!({"terminalId": id}));
+    hello(stage)
+}
+
+fn without_terminals(stage: &mut Stage) -> bool {
+    // One that declares them would run it.
+    if !stage.declares("/terminal") {
+        stage.ask("terminal/create", json!({"command": "true"}));
+    }
     hello(stage)
 }
 

@@ -108,7 +108,7 @@ pub(super) const ROWS: &[ClientRequirement] = &[
     row(
         Should,
         "client.refuses-undeclared-terminals",
-        "terminals",
+        "without-terminals",
         "terminals#checking-support",
         "the Agent MUST NOT attempt to call any terminal methods",
         refuses_undeclared_terminals,
@@ -260,7 +260,7 @@ fn keeps_killed_terminals(played: &Played) -> Outcome {
 
 fn refuses_undeclared_terminals(played: &Played) -> Outcome {
     if played.recording.declared("/terminal").is_some() {
-        return skip("the client declares terminals");
+        return skip("the client declares terminals, and nothing says how it does not");
     }
     refused(played, "terminal/create", 0).map(drop)
 }

@@ -27,6 +27,7 @@ pub struct Stage {
     lines: Receiver<Vec<u8>>,
     output: Box<dyn Write + Send>,
     record: File,
+    tell: Box<dyn FnMut(&str) + Send>,
     started: Instant,
     next_id: u64,
     /// Whether the client has cancelled the turn.
@@ -43,6 +44,7 @@ impl Stage {
     /// A stage on a pair of streams, with its record.
     pub(super) fn new(
         record: File,
+        tell: impl FnMut(&str) + Send + 'static,
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
     ) -> Self {
@@ -62,6 +64,7 @@ impl Stage {
             lines,
             output: Box::new(output),
             record,
+            tell: Box::new(tell),
             started: Instant::now(),
             next_id: 0,
             cancelled: false,
@@ -180,6 +183,9 @@ impl Stage {
     pub fn mark(&mut self, mark: &str) {
         // Without its record the scene is worth nothing; the suite sees that.
         let _ = writeln!(self.record, "{}", json!({"mark": mark}));
+        if mark != CLOSED {
+            (self.tell)(mark);
+        }
     }
 
     fn write(&mut self, line: &str) {
@@ -205,6 +211,9 @@ impl fmt::Debug for Stage {
         debug.field("folder", &self.folder).finish_non_exhaustive()
     }
 }
+
+/// The mark that says that the client has closed the agent's input; nothing is to be done.
+pub(super) const CLOSED: &str = "closed";
 
 /// The only session that a scene knows.
 pub(super) const SESSION: &str = "scene-session";

@@ -8,16 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
 use super::act::act_on;
-use super::run::{POLL, asks_to_interrupt};
-use super::{Played, Report, SCENES};
+use super::{Played, Report, Scene};
 use crate::requirements::Choice;
 use crate::wire::Schema;
 use crate::workdir::Workdir;
@@ -40,6 +39,9 @@ pub struct Launched {
     pub prompt: String,
     /// Asks the client to cancel its turn.
     pub interrupt: Interrupt,
+    /// Whether it is to declare no terminals: in the scene about those that do without. One
+    /// that declares them all the same is not judged by that scene.
+    pub without_terminals: bool,
 }
 
 /// What stands for Ctrl-C.
@@ -110,16 +112,17 @@ impl Within {
 
     /// Plays one scene.
     fn play(&self, name: &str) -> Result<Played> {
-        let scene = SCENES.iter().find(|scene| scene.name == name);
-        let scene = scene.ok_or_else(|| Error::NoRequirement(name.to_owned()))?;
+        let scene = Scene::find(name)?;
         let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
         let record = stage.path().join("record.jsonl");
         let (agent, client) = UnixStream::pair().map_err(Error::Folder)?;
         let interrupt = Interrupt::default();
 
-        let played = spawn_agent(agent, scene, &record)?;
-        let ended = self.spawn_client(client, workdir.path(), &interrupt)?;
-        let exit = watch(&ended, &record, &interrupt, Instant::now() + self.timeout);
+        let played = spawn_agent(agent, scene, &record, interrupt.clone())?;
+        let launched = (workdir.path(), scene.without_terminals);
+        let ended = self.spawn_client(client, launched, &interrupt)?;
+        // The time is up, or it ended without a word.
+        let exit = ended.recv_timeout(self.timeout).ok();
         // The agent sees that the client is gone and writes it down; one whose client
         // hangs is left to itself.
         let _ = played.recv_timeout(LEAVE);
@@ -139,7 +142,7 @@ impl Within {
     fn spawn_client(
         &self,
         socket: UnixStream,
-        folder: &Path,
+        (folder, without_terminals): (&Path, bool),
         interrupt: &Interrupt,
     ) -> Result<Receiver<End>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -159,6 +162,7 @@ impl Within {
             folder: folder.to_owned(),
             prompt: self.prompt.clone(),
             interrupt: interrupt.clone(),
+            without_terminals,
         };
         let (drive, limit) = (self.drive.clone(), self.timeout);
         let (done, ended) = channel();
@@ -202,39 +206,23 @@ fn spawn_agent(
     socket: UnixStream,
     scene: &'static super::Scene,
     record: &Path,
+    interrupt: Interrupt,
 ) -> Result<Receiver<()>> {
     let input = socket.try_clone().map_err(Error::Folder)?;
     let output = socket.try_clone().map_err(Error::Folder)?;
     let file = std::fs::File::create(record).map_err(Error::Output)?;
     let (playing, played): (Sender<()>, _) = channel();
     thread::spawn(move || {
-        act_on(scene, file, input, output);
+        act_on(
+            scene,
+            file,
+            move |_| interrupt.0.notify_one(),
+            input,
+            output,
+        );
         // As the end of a process: both directions, whoever still reads.
         let _ = socket.shutdown(Shutdown::Both);
         drop(playing);
     });
     Ok(played)
-}
-
-/// Waits for the client's end, and interrupts it when the scene asks for it. `None` when
-/// it goes on.
-fn watch(
-    ended: &Receiver<End>,
-    record: &Path,
-    interrupt: &Interrupt,
-    deadline: Instant,
-) -> Option<End> {
-    let mut interrupted = false;
-    loop {
-        match ended.recv_timeout(POLL) {
-            Ok(end) => return Some(end),
-            Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => return None,
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        if !interrupted && asks_to_interrupt(record) {
-            interrupted = true;
-            interrupt.0.notify_one();
-        }
-    }
 }

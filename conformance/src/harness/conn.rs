@@ -4,6 +4,7 @@
 //! the agent are answered by the script, in order. Every message of both sides goes
 //! through the wire tracker and into the recording.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,6 +94,8 @@ impl Caps {
 pub enum Waiting {
     /// A message, at this place of the recording.
     Entry(usize),
+    /// The word that a request will not be answered.
+    Unanswered,
     /// Nothing in time.
     Timeout,
     /// The agent's output has ended.
@@ -115,6 +118,8 @@ pub struct Conn {
     next_id: u64,
     /// Requests of the agent that the script leaves open.
     held: Vec<usize>,
+    /// Our requests that will not be answered, as far as somebody has said so.
+    unanswered: BTreeSet<usize>,
     /// Bytes that the agent wrote.
     bytes: usize,
     /// Messages that were looked at since time was up.
@@ -141,6 +146,7 @@ impl Conn {
             started: Instant::now(),
             next_id: 0,
             held: Vec::new(),
+            unanswered: BTreeSet::new(),
             bytes: 0,
             overtime: 0,
         })
@@ -244,6 +250,13 @@ impl Conn {
             let index = match event {
                 None => return Waiting::Timeout,
                 Some(Event::End) => return Waiting::Ended,
+                Some(Event::Unanswered(id)) => {
+                    self.unanswered
+                        .extend(self.recorder.open_request(Party::Client, &id));
+                    return Waiting::Unanswered;
+                }
+                // Nobody marks a connection of the suite.
+                Some(Event::Mark) => continue,
                 Some(Event::TooLong(length)) => {
                     let text = format!("a line of {length} bytes");
                     self.noise(text, Rule::TooLong, "longer than any message may be")
@@ -272,6 +285,19 @@ impl Conn {
         from: usize,
         what: &str,
         limit: Duration,
+        find: impl FnMut(&Recording, usize) -> Option<T>,
+    ) -> Outcome<T> {
+        self.wait_on(None, from, what, limit, find)
+    }
+
+    /// As [`Conn::wait`], and in vain as soon as it is said that the request at the place
+    /// `request` will not be answered.
+    pub(super) fn wait_on<T>(
+        &mut self,
+        request: Option<usize>,
+        from: usize,
+        what: &str,
+        limit: Duration,
         mut find: impl FnMut(&Recording, usize) -> Option<T>,
     ) -> Outcome<T> {
         let deadline = Instant::now() + limit;
@@ -283,8 +309,12 @@ impl Conn {
                 }
                 next += 1;
             }
+            if request.is_some_and(|request| self.is_unanswered(request)) {
+                let came = "the word that it will not be answered".to_owned();
+                return Err(self.missing(format!("no {what}"), came));
+            }
             match self.pump(deadline) {
-                Waiting::Entry(_) => {}
+                Waiting::Entry(_) | Waiting::Unanswered => {}
                 // A child of it may hold its output open.
                 Waiting::Timeout if self.link.exit(Instant::now()).is_some() => {
                     return Err(self.died(what));
@@ -302,7 +332,7 @@ impl Conn {
     /// Listens for a while, whatever comes.
     pub fn listen(&mut self, time: Duration) {
         let deadline = Instant::now() + time;
-        while matches!(self.pump(deadline), Waiting::Entry(_)) {}
+        while !matches!(self.pump(deadline), Waiting::Timeout | Waiting::Ended) {}
     }
 
     /// Waits for the agent's output to end.
@@ -310,7 +340,7 @@ impl Conn {
         let deadline = Instant::now() + limit;
         loop {
             match self.pump(deadline) {
-                Waiting::Entry(_) => {}
+                Waiting::Entry(_) | Waiting::Unanswered => {}
                 // A child may hold the output open when the agent is gone.
                 Waiting::Timeout => return self.link.exit(Instant::now()).is_some(),
                 Waiting::Ended => {
@@ -340,6 +370,11 @@ impl Conn {
             entry.kind == Kind::Request && !barrier && self.recording().answer(index).is_none()
         };
         !self.link.has_ended() && !self.recording().entries.iter().enumerate().any(open)
+    }
+
+    /// Whether somebody has said that the request at this place will not be answered.
+    pub(super) fn is_unanswered(&self, request: usize) -> bool {
+        self.unanswered.contains(&request)
     }
 
     /// Whether the agent's output has ended.

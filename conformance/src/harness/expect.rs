@@ -65,14 +65,15 @@ impl Conn {
             ));
         }
         let answers = |entry: &Entry| entry.request == Some(request);
-        let found = self.wait(request, &what, limit, |recording, index| {
+        let found = self.wait_on(Some(request), request, &what, limit, |recording, index| {
             let entry = recording.entries.get(index)?;
             answers(entry).then(|| (index, entry.value.clone()))
         });
         let (index, value) = found.map_err(|stop| match stop {
             Stop::Fail(mut failure) => {
                 // Shorter waits say little.
-                if limit >= env.timeout && !self.has_ended() {
+                let in_vain = !self.has_ended() && !self.is_unanswered(request);
+                if limit >= env.timeout && in_vain {
                     env.silence.waited(method);
                 }
                 failure.sent.clone_from(&sent);
@@ -162,7 +163,8 @@ impl Conn {
         while self.recording().answer(barrier).is_none() {
             match self.pump(deadline) {
                 super::Waiting::Entry(_) => {}
-                super::Waiting::Timeout => {
+                super::Waiting::Unanswered if !self.is_unanswered(barrier) => {}
+                super::Waiting::Unanswered | super::Waiting::Timeout => {
                     self.barrier_ignored = true;
                     return Ok(());
                 }
@@ -237,6 +239,14 @@ impl Conn {
     /// When the agent refuses, does not answer or names no session.
     pub fn new_session(&mut self) -> Outcome<(String, Value)> {
         let params = self.setup(None);
+        self.session_with(params)
+    }
+
+    /// Opens a session by these params. Yields its id and the whole result.
+    ///
+    /// # Errors
+    /// As [`Conn::new_session`].
+    pub fn session_with(&mut self, params: Value) -> Outcome<(String, Value)> {
         let request = self.request("session/new", params);
         let reply = self.reply_within(request, self.env.turn_timeout)?;
         let result = match reply.answer {
@@ -337,7 +347,8 @@ impl Conn {
     pub fn begin_slow(&mut self, session: &str) -> Outcome<usize> {
         let request = self.begin(session, "slow")?;
         let limit = self.env.turn_timeout;
-        let seen = self.wait(request, "update of the turn", limit, |recording, index| {
+        let what = "update of the turn";
+        let seen = self.wait_on(Some(request), request, what, limit, |recording, index| {
             let entry = recording.entries.get(index)?;
             let kind = entry.params().pointer("/update/sessionUpdate");
             let output = kind.and_then(Value::as_str).is_some_and(|kind| {
@@ -371,7 +382,7 @@ impl Conn {
     /// When none comes in time; inconclusive when the turn ends without.
     pub fn asked(&mut self, request: usize, method: &str) -> Outcome<usize> {
         let limit = self.env.turn_timeout;
-        let found = self.wait(request, method, limit, |recording, index| {
+        let found = self.wait_on(Some(request), request, method, limit, |recording, index| {
             let entry = recording.entries.get(index)?;
             if entry.request == Some(request) {
                 return Some(None);

@@ -1,8 +1,8 @@
 //! What a check comes to.
 
-use crate::wire::Party;
+use crate::wire::Kind;
 
-use super::Recording;
+use super::{Entry, Recording};
 
 /// A check that got to its end has passed; everything else stops it early.
 pub type Outcome<T = ()> = Result<T, Stop>;
@@ -54,21 +54,102 @@ impl Stop {
     }
 
     /// A failure at one message of a recording: the message is what came, and the
-    /// last one of the other side before it is what was sent.
+    /// one of the other side that led to it, as far as that can be told, is what was sent.
     #[must_use]
     pub fn at(recording: &Recording, index: usize, reason: impl Into<String>) -> Self {
         let came = recording.entries.get(index);
-        let by = came.map_or(Party::Agent, |entry| entry.from);
-        let asked = came.and_then(|entry| entry.request);
-        let before = recording.entries.iter().take(index);
-        let sent = match asked {
-            Some(request) => recording.entries.get(request),
-            None => before.rev().find(|entry| entry.from != by),
-        };
+        let sent = came.and_then(|came| cause(recording, index, came));
         Self::Fail(Box::new(Failure {
             reason: reason.into(),
             sent: sent.map(super::Entry::excerpt),
             came: came.map(super::Entry::excerpt),
         }))
+    }
+}
+
+/// How far back the cause of an answer without a request is looked for.
+const NEAR: usize = 64;
+
+/// What led to a message: the request that it answers; of an answer to none, the notification
+/// or the line without a message that it most likely answers; otherwise the last message of
+/// the other side.
+fn cause<'a>(recording: &'a Recording, index: usize, came: &Entry) -> Option<&'a Entry> {
+    if let Some(request) = came.request {
+        return recording.entries.get(request);
+    }
+    let others = || {
+        let before = recording.entries.iter().take(index).rev();
+        before.filter(|entry| entry.from != came.from).take(NEAR)
+    };
+    if !matches!(came.kind, Kind::Result | Kind::Error) {
+        return others().next();
+    }
+    let text = came.value.to_string();
+    let unread = matches!(code(came), Some(-32700 | -32600));
+    let named = |entry: &&Entry| {
+        let method = entry.method.as_deref();
+        entry.kind == Kind::Notification && method.is_some_and(|method| text.contains(method))
+    };
+    let kind = if unread {
+        Kind::Malformed
+    } else {
+        Kind::Notification
+    };
+    let of_kind = |entry: &&Entry| entry.kind == kind;
+    let mut found = others().find(named);
+    found = found.or_else(|| others().find(of_kind));
+    found.or_else(|| others().next())
+}
+
+fn code(entry: &Entry) -> Option<i64> {
+    entry.value.pointer("/error/code")?.as_i64()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::harness::Recorder;
+    use crate::wire::{Party, Schema};
+
+    /// What a failure at the agent's last message says was sent.
+    fn sent(by_client: &[Value], came: Value) -> String {
+        let mut recorder = Recorder::new(Arc::new(Schema::v1().unwrap()));
+        for value in by_client {
+            match value {
+                Value::String(line) => recorder.probe(line.clone(), Duration::ZERO),
+                value => recorder.message(Party::Client, value.clone(), Duration::ZERO),
+            };
+        }
+        let index = recorder.message(Party::Agent, came, Duration::ZERO);
+        match Stop::at(&recorder.recording, index, "wrong") {
+            Stop::Fail(failure) => failure.sent.unwrap_or_default(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_without_a_request_is_laid_to_what_it_most_likely_answers() {
+        let tell = |method: &str| json!({"jsonrpc": "2.0", "method": method, "params": {}});
+        let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "_x/ask", "params": {}});
+        let said = [
+            json!("{oops"),
+            tell("_x/early"),
+            tell("session/cancel"),
+            ask,
+        ];
+        let error = |code: i64, data: &str| {
+            let error = json!({"code": code, "message": "no", "data": data});
+            json!({"jsonrpc": "2.0", "id": null, "error": error})
+        };
+        assert!(sent(&said, error(-32601, "_x/early")).contains("_x/early"));
+        assert!(sent(&said, error(-32603, "")).contains("session/cancel"));
+        assert!(sent(&said, error(-32700, "")).contains("oops"));
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+        assert!(sent(&said, answer).contains("_x/ask"));
     }
 }

@@ -129,18 +129,30 @@ fn unknown_fields(cx: &mut Cx) -> Outcome {
     conn.finish(request).map(drop)
 }
 
+/// Where messages of the agent have `_meta` of their own.
+const METAS: [&str; 4] = [
+    "/params/_meta",
+    "/params/update/_meta",
+    "/params/update/content/_meta",
+    "/result/_meta",
+];
+
 fn trace_context(view: &View<'_>) -> Seen {
-    let value = view.said.value;
-    let member = |name: &str| value.get(name).and_then(|value| value.get("_meta"));
-    let meta = member("params").or_else(|| member("result"));
-    let Some(meta) = meta.filter(|_| view.said.from == Party::Agent) else {
+    if view.said.from != Party::Agent {
         return Ok(0);
-    };
-    let parent = meta.get("traceparent");
-    if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
-        return fault("`traceparent` is not one of W3C trace context");
     }
-    Ok(1)
+    let mut seen = 0;
+    for meta in METAS
+        .iter()
+        .filter_map(|place| view.said.value.pointer(place))
+    {
+        let parent = meta.get("traceparent");
+        if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
+            return fault("`traceparent` is not one of W3C trace context");
+        }
+        seen += 1;
+    }
+    Ok(seen)
 }
 
 /// `version-trace-parent-flags` in hexadecimal digits.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Check, Requirement, info, must, should};
-use crate::harness::{Caps, Conn, Outcome, fail};
+use crate::harness::{Caps, Conn, Outcome};
 use crate::suite::Cx;
 
 use Check::Run;
@@ -207,7 +207,7 @@ fn comes_first(cx: &mut Cx) -> Outcome {
     // As long as the handshake may take, because the agent is still starting.
     let reply = conn.reply_within(request, conn.env.turn_timeout)?;
     match reply.answer {
-        Ok(_) => fail("a session was opened before the handshake"),
+        Ok(_) => Err(conn.at(reply.index, "a session was opened before the handshake")),
         Err(_) => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::watch::{free_of, watch};
 use super::{Check, Requirement, info, must, should};
-use crate::harness::{Conn, Outcome};
+use crate::harness::{Conn, Entry, Outcome, Stop};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 use crate::wire::{Kind, Level, Party, Rule};
@@ -155,24 +155,59 @@ fn own_ids(view: &View<'_>) -> Seen {
     }
 }
 
-/// A request with this id gets its answer. The same request with an ordinary id
-/// follows: once that is answered, the first is given as long again and no longer.
-fn answers_to(conn: &mut Conn, id: Value) -> Outcome {
-    let params = conn.setup(None);
-    let message = json!({"jsonrpc": "2.0", "id": id, "method": "session/new", "params": params});
+/// What was sent at `mark` is answered as `answers` says. An ordinary request follows: once
+/// that is answered, the first is given as long again and no longer.
+fn is_answered(
+    conn: &mut Conn,
+    mark: usize,
+    what: &str,
+    answers: impl Fn(&Entry) -> bool,
+) -> Outcome {
     let (started, limit) = (Instant::now(), conn.env.turn_timeout);
-    let request = conn.send(&message);
+    let params = conn.setup(None);
     let probe = conn.request("session/new", params);
-    let what = "answer to session/new";
-    let answered = conn.wait(request, what, limit, |recording, index| {
-        let answers = recording.entries.get(index)?.request?;
-        (answers == request || answers == probe).then_some(answers)
+    let first = conn.wait(mark, what, limit, |recording, index| {
+        let entry = recording.entries.get(index)?;
+        let due = answers(entry);
+        (due || entry.request == Some(probe)).then_some(due)
     })?;
-    if answered == request {
+    if first {
         return conn.reply_within(probe, limit).map(drop);
     }
     let patience = started.elapsed().max(conn.env.quiet).min(limit);
-    conn.reply_within(request, patience).map(drop)
+    let found = conn.wait(mark, what, patience, |recording, index| {
+        answers(recording.entries.get(index)?).then_some(())
+    });
+    match found {
+        Err(Stop::Fail(mut failure)) if conn.recording().answer(probe).is_some() => {
+            let wrong = conn
+                .since(mark)
+                .find(|(_, entry)| entry.from == Party::Agent && entry.kind == Kind::Error);
+            let wrong = wrong.map(|(_, entry)| entry.excerpt());
+            let nothing = || "nothing, though a request after it was answered".to_owned();
+            failure.came = Some(wrong.unwrap_or_else(nothing));
+            failure.sent = conn.since(mark).next().map(|(_, entry)| entry.excerpt());
+            Err(Stop::Fail(failure))
+        }
+        other => other,
+    }
+}
+
+/// A request with this id gets its answer.
+fn answers_to(conn: &mut Conn, id: Value) -> Outcome {
+    let params = conn.setup(None);
+    let request =
+        conn.send(&json!({"jsonrpc": "2.0", "id": id, "method": "session/new", "params": params}));
+    is_answered(conn, request, "answer to session/new", |entry| {
+        entry.request == Some(request)
+    })
+}
+
+/// An error with this code comes for what was sent at `mark`.
+fn error_comes(conn: &mut Conn, mark: usize, code: i64) -> Outcome {
+    is_answered(conn, mark, &format!("error {code}"), |entry| {
+        entry.value.pointer("/error/code") == Some(&json!(code))
+    })
 }
 
 fn string_id(cx: &mut Cx) -> Outcome {
@@ -193,10 +228,15 @@ fn null_id(cx: &mut Cx) -> Outcome {
 
 fn bad_notification(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let mark = conn.notify("session/cancel", json!({"sessionId": 7}));
-    conn.notify("no/such/notification", json!({}));
-    conn.settle()?;
-    conn.nothing_answered_since(mark)
+    for (method, params) in [
+        ("session/cancel", json!({"sessionId": 7})),
+        ("no/such/notification", json!({})),
+    ] {
+        let mark = conn.notify(method, params);
+        conn.settle()?;
+        conn.nothing_answered_since(mark)?;
+    }
+    Ok(())
 }
 
 fn unknown_method(cx: &mut Cx) -> Outcome {
@@ -234,11 +274,7 @@ fn garbage(conn: &mut Conn, line: &str) -> Outcome<usize> {
 fn parse_error(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let mark = conn.send_raw("{\"jsonrpc\": \"2.0\", \"id\": 1, oops\n");
-    let what = "error -32700";
-    conn.wait(mark, what, conn.env.timeout, |recording, index| {
-        let error = recording.entries.get(index)?.value.get("error")?;
-        (error.get("code") == Some(&json!(-32700))).then_some(())
-    })
+    error_comes(conn, mark, -32700)
 }
 
 fn survives_garbage(cx: &mut Cx) -> Outcome {
@@ -273,11 +309,7 @@ fn invalid_request(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let message = json!({"jsonrpc": "2.0", "id": "odd", "method": 7});
     let mark = conn.send_raw(format!("{message}\n"));
-    let what = "error -32600";
-    conn.wait(mark, what, conn.env.timeout, |recording, index| {
-        let error = recording.entries.get(index)?.value.get("error")?;
-        (error.get("code") == Some(&json!(-32600))).then_some(())
-    })
+    error_comes(conn, mark, -32600)
 }
 
 fn concurrent(cx: &mut Cx) -> Outcome {

@@ -18,6 +18,15 @@ use crate::wire::Party;
 /// others, by calling the tap.
 pub type Filter = fn(&mut Tap<'_>, Passing);
 
+/// A filter that an agent is behind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Behind {
+    /// The filter.
+    pub(super) filter: Filter,
+    /// Whether it tells which requests it leaves unanswered.
+    pub(super) tells_losses: bool,
+}
+
 /// What the filter keeps of the requests that are open: method and params, by who
 /// sent them and their id.
 type Open = HashMap<(Party, String), (String, Value)>;
@@ -90,6 +99,7 @@ impl Passing {
 #[derive(Debug)]
 pub struct Tap<'a> {
     lines: Vec<(Party, Vec<u8>)>,
+    unanswered: Vec<Value>,
     memory: &'a mut HashMap<String, Value>,
     open: &'a mut Open,
     injected: &'a mut u64,
@@ -116,8 +126,19 @@ impl Tap<'_> {
     /// Drops a message when it is the one.
     pub fn lose(&mut self, passing: &Passing, hit: bool) {
         if !hit {
-            self.forward(passing);
+            return self.forward(passing);
         }
+        let called = passing.value.get("method").is_some();
+        if let Some(id) = passing.value.get("id")
+            && called == (passing.from == Party::Client)
+        {
+            self.leave_open(id);
+        }
+    }
+
+    /// The client's request with this id will not be answered, or not for long.
+    pub fn leave_open(&mut self, id: &Value) {
+        self.unanswered.push(id.clone());
     }
 
     /// Answers a request in the stead of its receiver when it is the one.
@@ -210,7 +231,7 @@ pub(crate) struct Running {
 
 #[derive(Debug)]
 struct State {
-    filter: Filter,
+    behind: Behind,
     memory: HashMap<String, Value>,
     open: Open,
     injected: u64,
@@ -221,12 +242,12 @@ struct State {
 
 impl Running {
     pub(super) fn new(
-        filter: Filter,
+        behind: Behind,
         events: SyncSender<Event>,
         input: SyncSender<Vec<u8>>,
     ) -> Self {
         let state = State {
-            filter,
+            behind,
             memory: HashMap::new(),
             open: HashMap::new(),
             injected: 0,
@@ -292,16 +313,24 @@ impl State {
         }
         let mut tap = Tap {
             lines: Vec::new(),
+            unanswered: Vec::new(),
             memory: &mut self.memory,
             open: &mut self.open,
             injected: &mut self.injected,
         };
-        (self.filter)(&mut tap, passing);
-        for (writer, line) in tap.lines {
+        (self.behind.filter)(&mut tap, passing);
+        let (lines, unanswered) = (tap.lines, tap.unanswered);
+        for (writer, line) in lines {
             // Either end may be gone; then nobody misses the line.
             match writer {
                 Party::Agent => drop(self.events.send(Event::Line(line))),
                 Party::Client => self.write(line),
+            }
+        }
+        if self.behind.tells_losses {
+            for id in unanswered {
+                // As above.
+                let _ = self.events.send(Event::Unanswered(id));
             }
         }
     }

@@ -11,7 +11,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Instant;
 
-use super::filter::{Filter, Running};
+use serde_json::Value;
+
+use super::filter::{Behind, Running};
 use super::process::Process;
 use crate::transcript::{LINE_LIMIT, Line, Splitter};
 
@@ -25,14 +27,32 @@ pub enum Event {
     Line(Vec<u8>),
     /// A line of so many bytes, over the limit.
     TooLong(u64),
+    /// The request of the client with this id will not be answered. Only an agent behind a
+    /// filter that says so tells this.
+    Unanswered(Value),
+    /// Somebody besides the agent has told so, by a [`Marker`].
+    Mark,
     /// The output has ended.
     End,
+}
+
+/// Wakes whoever waits for the next event of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Marker(SyncSender<Event>);
+
+impl Marker {
+    /// Adds [`Event::Mark`] to the events.
+    pub(crate) fn tell(&self) {
+        // Nobody listens when the link is gone.
+        let _ = self.0.send(Event::Mark);
+    }
 }
 
 /// A running agent.
 #[derive(Debug)]
 pub struct Link {
     events: Receiver<Event>,
+    told: SyncSender<Event>,
     /// `None` once the input is closed.
     input: Option<SyncSender<Vec<u8>>>,
     filter: Option<Running>,
@@ -46,16 +66,17 @@ impl Link {
         output: impl Read + Send + 'static,
         input: impl Write + Send + 'static,
         process: Option<Process>,
-        filter: Option<Filter>,
+        filter: Option<Behind>,
     ) -> Self {
         let (events, received) = sync_channel(QUEUE);
         let (bytes, to_write) = sync_channel(QUEUE);
-        let filter = filter.map(|filter| Running::new(filter, events.clone(), bytes.clone()));
-        let tap = filter.clone();
+        let filter = filter.map(|behind| Running::new(behind, events.clone(), bytes.clone()));
+        let (tap, told) = (filter.clone(), events.clone());
         thread::spawn(move || read(output, &events, tap.as_ref()));
         thread::spawn(move || write(input, &to_write));
         Self {
             events: received,
+            told,
             input: Some(bytes),
             filter,
             ended: false,
@@ -73,6 +94,11 @@ impl Link {
                 None => drop(input.try_send(bytes)),
             }
         }
+    }
+
+    /// Somebody else may add an event.
+    pub(crate) fn marker(&self) -> Marker {
+        Marker(self.told.clone())
     }
 
     /// Hands the sending to somebody else, through the filter; `None` without one. The

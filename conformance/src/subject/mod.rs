@@ -14,6 +14,7 @@ mod within;
 use std::ffi::OsString;
 use std::path::Path;
 
+use self::filter::Behind;
 pub use self::filter::{Filter, Passing, Tap};
 pub use self::link::{Event, Link};
 use crate::wire::Version;
@@ -23,7 +24,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Subject {
     start: Start,
-    filter: Option<Filter>,
+    filter: Option<Behind>,
 }
 
 #[derive(Clone, Debug)]
@@ -89,7 +90,20 @@ impl Subject {
     /// The same agent behind a filter that breaks it.
     #[must_use]
     pub fn behind(mut self, filter: Filter) -> Self {
-        self.filter = Some(filter);
+        self.filter = Some(Behind {
+            filter,
+            tells_losses: false,
+        });
+        self
+    }
+
+    /// The filter that it is behind tells which requests it leaves unanswered, so that
+    /// nobody waits for what it has dropped.
+    #[must_use]
+    pub fn telling_losses(mut self) -> Self {
+        if let Some(behind) = &mut self.filter {
+            behind.tells_losses = true;
+        }
         self
     }
 

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use super::{Filter, Link, quoted};
+use super::filter::Behind;
+use super::{Link, quoted};
 use crate::{Error, Result};
 
 /// How much of the standard error is kept, in bytes.
@@ -31,7 +32,7 @@ pub(super) struct Process {
 }
 
 /// Starts a command in a folder.
-pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Filter>) -> Result<Link> {
+pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Behind>) -> Result<Link> {
     let line = || words.iter().map(quoted).collect::<Vec<_>>().join(" ");
     let failed = |source| Error::Start {
         command: line(),

@@ -13,7 +13,8 @@ use acp_sdk::v1::Agent;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Runtime;
 
-use super::{Filter, Link, second};
+use super::filter::Behind;
+use super::{Link, second};
 use crate::{Error, Result};
 
 /// All agents of this process run here.
@@ -56,7 +57,7 @@ impl Within {
     }
 
     /// Starts an agent.
-    pub(super) fn start(&self, filter: Option<Filter>) -> Result<Link> {
+    pub(super) fn start(&self, filter: Option<Behind>) -> Result<Link> {
         let failed = |source| Error::Start {
             command: "the agent within this process".into(),
             source,

@@ -45,7 +45,14 @@ pub(super) fn with_nothing(cx: &mut Cx) -> Outcome {
 }
 
 fn say_all(conn: &mut Conn) -> Outcome {
-    let session = conn.session()?;
+    let mut params = conn.setup(None);
+    if conn
+        .capability("/sessionCapabilities/additionalDirectories")
+        .is_some()
+    {
+        params["additionalDirectories"] = json!([conn.env.folder]);
+    }
+    let session = conn.session_with(params)?.0;
     let words: Vec<String> = conn.env.profile.prompts.keys().cloned().collect();
     for word in words {
         if word == "slow" {
@@ -59,6 +66,10 @@ fn say_all(conn: &mut Conn) -> Outcome {
             let request = conn.begin(&session, &word)?;
             conn.turn_reply(request)?;
         }
+    }
+    if conn.capability("/sessionCapabilities/list").is_some() {
+        // Shows what the session has become.
+        conn.call("session/list", json!({}))?;
     }
     conn.settle()
 }

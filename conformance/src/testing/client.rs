@@ -60,6 +60,7 @@ pub struct ClientTest {
 enum Start {
     Command {
         words: Vec<OsString>,
+        without_terminals: Option<Vec<OsString>>,
         program: PathBuf,
     },
     #[cfg(unix)]
@@ -99,6 +100,7 @@ impl ClientTest {
     pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
         Self::of(Start::Command {
             words: words.into_iter().map(Into::into).collect(),
+            without_terminals: None,
             program: "acp-conformance".into(),
         })
     }
@@ -120,6 +122,22 @@ impl ClientTest {
             Start::Command { program, .. } => *program = path.into(),
             #[cfg(unix)]
             Start::Within(_) => {}
+        }
+        self
+    }
+
+    /// The command that has the client declare no terminals, for the scene about those that
+    /// do without; a client in Rust is told by [`Launched::without_terminals`].
+    #[must_use]
+    pub fn without_terminals<S: Into<OsString>>(
+        mut self,
+        words: impl IntoIterator<Item = S>,
+    ) -> Self {
+        if let Start::Command {
+            without_terminals, ..
+        } = &mut self.start
+        {
+            *without_terminals = Some(words.into_iter().map(Into::into).collect());
         }
         self
     }
@@ -164,9 +182,14 @@ impl Test for ClientTest {
     fn run(self) -> Result<Document> {
         let schema = Arc::new(Schema::v1()?);
         let report = match self.start {
-            Start::Command { words, program } => {
+            Start::Command {
+                words,
+                without_terminals,
+                program,
+            } => {
                 let env = ClientEnv {
                     command: words,
+                    without_terminals,
                     program: installed(program)?,
                     prompt: self.prompt,
                     schema,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use acp_conformance::broken::{self, Broken};
 use acp_conformance::harness::{Env, Profile, Silence};
-use acp_conformance::requirements::{self, Check, Choice};
+use acp_conformance::requirements::{self, Check, Choice, Tier};
 use acp_conformance::subject::Subject;
 use acp_conformance::suite::{Options, Report, run};
 use acp_conformance::wire::Schema;
@@ -19,24 +19,21 @@ const PROVEN_ELSEWHERE: [(&str, &str); 1] = [(
     "agent::an_agent_that_outlives_its_input_is_seen",
 )];
 
-/// Runs these areas of the suite, or all, against the reference agent in this
-/// process.
-fn report(filter: Option<&Broken>, only: Vec<String>) -> Report {
-    let limits = [Duration::from_millis(800), Duration::from_millis(1500)];
-    within(filter, only, limits)
-}
+/// The check that takes longest.
+const LARGE: &str = "transports.large-message";
 
-/// The same with these limits for an answer and for a turn.
-fn within(filter: Option<&Broken>, only: Vec<String>, limits: [Duration; 2]) -> Report {
+/// Limits for an answer and for a turn that no sound agent comes near, however busy the
+/// machine is: broken agents say what they leave unanswered.
+const GENEROUS: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(40)];
+
+/// Runs what is chosen of the suite against an agent in this process, with these limits for
+/// an answer and for a turn.
+fn within(subject: Subject, choice: Choice, limits: [Duration; 2]) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
     std::fs::write(path.join("input.txt"), "one\n").unwrap();
-    let subject = Subject::local();
     let env = Env {
-        subject: match filter {
-            Some(broken) => subject.behind(broken.filter),
-            None => subject,
-        },
+        subject,
         profile: Profile::reference().unwrap(),
         schema: SCHEMA.clone(),
         folder: path,
@@ -46,12 +43,13 @@ fn within(filter: Option<&Broken>, only: Vec<String>, limits: [Duration; 2]) -> 
         quiet: Duration::from_millis(150),
         silence: Silence::default(),
     };
-    let choice = Choice {
-        only,
-        ..Choice::default()
-    };
     let options = Options { choice, jobs: 4 };
     run(&Arc::new(env), &options, |_, _| {}).unwrap()
+}
+
+/// All of the suite by its tiers: a run of all that is chosen counts no coverage.
+fn everything() -> Vec<String> {
+    Tier::ALL.map(|tier| tier.as_str().to_owned()).to_vec()
 }
 
 fn failures(report: &Report) -> BTreeSet<&'static str> {
@@ -60,18 +58,21 @@ fn failures(report: &Report) -> BTreeSet<&'static str> {
 
 /// The failures of the reference agent as it is.
 static SOUND: LazyLock<BTreeSet<&'static str>> =
-    LazyLock::new(|| failures(&report(None, Vec::new())));
-
-/// Where the requirements stand that an agent breaks.
-fn areas(broken: &Broken) -> Vec<String> {
-    let area = |id: &&str| id.split('.').next().unwrap_or_default().to_owned();
-    let areas: BTreeSet<_> = broken.breaks.iter().map(area).collect();
-    areas.into_iter().collect()
-}
+    LazyLock::new(|| failures(&within(Subject::local(), Choice::default(), GENEROUS)));
 
 /// What a broken agent got wrong about the table, in words; empty if nothing.
-fn mistakes(broken: &Broken, only: Vec<String>) -> String {
-    let report = report(Some(broken), only);
+fn mistakes(broken: &Broken) -> String {
+    let mut choice = Choice {
+        only: everything(),
+        ..Choice::default()
+    };
+    // A third of the time is a message of a megabyte; who does not break its check is
+    // spared it.
+    if !broken.breaks.contains(&LARGE) {
+        choice.skip.push(LARGE.to_owned());
+    }
+    let subject = Subject::local().behind(broken.filter).telling_losses();
+    let report = within(subject, choice, GENEROUS);
     let failed = failures(&report);
     let listed: BTreeSet<_> = broken.breaks.iter().copied().collect();
     let passed: Vec<_> = listed.difference(&failed).collect();
@@ -89,45 +90,31 @@ fn mistakes(broken: &Broken, only: Vec<String>) -> String {
     words
 }
 
-/// One part of the matrix; the parts run at the same time.
+/// One part of the matrix, each agent in the whole suite; the parts run at the same time.
 fn prove(part: usize, parts: usize) {
     let rows = broken::all().skip(part).step_by(parts);
-    let words: String = rows.map(|broken| mistakes(broken, areas(broken))).collect();
+    let words: String = rows.map(mistakes).collect();
     assert!(words.is_empty(), "{words}");
 }
 
 #[test]
-fn broken_agents_fail_what_they_break_first_part() {
+fn broken_agents_fail_what_they_break_and_nothing_else_first_part() {
     prove(0, 4);
 }
 
 #[test]
-fn broken_agents_fail_what_they_break_second_part() {
+fn broken_agents_fail_what_they_break_and_nothing_else_second_part() {
     prove(1, 4);
 }
 
 #[test]
-fn broken_agents_fail_what_they_break_third_part() {
+fn broken_agents_fail_what_they_break_and_nothing_else_third_part() {
     prove(2, 4);
 }
 
 #[test]
-fn broken_agents_fail_what_they_break_fourth_part() {
+fn broken_agents_fail_what_they_break_and_nothing_else_fourth_part() {
     prove(3, 4);
-}
-
-#[test]
-#[ignore = "takes minutes; the parts above compare within the areas that an agent breaks"]
-fn broken_agents_fail_nothing_else_in_the_whole_suite() {
-    let part = |part: usize| -> String {
-        let rows = broken::all().skip(part).step_by(4);
-        rows.map(|broken| mistakes(broken, Vec::new())).collect()
-    };
-    let words = std::thread::scope(|scope| {
-        let parts = [0, 1, 2, 3].map(|number| scope.spawn(move || part(number)));
-        parts.map(|part| part.join().unwrap()).concat()
-    });
-    assert!(words.is_empty(), "{words}");
 }
 
 /// A request that is never answered costs no more than its sound twin took.
@@ -136,8 +123,11 @@ fn an_id_that_an_agent_ignores_is_not_waited_for() {
     let broken = broken::find("null-is-no-id").unwrap();
     let started = Instant::now();
     let report = within(
-        Some(broken),
-        vec!["jsonrpc.null-id".into()],
+        Subject::local().behind(broken.filter),
+        Choice {
+            only: vec!["jsonrpc.null-id".into()],
+            ..Choice::default()
+        },
         [30, 600].map(Duration::from_secs),
     );
     assert_eq!(failures(&report), BTreeSet::from(["jsonrpc.null-id"]));
@@ -146,10 +136,12 @@ fn an_id_that_an_agent_ignores_is_not_waited_for() {
 
 #[test]
 fn the_reference_agent_breaks_nothing_and_skips_nothing() {
-    let report = report(None, Vec::new());
+    let report = within(Subject::local(), Choice::default(), GENEROUS);
     assert!(report.is_conformant(false), "{:?}", failures(&report));
-    let skipped: Vec<_> = report.with("skip").map(|row| row.requirement.id).collect();
-    assert!(skipped.is_empty(), "{skipped:?}");
+    for state in ["skip", "inconclusive"] {
+        let found: Vec<_> = report.with(state).map(|row| row.requirement.id).collect();
+        assert!(found.is_empty(), "{state}: {found:?}");
+    }
 }
 
 #[test]

@@ -24,6 +24,9 @@ use crate::suite::Coverage;
 use crate::wire::Party;
 use crate::{Error, Result};
 
+/// The JSON Schema of a [`Comparison`] as `acp-conformance compare --json` writes it.
+pub const SCHEMA: &str = include_str!("../../../schema/comparison.json");
+
 /// The version of the format that [`Comparison`] is; it counts the changes.
 const VERSION: u32 = 1;
 

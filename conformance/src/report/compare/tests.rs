@@ -96,10 +96,9 @@ fn a_requirement_that_was_added_stands_where_it_belongs() {
     assert_eq!(ids, ["a.both-pass", "a.added", "a.differs", "b.both-fail"]);
 }
 
-#[test]
-fn coverage_differs_where_some_never_use_a_method() {
-    let [mut older, mut newer] = pair();
-    let coverage = |load: usize| Coverage {
+/// Sessions were opened, and loaded so often.
+fn coverage(load: usize) -> Coverage {
+    Coverage {
         methods: [("session/new", 3), ("session/load", load)]
             .map(|(name, succeeded)| MethodUse {
                 side: Cow::Borrowed("agent"),
@@ -110,7 +109,12 @@ fn coverage_differs_where_some_never_use_a_method() {
             .to_vec(),
         unions: Vec::new(),
         fields: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn coverage_differs_where_some_never_use_a_method() {
+    let [mut older, mut newer] = pair();
     older.coverage = Some(coverage(0));
     newer.coverage = Some(coverage(7));
     let comparison = compared(&[older.clone(), newer]).unwrap();
@@ -192,4 +196,38 @@ fn formats(comparison: &Comparison) -> [String; 3] {
         markdown_comparison(comparison),
         html_comparison(comparison),
     ]
+}
+
+/// Has every object of a schema refuse members that it does not describe.
+fn close(schema: &mut serde_json::Value) {
+    if let Some(members) = schema.as_object_mut() {
+        if members.contains_key("properties") {
+            members.insert("additionalProperties".to_owned(), false.into());
+        }
+        members.values_mut().for_each(close);
+    } else if let Some(elements) = schema.as_array_mut() {
+        elements.iter_mut().for_each(close);
+    }
+}
+
+#[test]
+fn a_comparison_is_what_its_schema_says_and_no_more() {
+    let mut schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+    assert_eq!(schema["properties"]["version"]["const"], VERSION);
+    close(&mut schema);
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let [mut older, mut newer] = pair();
+    older.coverage = Some(coverage(0));
+    newer.coverage = Some(coverage(7));
+    let third = report("Third", &[("b.both-fail", Tier::Must, FAIL)]);
+    let comparison = compared(&[older, newer, third]).unwrap();
+    // Every list has something to look at.
+    assert!(!comparison.differences.is_empty() && !comparison.absent.is_empty());
+    assert!(!comparison.broken_by_all.is_empty() && !comparison.coverage.is_empty());
+    let written = serde_json::to_value(&comparison).unwrap();
+    let errors: Vec<_> = schema
+        .iter_errors(&written)
+        .map(|e| e.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
 }
