@@ -252,3 +252,51 @@ fn tap(shared: &Shared, frame: &Frame<'_>) {
         Frame::Bad(_) => tap.skipped("not a header".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{Note, Request, Task};
+    use crate::transport::Framing;
+    use crate::{ConnectionBuilder, Json};
+
+    /// Answers every request from a task of its own.
+    struct Yielding;
+
+    impl Service for Yielding {
+        fn request(&self, request: Request<'_>) -> Task {
+            request.answer_ext(|_, _, params| async {
+                tokio::task::yield_now().await;
+                Ok(params.unwrap_or_else(|| Json::from(serde_json::Value::Null)))
+            })
+        }
+        fn notification(&self, note: Note<'_>) -> Task {
+            note.handle_ext(|_, _, _| async { Ok(()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_task_that_has_ended() {
+        let (reader, mut input) = tokio::io::duplex(1 << 16);
+        let requests: String = (0..100)
+            .map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"_x\"}}\n"))
+            .collect();
+        tokio::io::AsyncWriteExt::write_all(&mut input, requests.as_bytes())
+            .await
+            .unwrap();
+        let shared = Arc::new(Shared::new(ConnectionBuilder::new().options, None));
+        let mut state = Loop {
+            reader: Box::pin(reader),
+            frames: Frames::new(Framing::Lines, 1 << 20),
+            output: Output::new(Box::pin(tokio::io::sink()), Framing::Lines),
+            core: Core::new(shared, Arc::new(Yielding)),
+        };
+        let mut most = 0;
+        for _ in 0..10 {
+            std::future::poll_fn(|cx| Poll::Ready(state.poll_running(cx).is_ready())).await;
+            most = most.max(state.core.tasks.len());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((most, state.core.tasks.len()), (100, 0));
+    }
+}

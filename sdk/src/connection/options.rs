@@ -75,7 +75,7 @@ pub(crate) struct Options {
 /// ```
 #[must_use]
 pub struct ConnectionBuilder {
-    options: Options,
+    pub(super) options: Options,
     explain_close: Option<ExplainClose>,
     tap: Option<Tap>,
 }

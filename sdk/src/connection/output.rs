@@ -94,3 +94,23 @@ impl Output {
         self.written >= self.batch.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ConnectionBuilder;
+
+    #[tokio::test]
+    async fn the_buffer_of_a_large_batch_is_given_back() {
+        let shared = Shared::new(ConnectionBuilder::new().options, None);
+        let mut output = Output::new(Box::pin(tokio::io::sink()), Framing::Lines);
+        let large = "x".repeat(4 * KEEP);
+        shared.notify("x", Some(&large)).await.unwrap();
+        std::future::poll_fn(|cx| {
+            while output.poll(cx, &shared).is_ready() {}
+            Poll::Ready(())
+        })
+        .await;
+        assert!(output.batch.capacity() <= KEEP && output.is_empty());
+    }
+}

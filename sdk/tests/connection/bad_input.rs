@@ -1,8 +1,12 @@
 //! What is no proper message, and that the connection goes on after it.
 
-use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 
-use super::support::{TestAgent, agent};
+use acp_sdk::{ConnectionBuilder, Observer};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use super::support::{TestAgent, TestClient, agent, client};
 
 /// The code and id of the answer to one line, after which the connection still works.
 async fn answer(line: &[u8]) -> (Value, Value) {
@@ -87,4 +91,132 @@ async fn methods_may_be_escaped_and_depth_does_no_harm() {
     ))
     .await;
     assert_eq!(raw.expect().await["result"]["sessionId"], "s1");
+}
+
+#[tokio::test]
+async fn a_client_answers_what_it_does_not_know() {
+    let (_handle, mut raw, _driver) = client(TestClient::default());
+    // One that no version has, one of a vendor, and one that this client does not serve.
+    for (id, method) in ["no/such", "_vendor/ask", "fs/read_text_file"]
+        .iter()
+        .enumerate()
+    {
+        let params = json!({"sessionId": "s", "path": "/a"});
+        raw.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .await;
+        let answer = raw.expect().await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(id), &json!(-32601)),
+            "{method}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_repeats_only_the_beginning_of_what_is_endless() {
+    let (mut raw, _driver) = agent(TestAgent::default());
+    let long = "x".repeat(100_000);
+    for method in ["_alive", &long] {
+        raw.send(json!({"jsonrpc": "2.0", "id": long, "method": method}))
+            .await;
+        let answer = raw.expect().await;
+        assert_eq!(answer["id"], long, "the id is repeated whole");
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.len() < 200, "{} bytes", message.len());
+    }
+    // The same of an id that is in use.
+    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
+    let request =
+        json!({"jsonrpc": "2.0", "id": long, "method": "session/prompt", "params": params});
+    raw.send(request.clone()).await;
+    raw.send(request).await;
+    let refusal = raw.expect().await;
+    assert_eq!(
+        (&refusal["id"], &refusal["error"]["code"]),
+        (&json!(null), &json!(-32600))
+    );
+    assert!(refusal.to_string().len() < 400);
+}
+
+#[tokio::test]
+async fn a_message_earns_an_error_and_no_more_than_the_bound_is_saved() {
+    let (mut raw, _driver) = agent(TestAgent::default());
+    // As many as may be at once, however much was said well before.
+    for _ in 0..100 {
+        raw.assert_alive().await;
+    }
+    raw.write("garbage\n".repeat(100)).await;
+    for _ in 0..32 {
+        assert_eq!(raw.expect().await["error"]["code"], -32700);
+    }
+    for _ in 0..2 {
+        raw.assert_alive().await;
+        raw.write("garbage\ngarbage\n").await;
+        assert_eq!(raw.expect().await["error"]["code"], -32700);
+    }
+    raw.assert_alive().await;
+    // What has an id is waited for, and so it is always answered.
+    raw.write("{\"id\":3,\"method\":\"_alive\"}\n".repeat(100))
+        .await;
+    for _ in 0..100 {
+        assert_eq!(raw.expect().await["id"], 3);
+    }
+    raw.assert_alive().await;
+}
+
+/// Notes what it is told of, in a few words.
+#[derive(Clone, Default)]
+struct Watcher(Arc<Mutex<Vec<String>>>);
+
+impl Watcher {
+    fn note(&self, what: String) {
+        self.0.lock().unwrap().push(what);
+    }
+}
+
+impl Observer for Watcher {
+    fn bad_line(&self, line: &[u8], reason: &str) {
+        let line = String::from_utf8_lossy(line);
+        self.note(format!("bad {line}: {}", &reason[..20]));
+    }
+    fn line_too_long(&self, bytes: u64) {
+        self.note(format!("long {bytes}"));
+    }
+    fn dropped(&self, method: &str, path: &str, _: &str) {
+        self.note(format!("dropped {method} {path}"));
+    }
+    fn complaint(&self, error: &str) {
+        self.note(format!("complaint {error}"));
+    }
+}
+
+#[tokio::test]
+async fn who_watches_is_told_of_all_that_is_put_up_with() {
+    let watcher = Watcher::default();
+    let (reader, mut input) = tokio::io::duplex(1 << 16);
+    let (_, driver) = ConnectionBuilder::new()
+        .max_message_bytes(200)
+        .observer(watcher.clone())
+        .client(TestClient::default(), reader, tokio::io::sink());
+    let lines = [
+        "garbage",
+        &"x".repeat(201),
+        r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}"#,
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","kind":5}}}"#,
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{}}"#,
+    ];
+    input.write_all(lines.join("\n").as_bytes()).await.unwrap();
+    drop(input);
+    driver.await.unwrap();
+    assert_eq!(
+        *watcher.0.lock().unwrap(),
+        [
+            "bad garbage: the line is not JSON",
+            "long 201",
+            r#"complaint {"code":-32700,"message":"what?"}"#,
+            "dropped session/update /update/kind",
+            "dropped session/update ",
+        ]
+    );
 }

@@ -1,10 +1,12 @@
 //! Joining text chunks while the writer is behind.
 
+use std::time::Duration;
+
 use acp_sdk::{ConnectionBuilder, v1::*};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use super::support::{TestAgent, within};
+use super::support::{AbortOnDrop, TestAgent, within};
 
 /// What a client receives when all this is sent before the loop writes once.
 async fn received(coalesce: bool, updates: Vec<SessionUpdate>) -> Vec<Value> {
@@ -41,7 +43,7 @@ fn chunk(kind: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn adjacent_texts_leave_as_one_and_the_order_stays() {
     let call = SessionUpdate::ToolCall(ToolCall::new("call-1", "Look"));
     let updates = vec![
@@ -66,12 +68,12 @@ async fn adjacent_texts_leave_as_one_and_the_order_stays() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_is_joined_unless_asked_for() {
     assert_eq!(received(false, vec![say("a"), say("b")]).await.len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn many_small_chunks_become_few_large_ones_without_loss() {
     let updates = (0..5_000).map(|i| say(&format!("{i} "))).collect();
     let got = received(true, updates).await;
@@ -82,4 +84,24 @@ async fn many_small_chunks_become_few_large_ones_without_loss() {
         .collect();
     let sent: String = (0..5_000).map(|i| format!("{i} ")).collect();
     assert_eq!(text, sent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_wait_for_room_too() {
+    let (ours, _theirs) = tokio::io::duplex(1 << 10);
+    let (reader, writer) = tokio::io::split(ours);
+    let connection = ConnectionBuilder::new().coalesce_chunks(true);
+    let (client, driver) = connection.agent(TestAgent::default(), reader, writer);
+    let _driver = AbortOnDrop(tokio::spawn(driver));
+    // The clock moves once nothing else can, so what was taken by then is all that is taken.
+    let (mut taken, large) = (0, say(&"x".repeat(1 << 20)));
+    let sending = async {
+        for _ in 0..10 {
+            let note = SessionNotification::new("s", large.clone());
+            client.session_update(note).await.unwrap();
+            taken += 1;
+        }
+    };
+    let waiting = tokio::time::timeout(Duration::from_secs(1), sending).await;
+    assert!(waiting.is_err() && taken <= 2, "{taken} MB were taken");
 }

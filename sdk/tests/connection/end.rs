@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 
 use acp_sdk::{Closed, ConnectionBuilder, Error};
 use serde_json::json;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
-use super::support::{TestAgent, TestClient, agent, chunk, client, prompt};
+use super::support::{TestAgent, TestClient, agent, chunk, client, on_its_own_thread, prompt};
 
 #[tokio::test]
 async fn pending_calls_fail_when_the_peer_goes_away() {
@@ -21,6 +21,8 @@ async fn pending_calls_fail_when_the_peer_goes_away() {
     drop(raw);
     assert!(matches!(call.await.unwrap(), Err(Error::Closed(_))));
     driver.await.unwrap().unwrap();
+    let note = acp_sdk::v1::CancelNotification::new("s");
+    assert!(handle.cancel(note).await.unwrap_err().is_closed());
     assert!(
         handle
             .prompt(prompt("s", "x"))
@@ -41,11 +43,20 @@ async fn the_reason_can_come_from_whoever_knows_better() {
             .client(TestClient::default(), reader, writer);
     drop(theirs);
     let (call, _) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
-    assert!(
-        call.unwrap_err()
-            .to_string()
-            .contains("exited with status 3")
-    );
+    let error = call.unwrap_err().to_string();
+    assert!(error.contains("exited with status 3"), "{error}");
+    // Later senders hear the same, and not of the write that failed.
+    let note = acp_sdk::v1::CancelNotification::new("s");
+    let error = handle.cancel(note).await.unwrap_err().to_string();
+    assert!(error.contains("exited with status 3"), "{error}");
+    // The same where the end shows by reading.
+    let why = async { Closed::new("the agent exited with status 4") };
+    let connection = ConnectionBuilder::new().explain_close(why);
+    let (nothing, all) = (tokio::io::empty(), tokio::io::sink());
+    let (handle, driver) = connection.client(TestClient::default(), nothing, all);
+    let (call, _) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
+    let error = call.unwrap_err().to_string();
+    assert!(error.contains("exited with status 4"), "{error}");
 }
 
 #[tokio::test]
@@ -107,13 +118,46 @@ impl AsyncRead for Endless {
     }
 }
 
-#[tokio::test]
-async fn a_peer_that_talks_on_without_listening_is_not_heard_for_ever() {
-    let (gone, theirs) = tokio::io::duplex(100);
-    drop(theirs);
-    let (handle, driver) = ConnectionBuilder::new().client(TestClient::default(), Endless, gone);
-    let (call, driver) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
-    assert!(call.unwrap_err().is_closed() && driver.unwrap_err().is_closed());
+#[test]
+fn a_peer_that_talks_on_without_listening_is_not_heard_for_ever() {
+    on_its_own_thread(|| async {
+        let (gone, theirs) = tokio::io::duplex(100);
+        drop(theirs);
+        let watcher = TestClient::default();
+        let (handle, driver) = ConnectionBuilder::new().client(watcher, Endless, gone);
+        let (call, driver) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
+        assert!(call.unwrap_err().is_closed() && driver.unwrap_err().is_closed());
+    });
+}
+
+#[test]
+fn a_peer_that_talks_without_pause_lets_others_have_their_turns() {
+    on_its_own_thread(|| async {
+        let (writer, mut theirs) = tokio::io::duplex(1 << 16);
+        let watcher = TestClient::default();
+        let (handle, driver) = ConnectionBuilder::new().client(watcher, Endless, writer);
+        let driver = tokio::spawn(driver);
+        let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
+        // The request is written between two reads.
+        assert_eq!(theirs.read_u8().await.unwrap(), b'{');
+        driver.abort();
+        assert!(call.await.unwrap().unwrap_err().is_closed());
+    });
+}
+
+#[test]
+fn an_answer_that_nobody_takes_any_more_does_not_keep_the_loop_busy() {
+    on_its_own_thread(|| async {
+        let subject = TestAgent::default();
+        let (mut raw, driver) = agent(subject.clone());
+        let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
+        raw.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}))
+            .await;
+        subject.hanging.notified().await;
+        // The handler hears of the end and answers, and the pipe is broken.
+        drop(raw);
+        driver.await.unwrap().unwrap();
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +168,9 @@ async fn a_handler_that_never_returns_is_dropped_after_the_grace() {
         .await;
     raw.expect().await;
     raw.close_writing().await;
+    let begin = tokio::time::Instant::now();
     driver.await.unwrap().unwrap();
+    assert_eq!(begin.elapsed().as_secs(), 2);
 }
 
 #[tokio::test(start_paused = true)]

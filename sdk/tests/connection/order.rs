@@ -56,3 +56,25 @@ async fn a_panicking_handler_loses_its_own_update_only() {
     call.await.unwrap().unwrap();
     assert_eq!(watcher.texts(), ["one", "two"]);
 }
+
+#[tokio::test]
+async fn a_handler_whose_call_has_ended_holds_responses_back_again() {
+    let watcher = TestClient::default();
+    let (agent, mut raw, _driver) = client(watcher.clone());
+    let call = tokio::spawn(async move { agent.prompt(prompt("s", "go")).await });
+    raw.expect().await;
+    raw.send(chunk("s", "call, then slow")).await;
+    assert_eq!(raw.expect().await["id"], 1);
+    raw.send(json!({"jsonrpc": "2.0", "id": 1, "result": "bottom"}))
+        .await;
+    watcher.reached_gate.notified().await;
+    raw.send(json!({"jsonrpc": "2.0", "id": 0, "result": {"stopReason": "end_turn"}}))
+        .await;
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!call.is_finished(), "its update is still being handled");
+    watcher.gate.notify_one();
+    call.await.unwrap().unwrap();
+    assert_eq!(watcher.texts(), ["call, then slow"]);
+}

@@ -170,7 +170,8 @@ pub fn prompt(session: &str, text: &str) -> PromptRequest {
     PromptRequest::new(session, vec![ContentBlock::Text(TextContent::new(text))])
 }
 
-/// Notes the texts it receives; a text `slow` is handled only when `gate` opens.
+/// Notes the texts it receives; a text `slow` is handled only when `gate` opens, and one that
+/// says `call` when the agent has answered.
 #[derive(Clone, Default)]
 pub struct TestClient {
     pub texts: Arc<Mutex<Vec<String>>>,
@@ -208,9 +209,13 @@ impl Client for TestClient {
                 self.gate.notified().await;
             }
             "panic" => panic!("a fault in the client"),
-            "call" => {
+            "call" | "call, then slow" => {
                 let params = Json::from(json!({"depth": 5}));
                 descend(cx.agent().peer(), Some(params)).await?;
+                if text.text == "call, then slow" {
+                    self.reached_gate.notify_one();
+                    self.gate.notified().await;
+                }
             }
             _ => {}
         }
@@ -246,4 +251,19 @@ impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Runs a test on a thread of its own: a loop that never gives others a turn would stop the
+/// clock of the test, too.
+pub fn on_its_own_thread<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(test());
+        let _ = done.send(());
+    });
+    let ended = ended.recv_timeout(Duration::from_secs(30));
+    ended.expect("it hangs, or it failed as said above");
 }

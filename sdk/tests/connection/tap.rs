@@ -268,3 +268,34 @@ fn a_file_is_new_and_private() {
         "nobody's transcript is overwritten"
     );
 }
+
+/// Tells when the transcript lets go of it.
+struct Held(mpsc::Sender<()>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+impl Write for Held {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_handle() {
+    let (ended, end) = mpsc::channel();
+    let (_handle, driver) = ConnectionBuilder::new().tap(Tap::new(Held(ended))).client(
+        TestClient::default(),
+        tokio::io::empty(),
+        tokio::io::sink(),
+    );
+    drop(driver);
+    let limit = std::time::Duration::from_secs(30);
+    end.recv_timeout(limit).expect("its thread ends");
+}
