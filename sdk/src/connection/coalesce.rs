@@ -123,6 +123,9 @@ mod tests {
         assert!(text_chunk(&note("s", annotated)).is_none());
         assert!(text_chunk(&note("s", tagged)).is_none());
         assert!(text_chunk(&note("s", image)).is_none());
+        let chunk = ContentChunk::new(TextContent::new("x")).with_meta(meta.clone());
+        let chunk = SessionUpdate::AgentMessageChunk(chunk);
+        assert!(text_chunk(&SessionNotification::new("s", chunk)).is_none());
         assert!(text_chunk(&say("x").with_meta(meta)).is_none());
         assert!(text_chunk(&TextContent::new("x")).is_none(), "other params");
     }

@@ -314,6 +314,9 @@ mod tests {
         assert!(lanes.hold(Some("a".into()), delivery().0).is_none());
         assert_eq!(lanes.call_opened(lane).len(), 1);
         assert!(lanes.hold(Some("a".into()), delivery().0).is_some());
+        lanes.call_opened(lane);
+        lanes.call_ended(lane);
+        assert!(lanes.has_calls(), "one of two");
         lanes.call_ended(lane);
         assert!(!lanes.has_calls());
         assert!(lanes.hold(Some("a".into()), delivery().0).is_none());

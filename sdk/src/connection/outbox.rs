@@ -304,7 +304,10 @@ mod tests {
     #[tokio::test]
     async fn senders_wait_at_the_high_water_mark() {
         let outbox = Outbox::new(4);
-        outbox.push("x", &"abcdef").unwrap();
+        outbox.push("x", &1).unwrap();
+        assert!(outbox.has_room().unwrap());
+        // With the line feeds they are four bytes, which is the mark.
+        outbox.push("x", &2).unwrap();
         let mut waiting = std::pin::pin!(outbox.room());
         assert!(futures_poll(waiting.as_mut()).is_none());
         let mut batch = Vec::new();

@@ -292,12 +292,6 @@ fn read_params<P: Params>(shared: &Shared, method: &str, params: Option<&RawValu
     let text = match params.map(RawValue::get) {
         // Methods whose params are all optional may be called without any.
         None | Some("null") => "{}",
-        Some(text) if text.starts_with('[') => {
-            return Err(Error::invalid_params(
-                "",
-                "expected an object, found an array",
-            ));
-        }
         Some(text) => text,
     };
     let mut dropped = |leniency: Leniency| report(shared, method, &leniency);

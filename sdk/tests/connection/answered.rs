@@ -1,7 +1,7 @@
 //! What is to happen only once an answer is on its way.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use acp_sdk::{Error, Result, v1::*};
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use super::support::update;
 #[derive(Clone, Default)]
 struct Keeper {
     dropped: Arc<AtomicBool>,
+    /// What the handlers knew of their requests, which outlives them here.
+    known: Arc<Mutex<Vec<AgentCx>>>,
 }
 
 struct Kept(Arc<AtomicBool>);
@@ -30,6 +32,7 @@ impl Agent for Keeper {
 
     async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
         cx.keep_until_answered(Kept(self.dropped.clone()));
+        self.known.lock().unwrap().push(cx.clone());
         let (client, answered) = (cx.client().clone(), cx.answered());
         let session = req.session_id.clone();
         tokio::spawn(async move {
@@ -118,6 +121,11 @@ async fn however_a_request_ends_what_comes_after_follows_its_answer() {
         assert_eq!(heard(&mut stream).await, "answer", "{text}");
         assert_eq!(heard(&mut stream).await, "after", "{text}");
         assert!(keeper.dropped.load(Ordering::Relaxed), "{text}");
+        // What is kept after that is not kept.
+        let late = Arc::<AtomicBool>::default();
+        let cx = keeper.known.lock().unwrap().pop().unwrap();
+        cx.keep_until_answered(Kept(late.clone()));
+        assert!(late.load(Ordering::Relaxed), "{text}");
     }
 }
 

@@ -30,8 +30,11 @@ async fn bad_lines_get_the_code_they_deserve() {
     );
     let unknown = br#"{"jsonrpc":"2.0","id":-3,"method":"no/such"}"#;
     assert_eq!(answer(unknown).await, (json!(-32601), json!(-3)));
-    let array = br#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":[]}"#;
-    assert_eq!(answer(array).await, (json!(-32602), json!(1)));
+    // The second has no member that must be there.
+    for method in ["session/prompt", "logout"] {
+        let array = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[]}}"#);
+        assert_eq!(answer(array.as_bytes()).await, (json!(-32602), json!(1)));
+    }
 }
 
 #[tokio::test]
@@ -55,6 +58,7 @@ async fn notifications_and_answers_are_never_answered() {
         r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{}}"#,
         r#"{"jsonrpc":"2.0","method":"$/unheard_of"}"#,
         r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":[],"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":"99","error":{"code":1,"message":"x"}}"#,
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#,
         r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}}"#,
@@ -96,6 +100,8 @@ async fn methods_may_be_escaped_and_depth_does_no_harm() {
 #[tokio::test]
 async fn a_client_answers_what_it_does_not_know() {
     let (_handle, mut raw, _driver) = client(TestClient::default());
+    // What an agent prints by accident is not a question.
+    raw.write("Starting up!\n[1]\n{\"id\":\n").await;
     // One that no version has, one of a vendor, and one that this client does not serve.
     for (id, method) in ["no/such", "_vendor/ask", "fs/read_text_file"]
         .iter()

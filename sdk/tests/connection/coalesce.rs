@@ -6,7 +6,7 @@ use acp_sdk::{ConnectionBuilder, v1::*};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use super::support::{AbortOnDrop, TestAgent, within};
+use super::support::{AbortOnDrop, TestAgent, raw, within};
 
 /// What a client receives when all this is sent before the loop writes once.
 async fn received(coalesce: bool, updates: Vec<SessionUpdate>) -> Vec<Value> {
@@ -104,4 +104,22 @@ async fn chunks_wait_for_room_too() {
     };
     let waiting = tokio::time::timeout(Duration::from_secs(1), sending).await;
     assert!(waiting.is_err() && taken <= 2, "{taken} MB were taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chunk_alone_is_written_at_once() {
+    let (ours, theirs) = tokio::io::duplex(1 << 10);
+    let (reader, writer) = tokio::io::split(ours);
+    let connection = ConnectionBuilder::new().coalesce_chunks(true);
+    let (client, driver) = connection.agent(TestAgent::default(), reader, writer);
+    let _driver = AbortOnDrop(tokio::spawn(driver));
+    let mut raw = raw(theirs);
+    for text in ["a", "b"] {
+        // The loop has nothing to do and sleeps.
+        raw.assert_alive().await;
+        let note = SessionNotification::new("s", say(text));
+        client.session_update(note).await.unwrap();
+        let update = within(raw.expect()).await["params"]["update"].take();
+        assert_eq!(update, chunk("agent_message_chunk", text));
+    }
 }

@@ -260,3 +260,34 @@ async fn a_result_that_cannot_be_written_is_answered_with_an_error() {
         assert!(message.contains(reason), "{message}");
     }
 }
+
+/// Panics before there is a future to poll.
+struct Hotheaded;
+
+impl Service for Hotheaded {
+    fn request(&self, request: Request<'_>) -> Task {
+        request.answer_ext(|_, _, _| -> std::future::Ready<Result<Json>> { panic!("at once") })
+    }
+    fn notification(&self, note: Note<'_>) -> Task {
+        note.handle_ext(|_, _, _| -> std::future::Ready<Result<()>> { panic!("at once") })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_before_its_future_costs_its_message_alone() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let (_, driver) = ConnectionBuilder::new().open(Hotheaded, reader, writer);
+    let _driver = tokio::spawn(driver);
+    let mut raw: Raw = raw(theirs);
+    for id in 0..2 {
+        raw.send(json!({"jsonrpc": "2.0", "method": "_note"})).await;
+        raw.send(json!({"jsonrpc": "2.0", "id": id, "method": "_ask"}))
+            .await;
+        let answer = within(raw.expect()).await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(id), &json!(-32603))
+        );
+    }
+}

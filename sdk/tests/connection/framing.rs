@@ -84,3 +84,17 @@ async fn headers_on_a_stream_of_lines_are_bad_lines() {
     assert_eq!(raw.expect().await["error"]["code"], -32700);
     raw.assert_alive().await;
 }
+
+#[tokio::test]
+async fn a_client_says_nothing_to_noise_between_headers() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let connection = ConnectionBuilder::new().framing(Framing::ContentLength);
+    let (_handle, driver) = connection.client(TestClient::default(), reader, writer);
+    let _driver = tokio::spawn(driver);
+    let (reader, mut writer) = tokio::io::split(theirs);
+    writer.write_all(b"Starting up!\n").await.unwrap();
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "no/such"});
+    writer.write_all(&with_header(&ask)).await.unwrap();
+    assert_eq!(read(&mut BufReader::new(reader)).await["id"], 1);
+}

@@ -33,6 +33,22 @@ async fn an_agent_in_memory_is_a_whole_connection() {
 }
 
 #[tokio::test]
+async fn in_memory_too_an_answer_after_our_end_is_heard() {
+    let subject = TestAgent::default();
+    let (handle, driver) = duplex(subject.clone(), TestClient::default());
+    let driver = tokio::spawn(driver);
+    let call = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.prompt(prompt("s", "hang")).await }
+    });
+    subject.hanging.notified().await;
+    handle.peer().finish();
+    let answer = within(call).await.unwrap().unwrap();
+    assert_eq!(answer.stop_reason, StopReason::Cancelled);
+    within(driver).await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn every_connection_has_an_agent_of_its_own() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -216,5 +232,18 @@ mod unix {
         std::fs::write(&path, "precious").unwrap();
         assert!(Listener::unix(&path).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_another_listener_has_put_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent.sock");
+        let first = Listener::unix(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = Listener::unix(&path).unwrap();
+        drop(first);
+        assert!(path.exists());
+        drop(second);
+        assert!(!path.exists());
     }
 }

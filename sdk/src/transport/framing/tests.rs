@@ -89,6 +89,8 @@ fn bodies_above_the_limit_are_skipped_and_reported_at_once() {
     let input = "Content-Length: 6\r\n\r\n{    }Content-Length: 2\r\n\r\n{}";
     let expected = [Out::TooLong(6), text("{}")];
     assert_frames(input, 5, Framing::ContentLength, &expected);
+    let expected = [text("{    }"), text("{}")];
+    assert_frames(input, 6, Framing::ContentLength, &expected);
     let mut frames = Frames::new(Framing::Auto, 5);
     assert_eq!(
         feed(&mut frames, b"Content-Length: 99999999999999999\r\n\r\n"),
@@ -196,6 +198,15 @@ fn noise_before_the_first_message_decides_nothing() {
 }
 
 #[test]
+fn the_rest_of_a_line_that_is_skipped_decides_nothing() {
+    let mut frames = Frames::new(Framing::Auto, 10);
+    assert_eq!(feed(&mut frames, &[b'x'; 20]), []);
+    let rest = feed(&mut frames, b"Content-Length: 2\n{}\n");
+    assert_eq!(rest, [Out::TooLong(37), text("{}")]);
+    assert_eq!(frames.framing(), Framing::Lines);
+}
+
+#[test]
 fn what_was_set_is_not_detected() {
     let mut frames = Frames::new(Framing::Lines, 99);
     let out = feed(&mut frames, b"Content-Length: 2\r\n\r\n{}\n");
@@ -227,6 +238,8 @@ fn what_is_skipped_is_not_kept() {
             .len();
         }
         assert!(reported <= 1, "{start:?}: {reported} reports");
+        let held = frames.buffer.held().len();
+        assert!(held <= CHUNK, "{start:?}: {held} bytes are held");
         let room = frames.room().len();
         assert!(room <= 4 * CHUNK, "{start:?}: {room} bytes of room");
     }
