@@ -1,6 +1,6 @@
 //! The generated types by the name of their definition.
 
-use acp_sdk::runtime::{Decode, DecodeError, FromJson, Leniency, RawValue, decode};
+use acp_sdk::runtime::{Decode, DecodeError, FromJson, Leniency, RawValue, decode, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -43,7 +43,15 @@ pub(crate) use types;
 pub(crate) fn read<T: DeserializeOwned + FromJson + Serialize>(text: &str) -> Outcome {
     let mut dropped = Vec::new();
     let value = decode::<T>(text, &mut |leniency| dropped.push(leniency))?;
-    Ok((written(&value), dropped))
+    let written = written(&value);
+    let mut sent = Vec::new();
+    encode(&value, &mut sent).expect("a value has a JSON form");
+    assert_eq!(
+        String::from_utf8(sent).as_ref(),
+        Ok(&written),
+        "as a connection writes it"
+    );
+    Ok((written, dropped))
 }
 
 pub(crate) fn read_lenient<T: FromJson + Serialize>(text: &str) -> Outcome {

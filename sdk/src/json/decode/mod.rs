@@ -100,9 +100,16 @@ pub fn decode<T: DeserializeOwned + FromJson>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
-    if let Ok(value) = reader::read(text) {
-        return Ok(value);
+    match reader::read(text) {
+        Ok(value) => Ok(value),
+        Err(_) => decode_leniently(text, observer),
     }
+}
+
+fn decode_leniently<T: FromJson>(
+    text: &str,
+    observer: &mut dyn FnMut(Leniency),
+) -> Result<T, DecodeError> {
     let mut cx = Decode::lenient();
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| cx.invalid(&error))?;
     let value = T::from_json(raw, &mut cx)?;

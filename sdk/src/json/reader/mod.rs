@@ -3,11 +3,11 @@
 //! It is what serde_json does, for the one case that matters on the wire: the whole
 //! text is there and known to be UTF-8, and nobody asks why it is refused, for the
 //! second pass finds that out. So errors are empty, a string with escapes is copied
-//! once, and long strings are looked through in blocks.
+//! once, and is looked through by words and blocks.
 //!
 //! An object is nothing but an object here: a list of its members' values, which serde
 //! would take as well, is refused. And a number is an integer by its value, as JSON
-//! Schema has it: `1.0` is one.
+//! Schema has it: `1.0` and `1e2` are integers.
 
 mod access;
 mod number;
@@ -36,12 +36,13 @@ pub(super) const RAW: &str = "$serde_json::private::RawValue";
 /// Reads `text` as a `T`, without leniency.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
     let mut reader = Reader::new(text);
-    let value = T::deserialize(&mut reader)?;
+    // One variable for the result: a message is moved by copying it, and `?` moves it.
+    let mut value = T::deserialize(&mut reader);
     reader.blank();
-    match reader.at == text.len() {
-        true => Ok(value),
-        false => Err(Refused),
+    if reader.at != text.len() {
+        value = Err(Refused);
     }
+    value
 }
 
 /// The text is not JSON, or not of the type, or too unusual for this reader.
@@ -163,10 +164,13 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
+    /// Passes over the bracket that ends `value`, which is refused if there is none.
     #[inline]
-    fn leave(&mut self, close: u8) -> Result<(), Refused> {
+    fn leave<T>(&mut self, close: u8, value: &mut Result<T, Refused>) {
         self.depth -= 1;
-        self.expect(close)
+        if value.is_ok() && self.expect(close).is_err() {
+            *value = Err(Refused);
+        }
     }
 
     fn map<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
@@ -174,9 +178,9 @@ impl<'de> Reader<'de> {
             return Err(Refused);
         }
         self.enter()?;
-        let value = visitor.visit_map(Members::new(self))?;
-        self.leave(b'}')?;
-        Ok(value)
+        let mut value = visitor.visit_map(Members::new(self));
+        self.leave(b'}', &mut value);
+        value
     }
 
     fn seq<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
@@ -184,9 +188,9 @@ impl<'de> Reader<'de> {
             return Err(Refused);
         }
         self.enter()?;
-        let value = visitor.visit_seq(Items::new(self))?;
-        self.leave(b']')?;
-        Ok(value)
+        let mut value = visitor.visit_seq(Items::new(self));
+        self.leave(b']', &mut value);
+        value
     }
 
     fn text<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {

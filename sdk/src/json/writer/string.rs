@@ -21,7 +21,7 @@ pub(super) fn name(bytes: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends the inside of a string.
-#[inline]
+#[inline(always)]
 fn contents(bytes: &mut Vec<u8>, text: &[u8]) {
     // One of each: room for all that is likely to be needed, so that what follows finds it.
     bytes.reserve(text.len() + 16);
@@ -66,6 +66,7 @@ fn two<const N: usize>(bytes: &mut Vec<u8>, text: &[u8]) -> bool {
 }
 
 /// Appends text of any length, with escapes for what is special.
+#[inline(never)]
 fn runs(bytes: &mut Vec<u8>, mut text: &[u8]) {
     loop {
         let (run, rest) = text.split_at(special(text));
