@@ -168,3 +168,20 @@ fn end(mut groups: Vec<Pid>, grace: Duration) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_left_is_removed_when_the_pipe_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("left");
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join("input.txt"), "one\n").unwrap();
+        let gone = folder.path().join("gone");
+        let told = format!("/{}\n/{}\n", left.display(), gone.display());
+        stand(told.as_bytes(), Duration::ZERO);
+        assert!(!left.exists() && folder.path().exists());
+    }
+}

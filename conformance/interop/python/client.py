@@ -138,7 +138,12 @@ class Drive(Steps):
 
     async def config(self):
         for option in self._created.config_options:
-            value = not option.current_value if option.type == "boolean" else option.options[-1].value
+            if option.type == "boolean":
+                value = not option.current_value
+            else:
+                # One may stand under a heading.
+                last = option.options[-1]
+                value = getattr(last, "options", [last])[-1].value
             assert value != option.current_value, f"{option.id} has one value only"
             answer = await self._agent.set_config_option(option.id, self._session, value)
             values = {option.id: option.current_value for option in answer.config_options}

@@ -154,7 +154,9 @@ class Drive extends Steps {
 
   async config() {
     for (const { id, type, currentValue, options } of this.created.configOptions) {
-      const chosen = type === "boolean" ? { type, value: !currentValue } : { value: options.at(-1).value };
+      // One may stand under a heading.
+      const last = options?.at(-1);
+      const chosen = type === "boolean" ? { type, value: !currentValue } : { value: (last.options?.at(-1) ?? last).value };
       assert.notEqual(chosen.value, currentValue, `${id} has one value only`);
       const params = { sessionId: this.sessionId, configId: id, ...chosen };
       const { configOptions } = await this.agent.request(methods.setConfigOption, params);

@@ -72,7 +72,7 @@ const NEAR: usize = 64;
 
 /// What led to a message: the request that it answers; of an answer to none, the notification
 /// or the line without a message that it most likely answers; otherwise the last message of
-/// the other side.
+/// the other side, about the same session if it names one.
 fn cause<'a>(recording: &'a Recording, index: usize, came: &Entry) -> Option<&'a Entry> {
     if let Some(request) = came.request {
         return recording.entries.get(request);
@@ -82,7 +82,8 @@ fn cause<'a>(recording: &'a Recording, index: usize, came: &Entry) -> Option<&'a
         before.filter(|entry| entry.from != came.from).take(NEAR)
     };
     if !matches!(came.kind, Kind::Result | Kind::Error) {
-        return others().next();
+        let of_session = |entry: &&Entry| entry.session() == came.session();
+        return others().find(of_session).or_else(|| others().next());
     }
     let text = came.value.to_string();
     let unread = matches!(code(came), Some(-32700 | -32600));
@@ -149,6 +150,12 @@ mod tests {
         assert!(sent(&said, error(-32601, "_x/early")).contains("_x/early"));
         assert!(sent(&said, error(-32603, "")).contains("session/cancel"));
         assert!(sent(&said, error(-32700, "")).contains("oops"));
+        let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+            "sessionId": "s", "update": {"sessionUpdate": "plan", "entries": []},
+        }});
+        let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel",
+            "params": {"sessionId": "s"}});
+        assert!(sent(&[cancel, tell("_x/late")], update).contains("session/cancel"));
         let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
         assert!(sent(&said, answer).contains("_x/ask"));
     }
