@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use acp_sdk::runtime::{FromJson, decode, encode};
+use acp_sdk::runtime::{Shaped, decode, encode};
 use acp_sdk::v1 as ours;
 use agent_client_protocol_schema::v1 as official;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -70,7 +70,7 @@ fn permission() -> Value {
 /// Measures both crates on one message.
 fn compare<O, T>(c: &mut Criterion, name: &str, message: &Value)
 where
-    O: Serialize + DeserializeOwned + FromJson,
+    O: Serialize + DeserializeOwned + Shaped,
     T: Serialize + DeserializeOwned,
 {
     let text = message.to_string();

@@ -3,9 +3,8 @@
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
-    self, Branch, Cx, DecodeError, FromObject, Json, Map, Meta, Method, Note,
-    Notification, Object, Params, Patch, Peer, Request, Service, Tagged, Task,
-    UnknownVariant,
+    self, Branch, Cx, Json, Kept, Map, Meta, Method, Note, Notification, Params, Patch,
+    Peer, Request, Service, Tagged, Task, UnknownVariant,
 };
 
 /// What ties a response to its request.
@@ -44,7 +43,7 @@ impl From<&str> for RequestId {
     }
 }
 
-runtime::value_union!(RequestId { Null: Null, Number: Number, Str: String });
+runtime::value_union!(RequestId { Null: () = Null, Number: i64 = Number, Str: String = String });
 
 /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
 /// is none.
@@ -94,16 +93,12 @@ impl WriteTextFileRequest {
     }
 }
 
-impl FromObject for WriteTextFileRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            path: object.required("path")?,
-            content: object.required("content")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(WriteTextFileRequest {
+    "sessionId": SessionId = required,
+    "path": String = required,
+    "content": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Names a session; chosen by the agent and opaque to the client.
 ///
@@ -179,17 +174,13 @@ impl ReadTextFileRequest {
     }
 }
 
-impl FromObject for ReadTextFileRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            path: object.required("path")?,
-            line: object.optional("line")?,
-            limit: object.optional("limit")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ReadTextFileRequest {
+    "sessionId": SessionId = required,
+    "path": String = required,
+    "line": Option<u32> = optional,
+    "limit": Option<u32> = optional,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/request_permission` asks the user whether a tool call may go ahead.
 ///
@@ -239,16 +230,12 @@ impl RequestPermissionRequest {
     }
 }
 
-impl FromObject for RequestPermissionRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            tool_call: object.required("toolCall")?,
-            options: object.required("options")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(RequestPermissionRequest {
+    "sessionId": SessionId = required,
+    "toolCall": ToolCallUpdate = required,
+    "options": Vec<PermissionOption> = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Changes to a tool call.
 ///
@@ -373,22 +360,18 @@ impl ToolCallUpdate {
     }
 }
 
-impl FromObject for ToolCallUpdate {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            tool_call_id: object.required("toolCallId")?,
-            kind: object.lenient("kind")?,
-            status: object.lenient("status")?,
-            title: object.lenient("title")?,
-            name: object.lenient("name")?,
-            content: object.lenient_items("content")?,
-            locations: object.lenient_items("locations")?,
-            raw_input: object.lenient("rawInput")?,
-            raw_output: object.lenient("rawOutput")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ToolCallUpdate {
+    "toolCallId": ToolCallId = required,
+    "kind": Option<ToolKind> = optional + or_default,
+    "status": Option<ToolCallStatus> = optional + or_default,
+    "title": Option<String> = optional + or_default,
+    "name": Option<String> = optional + or_default,
+    "content": Option<Vec<ToolCallContent>> = optional + or_default + valid_items,
+    "locations": Option<Vec<ToolCallLocation>> = optional + or_default + valid_items,
+    "rawInput": Option<Json> = optional + or_default,
+    "rawOutput": Option<Json> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Names a tool call within its session; chosen by the agent and opaque to the client.
 ///
@@ -520,7 +503,11 @@ impl Tagged for ToolCallContent {
     }
 }
 
-runtime::tagged_union!(ToolCallContent);
+runtime::tagged_union!(ToolCallContent ["type"] {
+    "content": Content,
+    "diff": Diff,
+    "terminal": Terminal,
+});
 
 /// A piece of content: in prompts, in the agent's messages and in what tools return.
 ///
@@ -609,7 +596,13 @@ impl Tagged for ContentBlock {
     }
 }
 
-runtime::tagged_union!(ContentBlock);
+runtime::tagged_union!(ContentBlock ["type"] {
+    "text": TextContent,
+    "image": ImageContent,
+    "audio": AudioContent,
+    "resource_link": ResourceLink,
+    "resource": EmbeddedResource,
+});
 
 /// Hints on how to use or show a piece of content.
 ///
@@ -670,16 +663,12 @@ impl Annotations {
     }
 }
 
-impl FromObject for Annotations {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            audience: object.lenient_items("audience")?,
-            last_modified: object.lenient("lastModified")?,
-            priority: object.lenient("priority")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Annotations {
+    "audience": Option<Vec<Role>> = optional + or_default + valid_items,
+    "lastModified": Option<String> = optional + or_default,
+    "priority": Option<f64> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// One of the two who talk in a session.
 ///
@@ -741,15 +730,11 @@ impl TextContent {
     }
 }
 
-impl FromObject for TextContent {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            annotations: object.lenient("annotations")?,
-            text: object.required("text")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(TextContent {
+    "annotations": Option<Annotations> = optional + or_default,
+    "text": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A picture, contained in the message.
 ///
@@ -809,17 +794,13 @@ impl ImageContent {
     }
 }
 
-impl FromObject for ImageContent {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            annotations: object.lenient("annotations")?,
-            data: object.required("data")?,
-            mime_type: object.required("mimeType")?,
-            uri: object.lenient("uri")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ImageContent {
+    "annotations": Option<Annotations> = optional + or_default,
+    "data": String = required,
+    "mimeType": String = required,
+    "uri": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Sound, contained in the message.
 ///
@@ -868,16 +849,12 @@ impl AudioContent {
     }
 }
 
-impl FromObject for AudioContent {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            annotations: object.lenient("annotations")?,
-            data: object.required("data")?,
-            mime_type: object.required("mimeType")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AudioContent {
+    "annotations": Option<Annotations> = optional + or_default,
+    "data": String = required,
+    "mimeType": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// The address of a file or other resource that the receiver can read by itself.
 ///
@@ -970,20 +947,16 @@ impl ResourceLink {
     }
 }
 
-impl FromObject for ResourceLink {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            annotations: object.lenient("annotations")?,
-            description: object.lenient("description")?,
-            mime_type: object.lenient("mimeType")?,
-            name: object.required("name")?,
-            size: object.lenient("size")?,
-            title: object.lenient("title")?,
-            uri: object.required("uri")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ResourceLink {
+    "annotations": Option<Annotations> = optional + or_default,
+    "description": Option<String> = optional + or_default,
+    "mimeType": Option<String> = optional + or_default,
+    "name": String = required,
+    "size": Option<i64> = optional + or_default,
+    "title": Option<String> = optional + or_default,
+    "uri": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Address and contents of an embedded resource.
 ///
@@ -1011,8 +984,8 @@ impl From<BlobResourceContents> for EmbeddedResourceResource {
 }
 
 runtime::object_union!(EmbeddedResourceResource {
-    TextResourceContents: ["text", "uri"],
-    BlobResourceContents: ["blob", "uri"],
+    TextResourceContents: TextResourceContents = ["text", "uri"],
+    BlobResourceContents: BlobResourceContents = ["blob", "uri"],
 });
 
 /// A resource whose contents are text.
@@ -1062,16 +1035,12 @@ impl TextResourceContents {
     }
 }
 
-impl FromObject for TextResourceContents {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            mime_type: object.lenient("mimeType")?,
-            text: object.required("text")?,
-            uri: object.required("uri")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(TextResourceContents {
+    "mimeType": Option<String> = optional + or_default,
+    "text": String = required,
+    "uri": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A resource whose contents are bytes.
 ///
@@ -1120,16 +1089,12 @@ impl BlobResourceContents {
     }
 }
 
-impl FromObject for BlobResourceContents {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            blob: object.required("blob")?,
-            mime_type: object.lenient("mimeType")?,
-            uri: object.required("uri")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(BlobResourceContents {
+    "blob": String = required,
+    "mimeType": Option<String> = optional + or_default,
+    "uri": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A file or other resource, contained in the message.
 ///
@@ -1178,15 +1143,11 @@ impl EmbeddedResource {
     }
 }
 
-impl FromObject for EmbeddedResource {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            annotations: object.lenient("annotations")?,
-            resource: object.required("resource")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(EmbeddedResource {
+    "annotations": Option<Annotations> = optional + or_default,
+    "resource": EmbeddedResourceResource = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Content that a tool call produced, in the form that messages have.
 ///
@@ -1221,14 +1182,10 @@ impl Content {
     }
 }
 
-impl FromObject for Content {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            content: object.required("content")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Content {
+    "content": ContentBlock = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A change to a file, as its text before and after.
 ///
@@ -1277,16 +1234,12 @@ impl Diff {
     }
 }
 
-impl FromObject for Diff {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            path: object.required("path")?,
-            old_text: object.lenient("oldText")?,
-            new_text: object.required("newText")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Diff {
+    "path": String = required,
+    "oldText": Option<String> = optional + or_default,
+    "newText": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Names a terminal of `terminal/create`; chosen by the client and valid until it is
 /// released.
@@ -1333,14 +1286,10 @@ impl Terminal {
     }
 }
 
-impl FromObject for Terminal {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            terminal_id: object.required("terminalId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Terminal {
+    "terminalId": TerminalId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A place in a file that a tool call is about, so that an editor can follow along.
 ///
@@ -1386,15 +1335,11 @@ impl ToolCallLocation {
     }
 }
 
-impl FromObject for ToolCallLocation {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            path: object.required("path")?,
-            line: object.lenient("line")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ToolCallLocation {
+    "path": String = required,
+    "line": Option<u32> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// An answer that the user can give to a permission request.
 ///
@@ -1439,16 +1384,12 @@ impl PermissionOption {
     }
 }
 
-impl FromObject for PermissionOption {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            option_id: object.required("optionId")?,
-            name: object.required("name")?,
-            kind: object.required("kind")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(PermissionOption {
+    "optionId": PermissionOptionId = required,
+    "name": String = required,
+    "kind": PermissionOptionKind = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Names an answer within its permission request; opaque to the client.
 ///
@@ -1580,19 +1521,15 @@ impl CreateTerminalRequest {
     }
 }
 
-impl FromObject for CreateTerminalRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            command: object.required("command")?,
-            args: object.nullable("args")?,
-            env: object.nullable("env")?,
-            cwd: object.optional("cwd")?,
-            output_byte_limit: object.optional("outputByteLimit")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CreateTerminalRequest {
+    "sessionId": SessionId = required,
+    "command": String = required,
+    "args": Vec<String> = optional + or_null,
+    "env": Vec<EnvVariable> = optional + or_null,
+    "cwd": Option<String> = optional,
+    "outputByteLimit": Option<u64> = optional,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A variable in the environment of a program that is about to be started.
 ///
@@ -1630,15 +1567,11 @@ impl EnvVariable {
     }
 }
 
-impl FromObject for EnvVariable {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            name: object.required("name")?,
-            value: object.required("value")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(EnvVariable {
+    "name": String = required,
+    "value": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
 ///
@@ -1683,15 +1616,11 @@ impl TerminalOutputRequest {
     }
 }
 
-impl FromObject for TerminalOutputRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            terminal_id: object.required("terminalId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(TerminalOutputRequest {
+    "sessionId": SessionId = required,
+    "terminalId": TerminalId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `terminal/release` gives a terminal back, and ends its command if it still runs.
 ///
@@ -1737,15 +1666,11 @@ impl ReleaseTerminalRequest {
     }
 }
 
-impl FromObject for ReleaseTerminalRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            terminal_id: object.required("terminalId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ReleaseTerminalRequest {
+    "sessionId": SessionId = required,
+    "terminalId": TerminalId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
 ///
@@ -1791,15 +1716,11 @@ impl WaitForTerminalExitRequest {
     }
 }
 
-impl FromObject for WaitForTerminalExitRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            terminal_id: object.required("terminalId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(WaitForTerminalExitRequest {
+    "sessionId": SessionId = required,
+    "terminalId": TerminalId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `terminal/kill` ends the command in a terminal and keeps the terminal.
 ///
@@ -1845,15 +1766,11 @@ impl KillTerminalRequest {
     }
 }
 
-impl FromObject for KillTerminalRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            terminal_id: object.required("terminalId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(KillTerminalRequest {
+    "sessionId": SessionId = required,
+    "terminalId": TerminalId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `elicitation/create` asks the user for something, in a form or on a web page.
 ///
@@ -1897,17 +1814,28 @@ impl CreateElicitationRequest {
     }
 }
 
-impl FromObject for CreateElicitationRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            message: object.required("message")?,
-            meta: object.lenient("_meta")?,
-            mode: object.flattened()?,
-        })
+runtime::members!(CreateElicitationRequest {
+    "message": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+    "mode": ElicitationMode = required + flattened,
+});
+
+impl<'de> Deserialize<'de> for CreateElicitationRequest {
+    fn deserialize<D: runtime::serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        runtime::object(
+            deserializer,
+            |members| {
+                Some(Self {
+                    message: members.required("message")?,
+                    meta: members.optional("_meta")?,
+                    mode: members.read()?,
+                })
+            },
+        )
     }
 }
-
-runtime::deserialize_with!(CreateElicitationRequest, runtime::object);
 
 /// The way in which the user is asked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -1950,7 +1878,10 @@ impl Tagged for ElicitationMode {
     }
 }
 
-runtime::tagged_union!(ElicitationMode);
+runtime::tagged_union!(ElicitationMode ["mode"] {
+    "form": ElicitationFormMode,
+    "url": ElicitationUrlMode,
+});
 
 /// Says that a question belongs to a session, and maybe to a tool call in it.
 ///
@@ -1986,14 +1917,10 @@ impl ElicitationSessionScope {
     }
 }
 
-impl FromObject for ElicitationSessionScope {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            tool_call_id: object.lenient("toolCallId")?,
-        })
-    }
-}
+runtime::members!(ElicitationSessionScope {
+    "sessionId": SessionId = required,
+    "toolCallId": Option<ToolCallId> = optional + or_default,
+});
 
 /// Says that a question belongs to a request outside of any session, such as
 /// `authenticate`.
@@ -2017,13 +1944,7 @@ impl ElicitationRequestScope {
     }
 }
 
-impl FromObject for ElicitationRequestScope {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            request_id: object.required("requestId")?,
-        })
-    }
-}
+runtime::members!(ElicitationRequestScope { "requestId": RequestId = required });
 
 /// The fields of a form, in a small part of JSON Schema: one flat object.
 ///
@@ -2123,18 +2044,14 @@ impl Default for ElicitationSchema {
     }
 }
 
-impl FromObject for ElicitationSchema {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            type_: object.lenient_or("type", Self::default_type)?,
-            title: object.lenient("title")?,
-            properties: object.optional("properties")?,
-            required: object.optional("required")?,
-            description: object.lenient("description")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ElicitationSchema {
+    "type": ElicitationSchemaType = optional + or_default,
+    "title": Option<String> = optional + or_default,
+    "properties": Map<ElicitationPropertySchema> = optional,
+    "required": Option<Vec<String>> = optional,
+    "description": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// What a form's schema describes.
 ///
@@ -2223,7 +2140,13 @@ impl Tagged for ElicitationPropertySchema {
     }
 }
 
-runtime::tagged_union!(ElicitationPropertySchema);
+runtime::tagged_union!(ElicitationPropertySchema ["type"] {
+    "string": StringPropertySchema,
+    "number": NumberPropertySchema,
+    "integer": IntegerPropertySchema,
+    "boolean": BooleanPropertySchema,
+    "array": MultiSelectPropertySchema,
+});
 
 /// What a text must be.
 ///
@@ -2298,16 +2221,12 @@ impl EnumOption {
     }
 }
 
-impl FromObject for EnumOption {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            const_: object.required("const")?,
-            title: object.required("title")?,
-            description: object.lenient("description")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(EnumOption {
+    "const": String = required,
+    "title": String = required,
+    "description": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A field for text, or for the choice of one text among several.
 ///
@@ -2429,22 +2348,18 @@ impl StringPropertySchema {
     }
 }
 
-impl FromObject for StringPropertySchema {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            title: object.lenient("title")?,
-            description: object.lenient("description")?,
-            min_length: object.optional("minLength")?,
-            max_length: object.optional("maxLength")?,
-            pattern: object.optional("pattern")?,
-            format: object.optional("format")?,
-            default: object.lenient("default")?,
-            enum_: object.optional("enum")?,
-            one_of: object.optional("oneOf")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(StringPropertySchema {
+    "title": Option<String> = optional + or_default,
+    "description": Option<String> = optional + or_default,
+    "minLength": Option<u32> = optional,
+    "maxLength": Option<u32> = optional,
+    "pattern": Option<String> = optional,
+    "format": Option<StringFormat> = optional,
+    "default": Option<String> = optional + or_default,
+    "enum": Option<Vec<String>> = optional,
+    "oneOf": Option<Vec<EnumOption>> = optional,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A field for a number, with or without a fraction.
 ///
@@ -2524,18 +2439,14 @@ impl NumberPropertySchema {
     }
 }
 
-impl FromObject for NumberPropertySchema {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            title: object.lenient("title")?,
-            description: object.lenient("description")?,
-            minimum: object.optional("minimum")?,
-            maximum: object.optional("maximum")?,
-            default: object.lenient("default")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(NumberPropertySchema {
+    "title": Option<String> = optional + or_default,
+    "description": Option<String> = optional + or_default,
+    "minimum": Option<f64> = optional,
+    "maximum": Option<f64> = optional,
+    "default": Option<f64> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A field for a whole number.
 ///
@@ -2615,18 +2526,14 @@ impl IntegerPropertySchema {
     }
 }
 
-impl FromObject for IntegerPropertySchema {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            title: object.lenient("title")?,
-            description: object.lenient("description")?,
-            minimum: object.optional("minimum")?,
-            maximum: object.optional("maximum")?,
-            default: object.lenient("default")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(IntegerPropertySchema {
+    "title": Option<String> = optional + or_default,
+    "description": Option<String> = optional + or_default,
+    "minimum": Option<i64> = optional,
+    "maximum": Option<i64> = optional,
+    "default": Option<i64> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A field for yes or no.
 ///
@@ -2686,16 +2593,12 @@ impl BooleanPropertySchema {
     }
 }
 
-impl FromObject for BooleanPropertySchema {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            title: object.lenient("title")?,
-            description: object.lenient("description")?,
-            default: object.lenient("default")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(BooleanPropertySchema {
+    "title": Option<String> = optional + or_default,
+    "description": Option<String> = optional + or_default,
+    "default": Option<bool> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// The texts of which any number can be chosen.
 ///
@@ -2738,12 +2641,14 @@ impl Tagged for MultiSelectItems {
         }
     }
 
-    fn untagged(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        object.flattened().map(Self::Titled)
+    fn untagged(members: &Kept<'_>) -> Option<Self> {
+        members.read().map(Self::Titled)
     }
 }
 
-runtime::tagged_union!(MultiSelectItems);
+runtime::tagged_union!(MultiSelectItems ["type"] or TitledMultiSelectItems {
+    "string": StringMultiSelectItems,
+});
 
 /// Texts to choose from that need no labels.
 ///
@@ -2775,14 +2680,10 @@ impl StringMultiSelectItems {
     }
 }
 
-impl FromObject for StringMultiSelectItems {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            enum_: object.required("enum")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(StringMultiSelectItems {
+    "enum": Vec<String> = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Texts to choose from, with a label each.
 ///
@@ -2814,14 +2715,10 @@ impl TitledMultiSelectItems {
     }
 }
 
-impl FromObject for TitledMultiSelectItems {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            any_of: object.required("anyOf")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(TitledMultiSelectItems {
+    "anyOf": Vec<EnumOption> = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A field for the choice of any number of texts.
 ///
@@ -2911,19 +2808,15 @@ impl MultiSelectPropertySchema {
     }
 }
 
-impl FromObject for MultiSelectPropertySchema {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            title: object.lenient("title")?,
-            description: object.lenient("description")?,
-            min_items: object.optional("minItems")?,
-            max_items: object.optional("maxItems")?,
-            items: object.required("items")?,
-            default: object.lenient_items("default")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(MultiSelectPropertySchema {
+    "title": Option<String> = optional + or_default,
+    "description": Option<String> = optional + or_default,
+    "minItems": Option<u64> = optional,
+    "maxItems": Option<u64> = optional,
+    "items": MultiSelectItems = required,
+    "default": Option<Vec<String>> = optional + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A question that is answered by filling in a form.
 ///
@@ -2953,16 +2846,26 @@ impl ElicitationFormMode {
     }
 }
 
-impl FromObject for ElicitationFormMode {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            requested_schema: object.required("requestedSchema")?,
-            scope: object.flattened()?,
-        })
+runtime::members!(ElicitationFormMode {
+    "requestedSchema": ElicitationSchema = required,
+    "": ElicitationScope = required + flattened,
+});
+
+impl<'de> Deserialize<'de> for ElicitationFormMode {
+    fn deserialize<D: runtime::serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        runtime::object(
+            deserializer,
+            |members| {
+                Some(Self {
+                    requested_schema: members.required("requestedSchema")?,
+                    scope: members.read()?,
+                })
+            },
+        )
     }
 }
-
-runtime::deserialize_with!(ElicitationFormMode, runtime::object);
 
 /// What the question belongs to: a session, or a request outside of any.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -2987,7 +2890,10 @@ impl From<ElicitationRequestScope> for ElicitationScope {
     }
 }
 
-runtime::object_union!(ElicitationScope { Session: ["sessionId"], Request: ["requestId"] });
+runtime::object_union!(ElicitationScope {
+    Session: ElicitationSessionScope = ["sessionId"],
+    Request: ElicitationRequestScope = ["requestId"],
+});
 
 /// Names a question that is answered on a web page; chosen by the agent, and unique among
 /// those open on the connection.
@@ -3033,17 +2939,28 @@ impl ElicitationUrlMode {
     }
 }
 
-impl FromObject for ElicitationUrlMode {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            elicitation_id: object.required("elicitationId")?,
-            url: object.required("url")?,
-            scope: object.flattened()?,
-        })
+runtime::members!(ElicitationUrlMode {
+    "elicitationId": ElicitationId = required,
+    "url": String = required,
+    "": ElicitationScope = required + flattened,
+});
+
+impl<'de> Deserialize<'de> for ElicitationUrlMode {
+    fn deserialize<D: runtime::serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        runtime::object(
+            deserializer,
+            |members| {
+                Some(Self {
+                    elicitation_id: members.required("elicitationId")?,
+                    url: members.required("url")?,
+                    scope: members.read()?,
+                })
+            },
+        )
     }
 }
-
-runtime::deserialize_with!(ElicitationUrlMode, runtime::object);
 
 /// Answers `initialize` with the version that both will speak and what the agent can do.
 ///
@@ -3118,17 +3035,13 @@ impl InitializeResponse {
     }
 }
 
-impl FromObject for InitializeResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            protocol_version: object.required("protocolVersion")?,
-            agent_capabilities: object.lenient("agentCapabilities")?,
-            auth_methods: object.lenient_items("authMethods")?,
-            agent_info: object.lenient("agentInfo")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(InitializeResponse {
+    "protocolVersion": ProtocolVersion = required,
+    "agentCapabilities": AgentCapabilities = optional + or_default,
+    "authMethods": Vec<AuthMethod> = optional + or_default + valid_items,
+    "agentInfo": Option<Implementation> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// The protocol's major version, a whole number that grows with breaking changes only.
 ///
@@ -3229,18 +3142,14 @@ impl AgentCapabilities {
     }
 }
 
-impl FromObject for AgentCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            load_session: object.lenient("loadSession")?,
-            prompt_capabilities: object.lenient("promptCapabilities")?,
-            mcp_capabilities: object.lenient("mcpCapabilities")?,
-            session_capabilities: object.lenient("sessionCapabilities")?,
-            auth: object.lenient("auth")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AgentCapabilities {
+    "loadSession": bool = optional + or_default,
+    "promptCapabilities": PromptCapabilities = optional + or_default,
+    "mcpCapabilities": McpCapabilities = optional + or_default,
+    "sessionCapabilities": SessionCapabilities = optional + or_default,
+    "auth": AgentAuthCapabilities = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Kinds of content that an agent takes in `session/prompt`.
 ///
@@ -3302,16 +3211,12 @@ impl PromptCapabilities {
     }
 }
 
-impl FromObject for PromptCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            image: object.lenient("image")?,
-            audio: object.lenient("audio")?,
-            embedded_context: object.lenient("embeddedContext")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(PromptCapabilities {
+    "image": bool = optional + or_default,
+    "audio": bool = optional + or_default,
+    "embeddedContext": bool = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Ways in which an agent reaches MCP servers beside stdio, which every agent has.
 ///
@@ -3362,15 +3267,11 @@ impl McpCapabilities {
     }
 }
 
-impl FromObject for McpCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            http: object.lenient("http")?,
-            sse: object.lenient("sse")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(McpCapabilities {
+    "http": bool = optional + or_default,
+    "sse": bool = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Session methods that an agent answers beside `session/new`, `session/prompt` and
 /// `session/cancel`.
@@ -3457,18 +3358,14 @@ impl SessionCapabilities {
     }
 }
 
-impl FromObject for SessionCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            list: object.lenient("list")?,
-            delete: object.lenient("delete")?,
-            additional_directories: object.lenient("additionalDirectories")?,
-            resume: object.lenient("resume")?,
-            close: object.lenient("close")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionCapabilities {
+    "list": Option<SessionListCapabilities> = optional + or_default,
+    "delete": Option<SessionDeleteCapabilities> = optional + or_default,
+    "additionalDirectories": Option<SessionAdditionalDirectoriesCapabilities> = optional + or_default,
+    "resume": Option<SessionResumeCapabilities> = optional + or_default,
+    "close": Option<SessionCloseCapabilities> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the agent answers `session/list`. An empty object is enough.
 ///
@@ -3498,13 +3395,7 @@ impl SessionListCapabilities {
     }
 }
 
-impl FromObject for SessionListCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionListCapabilities { "_meta": Option<Meta> = optional + or_default });
 
 /// Says that the agent answers `session/delete`. An empty object is enough.
 ///
@@ -3534,13 +3425,7 @@ impl SessionDeleteCapabilities {
     }
 }
 
-impl FromObject for SessionDeleteCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionDeleteCapabilities { "_meta": Option<Meta> = optional + or_default });
 
 /// Says that the agent takes directories beside `cwd`. An empty object is enough.
 ///
@@ -3572,13 +3457,9 @@ impl SessionAdditionalDirectoriesCapabilities {
     }
 }
 
-impl FromObject for SessionAdditionalDirectoriesCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionAdditionalDirectoriesCapabilities {
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the agent answers `session/resume`. An empty object is enough.
 ///
@@ -3608,13 +3489,7 @@ impl SessionResumeCapabilities {
     }
 }
 
-impl FromObject for SessionResumeCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionResumeCapabilities { "_meta": Option<Meta> = optional + or_default });
 
 /// Says that the agent answers `session/close`. An empty object is enough.
 ///
@@ -3644,13 +3519,7 @@ impl SessionCloseCapabilities {
     }
 }
 
-impl FromObject for SessionCloseCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionCloseCapabilities { "_meta": Option<Meta> = optional + or_default });
 
 /// What an agent offers about login, beside its login methods.
 ///
@@ -3690,14 +3559,10 @@ impl AgentAuthCapabilities {
     }
 }
 
-impl FromObject for AgentAuthCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            logout: object.lenient("logout")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AgentAuthCapabilities {
+    "logout": Option<LogoutCapabilities> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the agent answers `logout`. An empty object is enough.
 ///
@@ -3727,13 +3592,7 @@ impl LogoutCapabilities {
     }
 }
 
-impl FromObject for LogoutCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(LogoutCapabilities { "_meta": Option<Meta> = optional + or_default });
 
 /// One way for the user to log in, as the agent offers it.
 ///
@@ -3778,12 +3637,12 @@ impl Tagged for AuthMethod {
         }
     }
 
-    fn untagged(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        object.flattened().map(Self::Agent)
+    fn untagged(members: &Kept<'_>) -> Option<Self> {
+        members.read().map(Self::Agent)
     }
 }
 
-runtime::tagged_union!(AuthMethod);
+runtime::tagged_union!(AuthMethod ["type"] or AuthMethodAgent { "terminal": AuthMethodTerminal });
 
 /// Names one of the agent's login methods; opaque to the client.
 ///
@@ -3875,18 +3734,14 @@ impl AuthMethodTerminal {
     }
 }
 
-impl FromObject for AuthMethodTerminal {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            id: object.required("id")?,
-            name: object.required("name")?,
-            description: object.lenient("description")?,
-            args: object.nullable("args")?,
-            env: object.nullable("env")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AuthMethodTerminal {
+    "id": AuthMethodId = required,
+    "name": String = required,
+    "description": Option<String> = optional + or_default,
+    "args": Vec<String> = optional + or_null,
+    "env": Map<String> = optional + or_null,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A login that the agent carries out itself, for example in a browser that it opens.
 ///
@@ -3935,16 +3790,12 @@ impl AuthMethodAgent {
     }
 }
 
-impl FromObject for AuthMethodAgent {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            id: object.required("id")?,
-            name: object.required("name")?,
-            description: object.lenient("description")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AuthMethodAgent {
+    "id": AuthMethodId = required,
+    "name": String = required,
+    "description": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Which program is at one end of a connection.
 ///
@@ -3994,16 +3845,12 @@ impl Implementation {
     }
 }
 
-impl FromObject for Implementation {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            name: object.required("name")?,
-            title: object.lenient("title")?,
-            version: object.required("version")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Implementation {
+    "name": String = required,
+    "title": Option<String> = optional + or_default,
+    "version": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `authenticate` once the user is logged in; a failed login is an error.
 ///
@@ -4035,13 +3882,7 @@ impl AuthenticateResponse {
     }
 }
 
-impl FromObject for AuthenticateResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AuthenticateResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `logout` once the user is logged out.
 ///
@@ -4073,13 +3914,7 @@ impl LogoutResponse {
     }
 }
 
-impl FromObject for LogoutResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(LogoutResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/new` with the id of the session that was made.
 ///
@@ -4142,16 +3977,12 @@ impl NewSessionResponse {
     }
 }
 
-impl FromObject for NewSessionResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            modes: object.lenient("modes")?,
-            config_options: object.lenient_items("configOptions")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(NewSessionResponse {
+    "sessionId": SessionId = required,
+    "modes": Option<SessionModeState> = optional + or_default,
+    "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// The modes of a session and which of them is on.
 ///
@@ -4192,15 +4023,11 @@ impl SessionModeState {
     }
 }
 
-impl FromObject for SessionModeState {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            current_mode_id: object.required("currentModeId")?,
-            available_modes: object.required_lenient_items("availableModes")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionModeState {
+    "currentModeId": SessionModeId = required,
+    "availableModes": Vec<SessionMode> = required + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Names a mode of the agent; opaque to the client.
 ///
@@ -4259,16 +4086,12 @@ impl SessionMode {
     }
 }
 
-impl FromObject for SessionMode {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            id: object.required("id")?,
-            name: object.required("name")?,
-            description: object.lenient("description")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionMode {
+    "id": SessionModeId = required,
+    "name": String = required,
+    "description": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A setting of a session that the user can change, with its value.
 ///
@@ -4343,20 +4166,34 @@ impl SessionConfigOption {
     }
 }
 
-impl FromObject for SessionConfigOption {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            id: object.required("id")?,
-            name: object.required("name")?,
-            description: object.lenient("description")?,
-            category: object.lenient("category")?,
-            meta: object.lenient("_meta")?,
-            kind: object.flattened()?,
-        })
+runtime::members!(SessionConfigOption {
+    "id": SessionConfigId = required,
+    "name": String = required,
+    "description": Option<String> = optional + or_default,
+    "category": Option<SessionConfigOptionCategory> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+    "type": SessionConfigKind = required + flattened,
+});
+
+impl<'de> Deserialize<'de> for SessionConfigOption {
+    fn deserialize<D: runtime::serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        runtime::object(
+            deserializer,
+            |members| {
+                Some(Self {
+                    id: members.required("id")?,
+                    name: members.required("name")?,
+                    description: members.optional("description")?,
+                    category: members.optional("category")?,
+                    meta: members.optional("_meta")?,
+                    kind: members.read()?,
+                })
+            },
+        )
     }
 }
-
-runtime::deserialize_with!(SessionConfigOption, runtime::object);
 
 /// The type of the setting, with its value and what it can be set to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -4398,7 +4235,10 @@ impl Tagged for SessionConfigKind {
     }
 }
 
-runtime::tagged_union!(SessionConfigKind);
+runtime::tagged_union!(SessionConfigKind ["type"] {
+    "select": SessionConfigSelect,
+    "boolean": SessionConfigBoolean,
+});
 
 /// Names a setting within its session; opaque to the client.
 ///
@@ -4471,7 +4311,10 @@ impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
     }
 }
 
-runtime::value_union!(SessionConfigSelectOptions { Ungrouped: Array, Grouped: Array });
+runtime::value_union!(SessionConfigSelectOptions {
+    Ungrouped: Vec<SessionConfigSelectOption> = Array,
+    Grouped: Vec<SessionConfigSelectGroup> = Array,
+});
 
 /// One of the values of a setting.
 ///
@@ -4520,16 +4363,12 @@ impl SessionConfigSelectOption {
     }
 }
 
-impl FromObject for SessionConfigSelectOption {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            value: object.required("value")?,
-            name: object.required("name")?,
-            description: object.lenient("description")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionConfigSelectOption {
+    "value": SessionConfigValueId = required,
+    "name": String = required,
+    "description": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Values of a setting under a common heading.
 ///
@@ -4574,16 +4413,12 @@ impl SessionConfigSelectGroup {
     }
 }
 
-impl FromObject for SessionConfigSelectGroup {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            group: object.required("group")?,
-            name: object.required("name")?,
-            options: object.required_lenient_items("options")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionConfigSelectGroup {
+    "group": SessionConfigGroupId = required,
+    "name": String = required,
+    "options": Vec<SessionConfigSelectOption> = required + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Names a group of values within a setting.
 ///
@@ -4620,14 +4455,10 @@ impl SessionConfigSelect {
     }
 }
 
-impl FromObject for SessionConfigSelect {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            current_value: object.required("currentValue")?,
-            options: object.required("options")?,
-        })
-    }
-}
+runtime::members!(SessionConfigSelect {
+    "currentValue": SessionConfigValueId = required,
+    "options": SessionConfigSelectOptions = required,
+});
 
 /// A setting that is on or off.
 ///
@@ -4648,13 +4479,7 @@ impl SessionConfigBoolean {
     }
 }
 
-impl FromObject for SessionConfigBoolean {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            current_value: object.required("currentValue")?,
-        })
-    }
-}
+runtime::members!(SessionConfigBoolean { "currentValue": bool = required });
 
 /// Answers `session/load` once the last update of the history has been sent.
 ///
@@ -4709,15 +4534,11 @@ impl LoadSessionResponse {
     }
 }
 
-impl FromObject for LoadSessionResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            modes: object.lenient("modes")?,
-            config_options: object.lenient_items("configOptions")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(LoadSessionResponse {
+    "modes": Option<SessionModeState> = optional + or_default,
+    "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `session/list` with one page of sessions.
 ///
@@ -4765,15 +4586,11 @@ impl ListSessionsResponse {
     }
 }
 
-impl FromObject for ListSessionsResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            sessions: object.required_lenient_items("sessions")?,
-            next_cursor: object.lenient("nextCursor")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ListSessionsResponse {
+    "sessions": Vec<SessionInfo> = required + or_default + valid_items,
+    "nextCursor": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A session as `session/list` shows it.
 ///
@@ -4851,18 +4668,14 @@ impl SessionInfo {
     }
 }
 
-impl FromObject for SessionInfo {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            cwd: object.required("cwd")?,
-            additional_directories: object.lenient_items("additionalDirectories")?,
-            title: object.lenient("title")?,
-            updated_at: object.lenient("updatedAt")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionInfo {
+    "sessionId": SessionId = required,
+    "cwd": String = required,
+    "additionalDirectories": Vec<String> = optional + or_default + valid_items,
+    "title": Option<String> = optional + or_default,
+    "updatedAt": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `session/delete` once the session is no longer listed.
 ///
@@ -4895,13 +4708,7 @@ impl DeleteSessionResponse {
     }
 }
 
-impl FromObject for DeleteSessionResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(DeleteSessionResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/resume` once the session takes prompts.
 ///
@@ -4956,15 +4763,11 @@ impl ResumeSessionResponse {
     }
 }
 
-impl FromObject for ResumeSessionResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            modes: object.lenient("modes")?,
-            config_options: object.lenient_items("configOptions")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ResumeSessionResponse {
+    "modes": Option<SessionModeState> = optional + or_default,
+    "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `session/close` once the session holds nothing any more.
 ///
@@ -4996,13 +4799,7 @@ impl CloseSessionResponse {
     }
 }
 
-impl FromObject for CloseSessionResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CloseSessionResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/set_mode` once the mode is on.
 ///
@@ -5034,13 +4831,7 @@ impl SetSessionModeResponse {
     }
 }
 
-impl FromObject for SetSessionModeResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SetSessionModeResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/set_config_option` with all settings, for one may change others.
 ///
@@ -5074,14 +4865,10 @@ impl SetSessionConfigOptionResponse {
     }
 }
 
-impl FromObject for SetSessionConfigOptionResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            config_options: object.required_lenient_items("configOptions")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SetSessionConfigOptionResponse {
+    "configOptions": Vec<SessionConfigOption> = required + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `session/prompt` at the end of the turn, and says why it ended.
 ///
@@ -5118,14 +4905,10 @@ impl PromptResponse {
     }
 }
 
-impl FromObject for PromptResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            stop_reason: object.required("stopReason")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(PromptResponse {
+    "stopReason": StopReason = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Why a prompt turn ended.
 ///
@@ -5193,15 +4976,11 @@ impl Error {
     }
 }
 
-impl FromObject for Error {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            code: object.required("code")?,
-            message: object.required("message")?,
-            data: object.lenient("data")?,
-        })
-    }
-}
+runtime::members!(Error {
+    "code": ErrorCode = required,
+    "message": String = required,
+    "data": Option<Json> = optional + or_default,
+});
 
 /// The kind of failure, as a number.
 ///
@@ -5285,15 +5064,11 @@ impl SessionNotification {
     }
 }
 
-impl FromObject for SessionNotification {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            update: object.required("update")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionNotification {
+    "sessionId": SessionId = required,
+    "update": SessionUpdate = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// One thing that happened in a session.
 ///
@@ -5446,7 +5221,22 @@ impl Tagged for SessionUpdate {
     }
 }
 
-runtime::tagged_union!(SessionUpdate);
+runtime::tagged_union!(SessionUpdate ["sessionUpdate"] {
+    "user_message_chunk": ContentChunk,
+    "agent_message_chunk": ContentChunk,
+    "agent_thought_chunk": ContentChunk,
+    "tool_call": ToolCall,
+    "tool_call_update": ToolCallUpdate,
+    "plan": Plan,
+    "available_commands_update": AvailableCommandsUpdate,
+    "current_mode_update": CurrentModeUpdate,
+    "config_option_update": ConfigOptionUpdate,
+    "session_info_update": SessionInfoUpdate,
+    "usage_update": UsageUpdate,
+    "notice": Notice,
+    "compaction_update": CompactionUpdate,
+    "compaction_summary_chunk": CompactionSummaryChunk,
+});
 
 /// Names a message within its session; chosen by the agent and opaque to the client.
 ///
@@ -5501,15 +5291,11 @@ impl ContentChunk {
     }
 }
 
-impl FromObject for ContentChunk {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            content: object.required("content")?,
-            message_id: object.lenient("messageId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ContentChunk {
+    "content": ContentBlock = required,
+    "messageId": Option<MessageId> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A tool call that has just become known: something the agent does on behalf of the model.
 ///
@@ -5624,22 +5410,18 @@ impl ToolCall {
     }
 }
 
-impl FromObject for ToolCall {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            tool_call_id: object.required("toolCallId")?,
-            title: object.required("title")?,
-            name: object.lenient("name")?,
-            kind: object.lenient("kind")?,
-            status: object.lenient("status")?,
-            content: object.lenient_items("content")?,
-            locations: object.lenient_items("locations")?,
-            raw_input: object.lenient("rawInput")?,
-            raw_output: object.lenient("rawOutput")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ToolCall {
+    "toolCallId": ToolCallId = required,
+    "title": String = required,
+    "name": Option<String> = optional + or_default,
+    "kind": Option<ToolKind> = optional + or_default,
+    "status": Option<ToolCallStatus> = optional + or_default,
+    "content": Vec<ToolCallContent> = optional + or_default + valid_items,
+    "locations": Vec<ToolCallLocation> = optional + or_default + valid_items,
+    "rawInput": Option<Json> = optional + or_default,
+    "rawOutput": Option<Json> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A step of a plan.
 ///
@@ -5684,16 +5466,12 @@ impl PlanEntry {
     }
 }
 
-impl FromObject for PlanEntry {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            content: object.required("content")?,
-            priority: object.required("priority")?,
-            status: object.required("status")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(PlanEntry {
+    "content": String = required,
+    "priority": PlanEntryPriority = required,
+    "status": PlanEntryStatus = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// How much a step of a plan matters.
 ///
@@ -5773,14 +5551,10 @@ impl Plan {
     }
 }
 
-impl FromObject for Plan {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            entries: object.required_lenient_items("entries")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Plan {
+    "entries": Vec<PlanEntry> = required + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// A command that the user can give by beginning a prompt with `/` and its name.
 ///
@@ -5829,16 +5603,12 @@ impl AvailableCommand {
     }
 }
 
-impl FromObject for AvailableCommand {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            name: object.required("name")?,
-            description: object.required("description")?,
-            input: object.lenient("input")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AvailableCommand {
+    "name": String = required,
+    "description": String = required,
+    "input": Option<AvailableCommandInput> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// What may follow the name of a slash command.
 ///
@@ -5857,7 +5627,9 @@ impl From<UnstructuredCommandInput> for AvailableCommandInput {
     }
 }
 
-runtime::object_union!(AvailableCommandInput { Unstructured: ["hint"] });
+runtime::object_union!(AvailableCommandInput {
+    Unstructured: UnstructuredCommandInput = ["hint"],
+});
 
 /// Free text that follows the name of a slash command.
 ///
@@ -5892,14 +5664,10 @@ impl UnstructuredCommandInput {
     }
 }
 
-impl FromObject for UnstructuredCommandInput {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            hint: object.required("hint")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(UnstructuredCommandInput {
+    "hint": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// The slash commands of a session from now on; the list replaces the one before.
 ///
@@ -5934,14 +5702,10 @@ impl AvailableCommandsUpdate {
     }
 }
 
-impl FromObject for AvailableCommandsUpdate {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            available_commands: object.required_lenient_items("availableCommands")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AvailableCommandsUpdate {
+    "availableCommands": Vec<AvailableCommand> = required + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the agent put the session into another mode.
 ///
@@ -5976,14 +5740,10 @@ impl CurrentModeUpdate {
     }
 }
 
-impl FromObject for CurrentModeUpdate {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            current_mode_id: object.required("currentModeId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CurrentModeUpdate {
+    "currentModeId": SessionModeId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the agent changed settings of the session.
 ///
@@ -6015,14 +5775,10 @@ impl ConfigOptionUpdate {
     }
 }
 
-impl FromObject for ConfigOptionUpdate {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            config_options: object.required_lenient_items("configOptions")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ConfigOptionUpdate {
+    "configOptions": Vec<SessionConfigOption> = required + or_default + valid_items,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Changes to what `session/list` shows of the session.
 ///
@@ -6075,15 +5831,11 @@ impl SessionInfoUpdate {
     }
 }
 
-impl FromObject for SessionInfoUpdate {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            title: object.lenient("title")?,
-            updated_at: object.lenient("updatedAt")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionInfoUpdate {
+    "title": Patch<String> = optional + or_default,
+    "updatedAt": Patch<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// An amount of money, or of what an agent charges instead.
 ///
@@ -6121,15 +5873,11 @@ impl Cost {
     }
 }
 
-impl FromObject for Cost {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            amount: object.required("amount")?,
-            currency: object.required("currency")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Cost {
+    "amount": f64 = required,
+    "currency": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// How much of the model's context the session fills, and what it has cost.
 ///
@@ -6178,16 +5926,12 @@ impl UsageUpdate {
     }
 }
 
-impl FromObject for UsageUpdate {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            used: object.required("used")?,
-            size: object.required("size")?,
-            cost: object.lenient("cost")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(UsageUpdate {
+    "used": u64 = required,
+    "size": u64 = required,
+    "cost": Option<Cost> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// How grave a notice is.
 ///
@@ -6264,16 +6008,12 @@ impl Notice {
     }
 }
 
-impl FromObject for Notice {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            severity: object.required("severity")?,
-            title: object.required("title")?,
-            description: object.lenient("description")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(Notice {
+    "severity": NoticeSeverity = required,
+    "title": String = required,
+    "description": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Names one shortening of the context within its session; chosen by the agent.
 ///
@@ -6376,17 +6116,13 @@ impl CompactionUpdate {
     }
 }
 
-impl FromObject for CompactionUpdate {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            compaction_id: object.required("compactionId")?,
-            status: object.required("status")?,
-            summary: object.lenient_items("summary")?,
-            error: object.lenient("error")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CompactionUpdate {
+    "compactionId": CompactionId = required,
+    "status": CompactionStatus = required,
+    "summary": Patch<Vec<ContentBlock>> = optional + or_default + valid_items,
+    "error": Patch<String> = optional + or_default,
+    "_meta": Patch<Meta> = optional + or_default,
+});
 
 /// The next piece of the summary that replaces shortened context.
 ///
@@ -6430,15 +6166,11 @@ impl CompactionSummaryChunk {
     }
 }
 
-impl FromObject for CompactionSummaryChunk {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            compaction_id: object.required("compactionId")?,
-            content: object.required("content")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CompactionSummaryChunk {
+    "compactionId": CompactionId = required,
+    "content": ContentBlock = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `elicitation/complete` says that the user is done on the web page of a question.
 ///
@@ -6478,14 +6210,10 @@ impl CompleteElicitationNotification {
     }
 }
 
-impl FromObject for CompleteElicitationNotification {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            elicitation_id: object.required("elicitationId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CompleteElicitationNotification {
+    "elicitationId": ElicitationId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `initialize` opens a connection: the client says which version it speaks and what it can
 /// do.
@@ -6551,16 +6279,12 @@ impl InitializeRequest {
     }
 }
 
-impl FromObject for InitializeRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            protocol_version: object.required("protocolVersion")?,
-            client_capabilities: object.lenient("clientCapabilities")?,
-            client_info: object.lenient("clientInfo")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(InitializeRequest {
+    "protocolVersion": ProtocolVersion = required,
+    "clientCapabilities": ClientCapabilities = optional + or_default,
+    "clientInfo": Option<Implementation> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// What a client can do for agents, sent once with `initialize`.
 ///
@@ -6641,18 +6365,14 @@ impl ClientCapabilities {
     }
 }
 
-impl FromObject for ClientCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            fs: object.lenient("fs")?,
-            terminal: object.lenient("terminal")?,
-            session: object.lenient("session")?,
-            auth: object.lenient("auth")?,
-            elicitation: object.lenient("elicitation")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ClientCapabilities {
+    "fs": FileSystemCapabilities = optional + or_default,
+    "terminal": bool = optional + or_default,
+    "session": Option<ClientSessionCapabilities> = optional + or_default,
+    "auth": AuthCapabilities = optional + or_default,
+    "elicitation": Option<ElicitationCapabilities> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Which file methods a client answers; agents must not call the others.
 ///
@@ -6702,15 +6422,11 @@ impl FileSystemCapabilities {
     }
 }
 
-impl FromObject for FileSystemCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            read_text_file: object.lenient("readTextFile")?,
-            write_text_file: object.lenient("writeTextFile")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(FileSystemCapabilities {
+    "readTextFile": bool = optional + or_default,
+    "writeTextFile": bool = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Extras in what a session may report to this client.
 ///
@@ -6776,16 +6492,12 @@ impl ClientSessionCapabilities {
     }
 }
 
-impl FromObject for ClientSessionCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            compaction: object.lenient("compaction")?,
-            config_options: object.lenient("configOptions")?,
-            notices: object.lenient("notices")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ClientSessionCapabilities {
+    "compaction": Option<CompactionCapabilities> = optional + or_default,
+    "configOptions": Option<SessionConfigOptionsCapabilities> = optional + or_default,
+    "notices": Option<NoticeCapabilities> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the client understands reports about shortening of the context. No members are
 /// needed.
@@ -6804,13 +6516,9 @@ impl CompactionCapabilities {
     }
 }
 
-impl FromObject for CompactionCapabilities {
-    fn from_object(_: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {})
-    }
-}
+runtime::members!(CompactionCapabilities {  });
 
-runtime::deserialize_with!(CompactionCapabilities, runtime::object);
+runtime::deserialize_with!(CompactionCapabilities, runtime::empty_object);
 
 /// Kinds of settings that a client can show beyond `select`, which every client knows.
 ///
@@ -6851,14 +6559,10 @@ impl SessionConfigOptionsCapabilities {
     }
 }
 
-impl FromObject for SessionConfigOptionsCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            boolean: object.lenient("boolean")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SessionConfigOptionsCapabilities {
+    "boolean": Option<BooleanConfigOptionCapabilities> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the client can show settings that are on or off. An empty object is enough.
 ///
@@ -6888,13 +6592,9 @@ impl BooleanConfigOptionCapabilities {
     }
 }
 
-impl FromObject for BooleanConfigOptionCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(BooleanConfigOptionCapabilities {
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the client shows notices. No members are needed.
 ///
@@ -6912,13 +6612,9 @@ impl NoticeCapabilities {
     }
 }
 
-impl FromObject for NoticeCapabilities {
-    fn from_object(_: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {})
-    }
-}
+runtime::members!(NoticeCapabilities {  });
 
-runtime::deserialize_with!(NoticeCapabilities, runtime::object);
+runtime::deserialize_with!(NoticeCapabilities, runtime::empty_object);
 
 /// Kinds of login that a client can carry out beyond `authenticate`.
 ///
@@ -6959,14 +6655,10 @@ impl AuthCapabilities {
     }
 }
 
-impl FromObject for AuthCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            terminal: object.lenient("terminal")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AuthCapabilities {
+    "terminal": bool = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Which ways of questioning the user a client offers.
 ///
@@ -7018,15 +6710,11 @@ impl ElicitationCapabilities {
     }
 }
 
-impl FromObject for ElicitationCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            form: object.lenient("form")?,
-            url: object.lenient("url")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ElicitationCapabilities {
+    "form": Option<ElicitationFormCapabilities> = optional + or_default,
+    "url": Option<ElicitationUrlCapabilities> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the client can show forms. An empty object is enough.
 ///
@@ -7056,13 +6744,7 @@ impl ElicitationFormCapabilities {
     }
 }
 
-impl FromObject for ElicitationFormCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ElicitationFormCapabilities { "_meta": Option<Meta> = optional + or_default });
 
 /// Says that the client can send the user to a web page. An empty object is enough.
 ///
@@ -7092,13 +6774,7 @@ impl ElicitationUrlCapabilities {
     }
 }
 
-impl FromObject for ElicitationUrlCapabilities {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ElicitationUrlCapabilities { "_meta": Option<Meta> = optional + or_default });
 
 /// `authenticate` logs the user in by a method that the agent offered; it may take as long
 /// as the user does.
@@ -7138,14 +6814,10 @@ impl AuthenticateRequest {
     }
 }
 
-impl FromObject for AuthenticateRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            method_id: object.required("methodId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(AuthenticateRequest {
+    "methodId": AuthMethodId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `logout` ends the user's login; the client sends it to agents that advertise
 /// `auth.logout`.
@@ -7181,13 +6853,7 @@ impl LogoutRequest {
     }
 }
 
-impl FromObject for LogoutRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(LogoutRequest { "_meta": Option<Meta> = optional + or_default });
 
 /// `session/new` starts an empty session in a working directory.
 ///
@@ -7250,16 +6916,12 @@ impl NewSessionRequest {
     }
 }
 
-impl FromObject for NewSessionRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            cwd: object.required("cwd")?,
-            additional_directories: object.nullable("additionalDirectories")?,
-            mcp_servers: object.required_nullable("mcpServers")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(NewSessionRequest {
+    "cwd": String = required,
+    "additionalDirectories": Vec<String> = optional + or_null,
+    "mcpServers": Vec<McpServer> = required + or_null,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// How to reach an MCP server whose tools the agent should use.
 ///
@@ -7314,12 +6976,15 @@ impl Tagged for McpServer {
         }
     }
 
-    fn untagged(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        object.flattened().map(Self::Stdio)
+    fn untagged(members: &Kept<'_>) -> Option<Self> {
+        members.read().map(Self::Stdio)
     }
 }
 
-runtime::tagged_union!(McpServer);
+runtime::tagged_union!(McpServer ["type"] or McpServerStdio {
+    "http": McpServerHttp,
+    "sse": McpServerSse,
+});
 
 /// A header of the agent's HTTP requests to an MCP server.
 ///
@@ -7357,15 +7022,11 @@ impl HttpHeader {
     }
 }
 
-impl FromObject for HttpHeader {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            name: object.required("name")?,
-            value: object.required("value")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(HttpHeader {
+    "name": String = required,
+    "value": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// An MCP server that is reached over HTTP.
 ///
@@ -7411,16 +7072,12 @@ impl McpServerHttp {
     }
 }
 
-impl FromObject for McpServerHttp {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            name: object.required("name")?,
-            url: object.required("url")?,
-            headers: object.required_nullable("headers")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(McpServerHttp {
+    "name": String = required,
+    "url": String = required,
+    "headers": Vec<HttpHeader> = required + or_null,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// An MCP server that is reached over server-sent events, which MCP has given up in favour
 /// of HTTP.
@@ -7467,16 +7124,12 @@ impl McpServerSse {
     }
 }
 
-impl FromObject for McpServerSse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            name: object.required("name")?,
-            url: object.required("url")?,
-            headers: object.required_nullable("headers")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(McpServerSse {
+    "name": String = required,
+    "url": String = required,
+    "headers": Vec<HttpHeader> = required + or_null,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// An MCP server that the agent starts as a program of its own.
 ///
@@ -7527,17 +7180,13 @@ impl McpServerStdio {
     }
 }
 
-impl FromObject for McpServerStdio {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            name: object.required("name")?,
-            command: object.required("command")?,
-            args: object.required_nullable("args")?,
-            env: object.required_nullable("env")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(McpServerStdio {
+    "name": String = required,
+    "command": String = required,
+    "args": Vec<String> = required + or_null,
+    "env": Vec<EnvVariable> = required + or_null,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/load` opens a session of the past, and the agent tells its whole history again
 /// as `session/update` notifications before it answers.
@@ -7608,17 +7257,13 @@ impl LoadSessionRequest {
     }
 }
 
-impl FromObject for LoadSessionRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            mcp_servers: object.required_nullable("mcpServers")?,
-            cwd: object.required("cwd")?,
-            additional_directories: object.nullable("additionalDirectories")?,
-            session_id: object.required("sessionId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(LoadSessionRequest {
+    "mcpServers": Vec<McpServer> = required + or_null,
+    "cwd": String = required,
+    "additionalDirectories": Vec<String> = optional + or_null,
+    "sessionId": SessionId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/list` asks for the sessions that the agent keeps, page by page.
 ///
@@ -7673,15 +7318,11 @@ impl ListSessionsRequest {
     }
 }
 
-impl FromObject for ListSessionsRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            cwd: object.optional("cwd")?,
-            cursor: object.optional("cursor")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ListSessionsRequest {
+    "cwd": Option<String> = optional,
+    "cursor": Option<String> = optional,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/delete` takes a session out of what `session/list` shows.
 ///
@@ -7721,14 +7362,10 @@ impl DeleteSessionRequest {
     }
 }
 
-impl FromObject for DeleteSessionRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(DeleteSessionRequest {
+    "sessionId": SessionId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/resume` opens a session of the past without telling its history again.
 ///
@@ -7806,17 +7443,13 @@ impl ResumeSessionRequest {
     }
 }
 
-impl FromObject for ResumeSessionRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            cwd: object.required("cwd")?,
-            additional_directories: object.nullable("additionalDirectories")?,
-            mcp_servers: object.nullable("mcpServers")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ResumeSessionRequest {
+    "sessionId": SessionId = required,
+    "cwd": String = required,
+    "additionalDirectories": Vec<String> = optional + or_null,
+    "mcpServers": Vec<McpServer> = optional + or_null,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/close` ends the work of an open session and frees what it holds.
 ///
@@ -7857,14 +7490,10 @@ impl CloseSessionRequest {
     }
 }
 
-impl FromObject for CloseSessionRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CloseSessionRequest {
+    "sessionId": SessionId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/set_mode` puts a session into another mode, during a turn or between turns.
 ///
@@ -7910,15 +7539,11 @@ impl SetSessionModeRequest {
     }
 }
 
-impl FromObject for SetSessionModeRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            mode_id: object.required("modeId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SetSessionModeRequest {
+    "sessionId": SessionId = required,
+    "modeId": SessionModeId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `session/set_config_option` gives a setting another value, during a turn or between
 /// turns.
@@ -7970,18 +7595,30 @@ impl SetSessionConfigOptionRequest {
     }
 }
 
-impl FromObject for SetSessionConfigOptionRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            config_id: object.required("configId")?,
-            meta: object.lenient("_meta")?,
-            value: object.flattened()?,
-        })
+runtime::members!(SetSessionConfigOptionRequest {
+    "sessionId": SessionId = required,
+    "configId": SessionConfigId = required,
+    "_meta": Option<Meta> = optional + or_default,
+    "type": SessionConfigOptionValue = required + flattened,
+});
+
+impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
+    fn deserialize<D: runtime::serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        runtime::object(
+            deserializer,
+            |members| {
+                Some(Self {
+                    session_id: members.required("sessionId")?,
+                    config_id: members.required("configId")?,
+                    meta: members.optional("_meta")?,
+                    value: members.read()?,
+                })
+            },
+        )
     }
 }
-
-runtime::deserialize_with!(SetSessionConfigOptionRequest, runtime::object);
 
 /// The new value of the setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -8035,12 +7672,14 @@ impl Tagged for SessionConfigOptionValue {
         }
     }
 
-    fn untagged(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        object.flattened().map(Self::ValueId)
+    fn untagged(members: &Kept<'_>) -> Option<Self> {
+        members.read().map(Self::ValueId)
     }
 }
 
-runtime::tagged_union!(SessionConfigOptionValue);
+runtime::tagged_union!(SessionConfigOptionValue ["type"] otherwise SessionConfigOptionValueValueId {
+    "boolean": SessionConfigOptionValueBoolean,
+});
 
 /// The new value of a setting that is on or off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -8059,13 +7698,7 @@ impl SessionConfigOptionValueBoolean {
     }
 }
 
-impl FromObject for SessionConfigOptionValueBoolean {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            value: object.required("value")?,
-        })
-    }
-}
+runtime::members!(SessionConfigOptionValueBoolean { "value": bool = required });
 
 /// The new value of a setting with several ones; what `value` means when there is no
 /// `type`.
@@ -8085,13 +7718,7 @@ impl SessionConfigOptionValueValueId {
     }
 }
 
-impl FromObject for SessionConfigOptionValueValueId {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            value: object.required("value")?,
-        })
-    }
-}
+runtime::members!(SessionConfigOptionValueValueId { "value": SessionConfigValueId = required });
 
 /// `session/prompt` starts a turn: the agent works on the user's message and answers when
 /// it is done.
@@ -8136,15 +7763,11 @@ impl PromptRequest {
     }
 }
 
-impl FromObject for PromptRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            prompt: object.required("prompt")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(PromptRequest {
+    "sessionId": SessionId = required,
+    "prompt": Vec<ContentBlock> = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `fs/write_text_file` once the file is written.
 ///
@@ -8176,13 +7799,7 @@ impl WriteTextFileResponse {
     }
 }
 
-impl FromObject for WriteTextFileResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(WriteTextFileResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `fs/read_text_file` with the text.
 ///
@@ -8219,14 +7836,10 @@ impl ReadTextFileResponse {
     }
 }
 
-impl FromObject for ReadTextFileResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            content: object.required("content")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ReadTextFileResponse {
+    "content": String = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `session/request_permission` with what the user decided.
 ///
@@ -8263,14 +7876,10 @@ impl RequestPermissionResponse {
     }
 }
 
-impl FromObject for RequestPermissionResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            outcome: object.required("outcome")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(RequestPermissionResponse {
+    "outcome": RequestPermissionOutcome = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// What became of a permission request.
 ///
@@ -8308,7 +7917,10 @@ impl Tagged for RequestPermissionOutcome {
     }
 }
 
-runtime::tagged_union!(RequestPermissionOutcome);
+runtime::tagged_union!(RequestPermissionOutcome ["outcome"] {
+    "cancelled": (),
+    "selected": SelectedPermissionOutcome,
+});
 
 /// Which option was chosen.
 ///
@@ -8343,14 +7955,10 @@ impl SelectedPermissionOutcome {
     }
 }
 
-impl FromObject for SelectedPermissionOutcome {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            option_id: object.required("optionId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(SelectedPermissionOutcome {
+    "optionId": PermissionOptionId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `terminal/create` with the terminal in which the command runs.
 ///
@@ -8387,14 +7995,10 @@ impl CreateTerminalResponse {
     }
 }
 
-impl FromObject for CreateTerminalResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            terminal_id: object.required("terminalId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CreateTerminalResponse {
+    "terminalId": TerminalId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `terminal/output` with the text so far and, if the command has ended, how.
 ///
@@ -8445,16 +8049,12 @@ impl TerminalOutputResponse {
     }
 }
 
-impl FromObject for TerminalOutputResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            output: object.required("output")?,
-            truncated: object.required("truncated")?,
-            exit_status: object.lenient("exitStatus")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(TerminalOutputResponse {
+    "output": String = required,
+    "truncated": bool = required,
+    "exitStatus": Option<TerminalExitStatus> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// How a command ended.
 ///
@@ -8505,15 +8105,11 @@ impl TerminalExitStatus {
     }
 }
 
-impl FromObject for TerminalExitStatus {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            exit_code: object.lenient("exitCode")?,
-            signal: object.lenient("signal")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(TerminalExitStatus {
+    "exitCode": Option<u32> = optional + or_default,
+    "signal": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `terminal/release` once the terminal is gone.
 ///
@@ -8545,13 +8141,7 @@ impl ReleaseTerminalResponse {
     }
 }
 
-impl FromObject for ReleaseTerminalResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(ReleaseTerminalResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `terminal/wait_for_exit` with how the command ended.
 ///
@@ -8604,15 +8194,11 @@ impl WaitForTerminalExitResponse {
     }
 }
 
-impl FromObject for WaitForTerminalExitResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            exit_code: object.lenient("exitCode")?,
-            signal: object.lenient("signal")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(WaitForTerminalExitResponse {
+    "exitCode": Option<u32> = optional + or_default,
+    "signal": Option<String> = optional + or_default,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Answers `terminal/kill` once the command has been told to end.
 ///
@@ -8644,13 +8230,7 @@ impl KillTerminalResponse {
     }
 }
 
-impl FromObject for KillTerminalResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(KillTerminalResponse { "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `elicitation/create` with what the user did.
 ///
@@ -8689,16 +8269,26 @@ impl CreateElicitationResponse {
     }
 }
 
-impl FromObject for CreateElicitationResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            meta: object.lenient("_meta")?,
-            action: object.flattened()?,
-        })
+runtime::members!(CreateElicitationResponse {
+    "_meta": Option<Meta> = optional + or_default,
+    "action": ElicitationAction = required + flattened,
+});
+
+impl<'de> Deserialize<'de> for CreateElicitationResponse {
+    fn deserialize<D: runtime::serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        runtime::object(
+            deserializer,
+            |members| {
+                Some(Self {
+                    meta: members.optional("_meta")?,
+                    action: members.read()?,
+                })
+            },
+        )
     }
 }
-
-runtime::deserialize_with!(CreateElicitationResponse, runtime::object);
 
 /// What the user did with the question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -8739,7 +8329,11 @@ impl Tagged for ElicitationAction {
     }
 }
 
-runtime::tagged_union!(ElicitationAction);
+runtime::tagged_union!(ElicitationAction ["action"] {
+    "accept": ElicitationAcceptAction,
+    "decline": (),
+    "cancel": (),
+});
 
 /// What the user put into one field of a form.
 ///
@@ -8798,11 +8392,11 @@ impl From<Vec<String>> for ElicitationContentValue {
 }
 
 runtime::value_union!(ElicitationContentValue {
-    String: String,
-    Integer: Number,
-    Number: Number,
-    Boolean: Boolean,
-    StringArray: Array,
+    String: String = String,
+    Integer: i64 = Number,
+    Number: f64 = Number,
+    Boolean: bool = Boolean,
+    StringArray: Vec<String> = Array,
 });
 
 /// What goes with a yes to a question.
@@ -8834,13 +8428,9 @@ impl ElicitationAcceptAction {
     }
 }
 
-impl FromObject for ElicitationAcceptAction {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            content: object.optional("content")?,
-        })
-    }
-}
+runtime::members!(ElicitationAcceptAction {
+    "content": Option<Map<ElicitationContentValue>> = optional,
+});
 
 /// `session/cancel` stops the turn that a session is in.
 ///
@@ -8883,14 +8473,10 @@ impl CancelNotification {
     }
 }
 
-impl FromObject for CancelNotification {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CancelNotification {
+    "sessionId": SessionId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a
 /// request; both sides may send it.
@@ -8930,14 +8516,10 @@ impl CancelRequestNotification {
     }
 }
 
-impl FromObject for CancelRequestNotification {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            request_id: object.required("requestId")?,
-            meta: object.lenient("_meta")?,
-        })
-    }
-}
+runtime::members!(CancelRequestNotification {
+    "requestId": RequestId = required,
+    "_meta": Option<Meta> = optional + or_default,
+});
 
 impl Params for WriteTextFileRequest {
     fn session_id(&self) -> Option<&str> {

@@ -56,20 +56,35 @@ fn is_comma(token: &TokenTree) -> bool {
 /// Tokens on one line, spaced as rustfmt would.
 fn inline(tokens: &[TokenTree]) -> String {
     let mut text = String::new();
+    let mut after_word = false;
     for token in tokens {
+        let word = matches!(token, TokenTree::Ident(_) | TokenTree::Literal(_));
         match token {
             TokenTree::Punct(punct) => match (punct.as_char(), punct.spacing()) {
-                ('=', _) => text.push_str(" = "),
+                (c @ ('=' | '+'), _) => text.push_str(&format!(" {c} ")),
                 (',', _) => text.push_str(", "),
                 (':', Spacing::Alone) if !text.ends_with(':') => text.push_str(": "),
                 (c, _) => text.push(c),
             },
             TokenTree::Group(group) => {
                 let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-                text.push_str(&format!("[{}]", inline(&inner)));
+                let inner = inline(&inner);
+                match group.delimiter() {
+                    Delimiter::Parenthesis => text.push_str(&format!("({inner})")),
+                    Delimiter::None => text.push_str(&inner),
+                    _ if after_word => text.push_str(&format!(" [{inner}]")),
+                    _ => text.push_str(&format!("[{inner}]")),
+                }
             }
-            other => text.push_str(&other.to_string()),
+            other => {
+                // Two words, or a word after brackets.
+                if after_word || text.ends_with([']', ')']) {
+                    text.push(' ');
+                }
+                text.push_str(&other.to_string());
+            }
         }
+        after_word = word;
     }
     text
 }
@@ -88,7 +103,9 @@ mod tests {
             "runtime::string_id!(SessionId);\n",
             "runtime::deserialize_with!(A, runtime::object);\n",
             "runtime::string_enum!(A { B = \"b, c\", ..Unknown });\n",
-            "runtime::object_union!(A { B: [\"x\", \"y\"], C: [] });\n",
+            "runtime::object_union!(A { B: X = [\"x\", \"y\"], C: Y = [] });\n",
+            "runtime::members!(A { \"x\": Option<Vec<B>> = optional + or_default });\n",
+            "runtime::tagged_union!(A [\"type\"] or B { \"c\": C, \"d\": () });\n",
         ] {
             assert_eq!(laid_out(call.trim_end().trim_end_matches(';')), call);
         }

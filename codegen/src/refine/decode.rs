@@ -1,4 +1,5 @@
-//! The lenient decoder of a struct: one line a field over the runtime's `Object`.
+//! How a struct is read: its shape as data, one line a member, and `Deserialize` where serde
+//! alone cannot write it.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,7 +8,7 @@ use syn::Ident;
 use super::Model;
 use super::construct::default_name;
 use super::structs::Part;
-use crate::ir::{Leniency, Presence, Shape};
+use crate::ir::{Presence, Shape};
 
 pub(super) fn items(
     model: &Model<'_>,
@@ -15,83 +16,91 @@ pub(super) fn items(
     parts: &[Part<'_>],
     flattened: bool,
 ) -> TokenStream {
-    let reads = parts.iter().map(|part| {
-        let ident = part.ident;
-        let read = read(model, part);
-        quote!(#ident: #read)
-    });
-    // A struct that shares its object with a union cannot be read by serde alone, and
-    // of one without members serde would take an empty list for it.
-    let deserialize = (flattened || parts.is_empty())
-        .then(|| quote!(runtime::deserialize_with!(#name, runtime::object);));
-    let object = if parts.is_empty() {
-        quote!(_)
-    } else {
-        quote!(object)
+    let members = parts.iter().map(|part| member(model, part));
+    let deserialize = match (flattened, parts.is_empty()) {
+        // A struct that shares its object with a union cannot be read by serde alone.
+        (true, _) => shared(model, name, parts),
+        // Of one without members serde would take an empty list for it.
+        (false, true) => quote!(runtime::deserialize_with!(#name, runtime::empty_object);),
+        (false, false) => quote!(),
     };
     quote! {
-        impl FromObject for #name {
-            fn from_object(#object: &mut Object<'_>) -> Result<Self, DecodeError> {
-                Ok(Self { #(#reads,)* })
-            }
-        }
+        runtime::members!(#name { #(#members),* });
 
         #deserialize
     }
 }
 
-fn read(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
-    let wire = &part.field.wire;
-    if part.field.flattened {
-        return flattened(model, part);
-    }
+/// The entry of a member: its name, its type, and what it may lack.
+fn member(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     let required = part.field.presence == Presence::Required;
-    let Leniency {
-        on_error,
-        on_null,
-        skip_items,
-    } = part.field.leniency;
+    let leniency = part.field.leniency;
     // A required field that has no default cannot be dropped.
-    let on_error = on_error && (!required || has_default(part));
-    if part.default.is_some() {
-        let default = default_name(part.ident);
-        let method = if on_error {
-            quote!(lenient_or)
-        } else {
-            quote!(optional_or)
-        };
-        return quote!(object.#method(#wire, Self::#default)?);
-    }
-    let method = match (required, on_error, skip_items, on_null) {
-        (false, true, true, _) => quote!(lenient_items),
-        (false, true, false, _) => quote!(lenient),
-        (true, true, true, _) => quote!(required_lenient_items),
-        (true, true, false, _) => quote!(required_lenient),
-        (false, false, true, _) => quote!(optional_items),
-        (true, false, true, _) => quote!(required_items),
-        (false, false, false, true) => quote!(nullable),
-        (true, false, false, true) => quote!(required_nullable),
-        (false, false, false, false) => quote!(optional),
-        (true, false, false, false) => quote!(required),
+    let or_default = leniency.on_error && (!required || has_default(part));
+    let presence = match required {
+        true => quote!(required),
+        false => quote!(optional),
     };
-    quote!(object.#method(#wire)?)
+    let or_default = or_default.then(|| quote!(+ or_default));
+    let ty = &part.ty;
+    if part.field.flattened {
+        let tag = tag(model, part);
+        return quote!(#tag: #ty = #presence #or_default + flattened);
+    }
+    let wire = &part.field.wire;
+    let valid_items = leniency.skip_items.then(|| quote!(+ valid_items));
+    let or_null = leniency.on_null.then(|| quote!(+ or_null));
+    quote!(#wire: #ty = #presence #or_default #valid_items #or_null)
 }
 
-/// A union among the members, which is absent when its tag is.
-fn flattened(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
-    if part.field.presence == Presence::Required {
-        return quote!(object.flattened()?);
+/// `Deserialize` by the members that are kept until all are there.
+fn shared(model: &Model<'_>, name: &Ident, parts: &[Part<'_>]) -> TokenStream {
+    // Unions take what is left, so they come last.
+    let (unions, own): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.field.flattened);
+    let reads = own.into_iter().chain(unions).map(|part| {
+        let (ident, read) = (part.ident, read(model, part));
+        quote!(#ident: members.#read?)
+    });
+    quote! {
+        impl<'de> Deserialize<'de> for #name {
+            fn deserialize<D: runtime::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Self, D::Error> {
+                runtime::object(deserializer, |members| { Some(Self { #(#reads,)* }) })
+            }
+        }
     }
+}
+
+fn read(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
+    let required = part.field.presence == Presence::Required;
+    if part.field.flattened {
+        let tag = tag(model, part);
+        return match required {
+            true => quote!(read()),
+            false => quote!(read_optional(#tag)),
+        };
+    }
+    let wire = &part.field.wire;
+    if part.default.is_some() {
+        let default = default_name(part.ident);
+        return quote!(optional_or(#wire, Self::#default));
+    }
+    match (required, part.field.leniency.on_null) {
+        (false, true) => quote!(nullable(#wire)),
+        (true, true) => quote!(required_nullable(#wire)),
+        (false, false) => quote!(optional(#wire)),
+        (true, false) => quote!(required(#wire)),
+    }
+}
+
+/// The tag of a union among the members; empty if it has none.
+fn tag<'a>(model: &Model<'a>, part: &Part<'_>) -> &'a str {
     let (name, _) = super::head(super::unwrap_option(&part.ty));
-    let tag = match model.get(&name).map(|ty| &ty.shape) {
+    match model.get(&name).map(|ty| &ty.shape) {
         Some(Shape::Union(union)) => union.tag.as_deref().unwrap_or_default(),
         _ => "",
-    };
-    let method = match part.field.leniency.on_error {
-        true => quote!(flattened_lenient),
-        false => quote!(flattened_optional),
-    };
-    quote!(object.#method(#tag)?)
+    }
 }
 
 /// Whether a required field's type has an obvious default.

@@ -133,27 +133,13 @@ fn wrapper(model: &Model<'_>, ty: &Type) -> Result<TokenStream, Error> {
     let name = format_ident!("{}", ty.name);
     let docs = described(ty.docs.as_deref(), "A value of its own type.");
     let derives = traits::derives(model, ty, &["Serialize", "Deserialize"]);
-    let object = model
-        .get(&head(inner).0)
-        .is_some_and(|inner| inner.shape.is_object());
-    let decode = if object {
-        quote! {
-            impl FromObject for #name {
-                fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-                    object.flattened().map(Self)
-                }
-            }
-        }
-    } else {
-        quote!(runtime::wrapper!(#name);)
-    };
     Ok(quote! {
         #docs
         #derives
         #[serde(transparent, crate = "::acp_sdk::runtime::serde")]
         pub struct #name(pub #inner);
 
-        #decode
+        runtime::shape_of!(#name, #inner);
     })
 }
 

@@ -109,20 +109,36 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
     let default = slots
         .iter()
         .find_map(|(variant, slot)| match variant.content {
-            Content::Default { takes_unknown } => Some((&slot.ident, takes_unknown)),
+            Content::Default { takes_unknown } => Some((*slot, takes_unknown)),
             _ => None,
         });
     let fallback = match default {
-        Some((ident, true)) => {
+        Some((Slot { ident, .. }, true)) => {
             quote!(branch.payload_or_unknown(other, Self::#ident, Self::#other))
         }
         _ => quote!(branch.unknown(other).map(Self::#other)),
     };
-    let untagged = default.map(|(ident, _)| {
+    let untagged = default.map(|(slot, _)| {
+        let ident = &slot.ident;
         quote! {
-            fn untagged(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-                object.flattened().map(Self::#ident)
+            fn untagged(members: &Kept<'_>) -> Option<Self> {
+                members.read().map(Self::#ident)
             }
+        }
+    });
+    let or = default.map(|(slot, takes_unknown)| {
+        let payload = &slot.ty;
+        match takes_unknown {
+            true => quote!(otherwise #payload),
+            false => quote!(or #payload),
+        }
+    });
+    let known = slots.iter().filter_map(|(variant, slot)| {
+        let (key, payload) = (&variant.key, payload(slot));
+        match variant.content {
+            Content::Default { .. } => None,
+            Content::Unit => Some(quote!(#key: ())),
+            _ => Some(quote!(#key: #payload)),
         }
     });
     quote! {
@@ -139,7 +155,7 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
             #untagged
         }
 
-        runtime::tagged_union!(#name);
+        runtime::tagged_union!(#name [#tag] #or { #(#known),* });
     }
 }
 
@@ -149,16 +165,24 @@ fn untagged(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Tok
         .all(|(variant, _)| variant.content == Content::Object)
     {
         let branches = slots.iter().map(|(_, slot)| {
-            let (ident, names) = (&slot.ident, required(model, slot));
-            quote!(#ident: [#(#names),*])
+            let (ident, payload, names) = (&slot.ident, payload(slot), required(model, slot));
+            quote!(#ident: #payload = [#(#names),*])
         });
-        return quote!(runtime::object_union!(#name { #(#branches,)* }););
+        return quote!(runtime::object_union!(#name { #(#branches),* }););
     }
     let branches = slots.iter().map(|(variant, slot)| {
-        let (ident, form) = (&slot.ident, format_ident!("{}", form(variant.content)));
-        quote!(#ident: #form)
+        let (ident, payload) = (&slot.ident, payload(slot));
+        let form = format_ident!("{}", form(variant.content));
+        quote!(#ident: #payload = #form)
     });
-    quote!(runtime::value_union!(#name { #(#branches,)* });)
+    quote!(runtime::value_union!(#name { #(#branches),* });)
+}
+
+/// The type of a variant's payload.
+fn payload(slot: &Slot) -> TokenStream {
+    slot.ty
+        .as_ref()
+        .map_or_else(|| quote!(()), |ty| quote!(#ty))
 }
 
 /// Conversions from the only field of a payload that the union defines itself.

@@ -54,6 +54,6 @@ macro_rules! __acp_integer {
             }
         }
 
-        $crate::__acp_value!($name);
+        $crate::__acp_shape_of!($name, $repr);
     };
 }

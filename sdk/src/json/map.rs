@@ -139,10 +139,3 @@ pub(super) fn keep_last<V>(mut members: Vec<(String, V)>) -> Vec<(String, V)> {
     members.retain(|_| keep.next().unwrap_or(true));
     members
 }
-
-impl<V> Map<V> {
-    /// The map of `members`, of which no two may have the same name.
-    pub(super) fn from_unique(members: Vec<(String, V)>) -> Self {
-        Self(members)
-    }
-}

@@ -2,9 +2,10 @@
 //! paths, and the small impls that every generated type shares.
 //!
 //! Decoding has two passes. The strict one is serde, which streams from `reader`. Only
-//! when it fails does [`decode()`] run the second one ([`FromJson`]): it works on
-//! raw text one level at a time, applies the leniency that the schema declares,
-//! reports each use of it, and knows the JSON Pointer of what it cannot accept.
+//! when it fails does [`decode()`] run the second one: a walk through the raw text along the
+//! [`Shape`] of the type, which applies the leniency that the schema declares, reports each
+//! use of it, and knows the JSON Pointer of what it cannot accept. What it lets through is a
+//! text that the strict pass takes.
 //!
 //! Generated code reaches all of this as `acp_sdk::runtime`.
 
@@ -29,25 +30,26 @@ pub use serde;
 pub use serde_json::value::RawValue;
 
 pub use self::decode::{
-    Decode, DecodeError, Form, FromJson, FromObject, Kept, Leniency, Object, decode, decode_result,
-    default_on_null, first_object_of, first_of, json, object, value_of,
+    DecodeError, Form, Kept, Leniency, Of, Part, Shape, Shaped, Variants, decode, decode_leniently,
+    decode_result, default_on_null, empty_object, first_object_of, first_value_of, object,
+    read_raw,
 };
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::patch::Patch;
 #[cfg(feature = "schemars")]
 pub use self::schemas::{References, Schemas, schemars};
-pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged, tagged_object};
+pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged};
 pub use self::text::text;
 pub use self::value::Json;
 pub(crate) use self::writer::encode_raw;
 pub use self::writer::{EncodeError, encode};
 pub use crate::__acp_json_schemas as json_schemas;
 pub use crate::{
-    __acp_deserialize_with as deserialize_with, __acp_integer as integer,
-    __acp_object_union as object_union, __acp_string_enum as string_enum,
-    __acp_string_id as string_id, __acp_tagged_union as tagged_union, __acp_value as value,
-    __acp_value_union as value_union, __acp_wrapper as wrapper,
+    __acp_deserialize_with as deserialize_with, __acp_integer as integer, __acp_members as members,
+    __acp_object_union as object_union, __acp_shape_of as shape_of,
+    __acp_string_enum as string_enum, __acp_string_id as string_id,
+    __acp_tagged_union as tagged_union, __acp_value_union as value_union,
 };
 
 /// In place of the macro of that name, so that the error says what is missing.

@@ -145,7 +145,7 @@ macro_rules! __acp_text_impls {
         }
 
         $crate::__acp_deserialize_with!($name, $crate::runtime::text);
-        $crate::__acp_value!($name);
+        $crate::__acp_shape_of!($name, ::std::string::String);
     };
 }
 
@@ -159,38 +159,6 @@ macro_rules! __acp_deserialize_with {
                 deserializer: D,
             ) -> ::core::result::Result<Self, D::Error> {
                 $read(deserializer)
-            }
-        }
-    };
-}
-
-/// Implements `FromJson` for a type that serde reads in one piece.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_value {
-    ($name:ident) => {
-        impl $crate::runtime::FromJson for $name {
-            fn from_json(
-                raw: &$crate::runtime::RawValue,
-                cx: &mut $crate::runtime::Decode,
-            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
-                $crate::runtime::value_of(raw, cx)
-            }
-        }
-    };
-}
-
-/// Implements `FromJson` for a newtype by what is in it.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_wrapper {
-    ($name:ident) => {
-        impl $crate::runtime::FromJson for $name {
-            fn from_json(
-                raw: &$crate::runtime::RawValue,
-                cx: &mut $crate::runtime::Decode,
-            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
-                $crate::runtime::FromJson::from_json(raw, cx).map(Self)
             }
         }
     };

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use acp_sdk::runtime::{Decode, DecodeError, FromJson, Method, Note, Params, RawValue};
-use acp_sdk::runtime::{Request, Service, Task};
+use acp_sdk::runtime::{Method, Note, Params, Request, Service, Shape, Shaped, Task};
 use acp_sdk::{ConnectionBuilder, Driver, Error, Json, Result, v1::*};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -171,7 +170,7 @@ async fn an_id_may_be_used_again_in_the_instant_of_its_answer() {
 }
 
 /// Params and result that read as anything and cannot be written.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 struct Unwritable {
     /// A fault, or just an error.
     panics: bool,
@@ -184,10 +183,16 @@ impl Serialize for Unwritable {
     }
 }
 
-impl FromJson for Unwritable {
-    fn from_json(raw: &RawValue, _: &mut Decode) -> Result<Self, DecodeError> {
-        let panics = raw.get().contains("panic");
+impl<'de> Deserialize<'de> for Unwritable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let panics = Json::deserialize(deserializer)?.get().contains("panic");
         Ok(Self { panics })
+    }
+}
+
+impl Shaped for Unwritable {
+    fn shape() -> &'static Shape {
+        Json::shape()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The generated types by the name of their definition.
 
-use acp_sdk::runtime::{Decode, DecodeError, FromJson, Leniency, RawValue, decode, encode};
+use acp_sdk::runtime::{DecodeError, Leniency, Shaped, decode, decode_leniently, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,7 +40,7 @@ macro_rules! types {
 }
 pub(crate) use types;
 
-pub(crate) fn read<T: DeserializeOwned + FromJson + Serialize>(text: &str) -> Outcome {
+pub(crate) fn read<T: DeserializeOwned + Shaped + Serialize>(text: &str) -> Outcome {
     let mut dropped = Vec::new();
     let value = decode::<T>(text, &mut |leniency| dropped.push(leniency))?;
     let written = written(&value);
@@ -54,9 +54,8 @@ pub(crate) fn read<T: DeserializeOwned + FromJson + Serialize>(text: &str) -> Ou
     Ok((written, dropped))
 }
 
-pub(crate) fn read_lenient<T: FromJson + Serialize>(text: &str) -> Outcome {
-    let raw: &RawValue = serde_json::from_str(text).expect("a vector is JSON");
-    let value = T::from_json(raw, &mut Decode::lenient())?;
+pub(crate) fn read_lenient<T: DeserializeOwned + Shaped + Serialize>(text: &str) -> Outcome {
+    let value = decode_leniently::<T>(text, &mut |_| {})?;
     Ok((written(&value), Vec::new()))
 }
 

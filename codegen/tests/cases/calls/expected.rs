@@ -3,8 +3,7 @@
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
-    self, Cx, DecodeError, FromObject, Json, Method, Note, Notification, Object, Params,
-    Peer, Request, Service, Task,
+    self, Cx, Json, Method, Note, Notification, Params, Peer, Request, Service, Task,
 };
 
 /// Asks the agent something.
@@ -31,14 +30,7 @@ impl AskRequest {
     }
 }
 
-impl FromObject for AskRequest {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: object.required("sessionId")?,
-            question: object.required("question")?,
-        })
-    }
-}
+runtime::members!(AskRequest { "sessionId": SessionId = required, "question": String = required });
 
 /// The object `AskResponse`.
 ///
@@ -59,13 +51,7 @@ impl AskResponse {
     }
 }
 
-impl FromObject for AskResponse {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            answer: object.required("answer")?,
-        })
-    }
-}
+runtime::members!(AskResponse { "answer": String = required });
 
 /// Tells the client how far it is.
 ///
@@ -86,13 +72,7 @@ impl ProgressNotification {
     }
 }
 
-impl FromObject for ProgressNotification {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            percent: object.required("percent")?,
-        })
-    }
-}
+runtime::members!(ProgressNotification { "percent": u8 = required });
 
 /// An identifier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

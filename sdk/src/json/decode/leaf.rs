@@ -1,34 +1,31 @@
-//! Reading of what the types are made of: scalars, lists, maps, options.
+//! The shapes of what the types are made of: scalars, lists, maps, options.
 
-use serde::Deserializer;
-use serde::de::{DeserializeOwned, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::object::kind;
-use super::{Decode, DecodeError, FromJson, FromObject, Object, Step};
+use super::shape::{Shape, Shaped};
 use crate::json::{Json, Map, Meta, Patch, reader};
 
-/// Reads a value that serde reads in one piece.
-///
-/// # Errors
-/// When `raw` is not a `T`.
-pub fn value_of<T: DeserializeOwned>(raw: &RawValue, cx: &mut Decode) -> Result<T, DecodeError> {
-    // serde_json comes second, for it has words for what is wrong.
-    reader::read(raw.get())
-        .or_else(|_| serde_json::from_str(raw.get()).map_err(|error| cx.invalid(&error)))
+/// Checks a value that serde reads in one piece.
+fn check<T: DeserializeOwned>(raw: &RawValue) -> Result<(), serde_json::Error> {
+    match reader::read::<T>(raw.get()) {
+        Ok(_) => Ok(()),
+        // serde_json comes second, for it has words for what is wrong.
+        Err(_) => serde_json::from_str::<T>(raw.get()).map(drop),
+    }
 }
 
-macro_rules! values {
+macro_rules! leaves {
     ($($type:ty),*) => {
-        $(impl FromJson for $type {
-            fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-                value_of(raw, cx)
+        $(impl Shaped for $type {
+            fn shape() -> &'static Shape {
+                &Shape::Leaf(check::<$type>)
             }
         })*
     };
 }
 
-values!(
+leaves!(
     (),
     bool,
     String,
@@ -44,123 +41,42 @@ values!(
     u32,
     u64,
     u128,
-    Json,
     Meta,
     serde_json::Value
 );
 
-impl<T: FromObject> FromObject for Box<T> {
-    fn from_object(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        T::from_object(object).map(Self::new)
+impl Shaped for Json {
+    fn shape() -> &'static Shape {
+        &Shape::Any
     }
 }
 
-impl<T: FromJson> FromJson for Option<T> {
-    fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        if raw.get() == "null" {
-            Ok(None)
-        } else {
-            T::from_json(raw, cx).map(Some)
-        }
+impl<T: Shaped> Shaped for Box<T> {
+    fn shape() -> &'static Shape {
+        T::shape()
     }
 }
 
-impl<T: FromJson> FromJson for Patch<T> {
-    fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        Option::from_json(raw, cx).map(|value| value.map_or(Self::Null, Self::Value))
+impl<T: Shaped> Shaped for Option<T> {
+    fn shape() -> &'static Shape {
+        const { &Shape::Nullable(T::shape) }
     }
 }
 
-impl<T: FromJson> FromJson for Vec<T> {
-    fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        let items = items(raw, cx)?;
-        let item = |(index, raw): (usize, &&RawValue)| {
-            cx.at(Step::Item(index), |cx| T::from_json(raw, cx))
-        };
-        items.iter().enumerate().map(item).collect()
+impl<T: Shaped> Shaped for Patch<T> {
+    fn shape() -> &'static Shape {
+        const { &Shape::Nullable(T::shape) }
     }
 }
 
-impl<T: FromJson> FromJson for Map<T> {
-    fn from_json(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        if !raw.get().starts_with('{') {
-            return Err(cx.error(format!("invalid type: {}, expected an object", kind(raw))));
-        }
-        let raw: Map<Box<RawValue>> = value_of(raw, cx)?;
-        let member = |(name, raw): (String, Box<RawValue>)| {
-            let value = cx.at(Step::Key(name.clone()), |cx| T::from_json(&raw, cx))?;
-            Ok((name, value))
-        };
-        raw.into_iter()
-            .map(member)
-            .collect::<Result<_, _>>()
-            .map(Self::from_unique)
+impl<T: Shaped> Shaped for Vec<T> {
+    fn shape() -> &'static Shape {
+        const { &Shape::List(T::shape) }
     }
 }
 
-/// A list that can be read without its invalid items.
-pub trait Items: Sized {
-    /// Reads the valid items of `raw`; the others are reported.
-    ///
-    /// # Errors
-    /// When `raw` is not a list, or when an item is invalid and leniency is off.
-    fn valid_items(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError>;
-}
-
-impl<T: FromJson> Items for Vec<T> {
-    fn valid_items(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        let raw = items(raw, cx)?;
-        let mut valid = Self::with_capacity(raw.len());
-        for (index, raw) in raw.into_iter().enumerate() {
-            let item = cx.at(Step::Item(index), |cx| {
-                let strict = cx.strict;
-                match cx.attempt(strict, |cx| T::from_json(raw, cx)) {
-                    Ok(item) => Ok(Some(item)),
-                    Err(error) => cx.drop_value(None, error),
-                }
-            })?;
-            valid.extend(item);
-        }
-        Ok(valid)
-    }
-}
-
-impl<T: Items> Items for Option<T> {
-    fn valid_items(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        if raw.get() == "null" {
-            Ok(None)
-        } else {
-            T::valid_items(raw, cx).map(Some)
-        }
-    }
-}
-
-impl<T: Items> Items for Patch<T> {
-    fn valid_items(raw: &RawValue, cx: &mut Decode) -> Result<Self, DecodeError> {
-        Option::valid_items(raw, cx).map(|value| value.map_or(Self::Null, Self::Value))
-    }
-}
-
-fn items<'a>(raw: &'a RawValue, cx: &mut Decode) -> Result<Vec<&'a RawValue>, DecodeError> {
-    raw.deserialize_seq(ItemsVisitor)
-        .map_err(|error| cx.invalid(&error))
-}
-
-/// Collects the items of a list, unparsed.
-struct ItemsVisitor;
-
-impl<'de> Visitor<'de> for ItemsVisitor {
-    type Value = Vec<&'de RawValue>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            items.push(item);
-        }
-        Ok(items)
+impl<T: Shaped> Shaped for Map<T> {
+    fn shape() -> &'static Shape {
+        const { &Shape::Map(T::shape) }
     }
 }

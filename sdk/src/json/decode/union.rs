@@ -1,116 +1,151 @@
-//! Unions without a tag: the first branch that takes the value.
+//! Unions on the walk: by the tag, or the first branch that takes the value.
 
 use serde_json::value::RawValue;
 
-use super::object::kind;
-use super::{Decode, DecodeError, Object};
+use super::DecodeError;
+use super::members::Name;
+use super::object::Members;
+use super::shape::{Form, Of, Variants};
+use super::walk::{Step, Walk, kind};
 
-/// What a JSON value looks like from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// `null`
-    Null,
-    /// `true` or `false`
-    Boolean,
-    /// Any number.
-    Number,
-    /// Any string.
-    String,
-    /// A list.
-    Array,
-    /// An object.
-    Object,
-    /// Any value.
-    Any,
-}
-
-impl Form {
-    /// Whether `raw` has this form, as far as its first byte tells.
-    fn has(self, raw: &RawValue) -> bool {
-        let first = raw.get().as_bytes().first();
-        match self {
-            Self::Null => first == Some(&b'n'),
-            Self::Boolean => matches!(first, Some(b't' | b'f')),
-            Self::Number => matches!(first, Some(b'-' | b'0'..=b'9')),
-            Self::String => first == Some(&b'"'),
-            Self::Array => first == Some(&b'['),
-            Self::Object => first == Some(&b'{'),
-            Self::Any => true,
-        }
-    }
-}
-
-/// How to read one branch of a union, and the form it takes.
-type Branch<T> = (Form, fn(&RawValue, &mut Decode) -> Result<T, DecodeError>);
-
-/// Reads a union without a tag: the first branch that takes the value.
-///
-/// All branches are tried strictly before any is tried with leniency.
-///
-/// # Errors
-/// When no branch takes it: the error of the branch that got furthest.
-pub fn first_of<T>(
-    raw: &RawValue,
-    cx: &mut Decode,
-    expected: &str,
-    branches: &[Branch<T>],
-) -> Result<T, DecodeError> {
-    let wrong = cx.error(format!("invalid type: {}, expected {expected}", kind(raw)));
-    let mut error = wrong.clone();
-    for &strict in rounds(cx) {
-        // What the last round says counts: an earlier one blames what is tolerated.
-        error = wrong.clone();
-        for (_, read) in branches.iter().filter(|(form, _)| form.has(raw)) {
-            match cx.attempt(strict, |cx| read(raw, cx)) {
-                Ok(value) => return Ok(value),
-                Err(other) => error = further(error, other),
-            }
-        }
-    }
-    Err(error)
-}
-
-/// How to read one branch of a union of objects, and the members it must have.
-type ObjectBranch<T> = (
-    &'static [&'static str],
-    fn(&mut Object<'_>) -> Result<T, DecodeError>,
-);
-
-impl Object<'_> {
-    /// Reads a union without a tag: the first branch that takes the members.
-    ///
-    /// # Errors
-    /// When no branch takes them: the error of the branch that got furthest.
-    pub fn first_of<T>(
+impl Walk {
+    /// A union whose variants are told apart by a tag, which is written first.
+    pub(super) fn tagged(
         &mut self,
+        members: &mut Members<'_>,
+        variants: &Variants,
+    ) -> Result<(), DecodeError> {
+        let Variants {
+            tag: name, default, ..
+        } = *variants;
+        let tag = match self.find(members, name)? {
+            Some(index) => self.tag(members, index, name).map(Some),
+            None => Ok(None),
+        };
+        match (tag, default) {
+            (Ok(Some(tag)), _) => self.variant(members, variants, &tag),
+            (Ok(None), Some(default)) => self.members(members, default()),
+            (Ok(None), None) => Err(self.missing(name)),
+            // A variant without a tag may have a member of that name, of any form.
+            (Err(error), Some(default)) => {
+                let strict = self.strict;
+                let read =
+                    |walk: &mut Self, members: &mut Members<'_>| walk.members(members, default());
+                self.attempt_members(members, strict, read)
+                    .map_err(|_| error)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// The value of the tag, which stays where it is.
+    fn tag(
+        &mut self,
+        members: &Members<'_>,
+        index: usize,
+        name: &'static str,
+    ) -> Result<String, DecodeError> {
+        let raw = members[index].raw.get();
+        let tag = serde_json::from_str::<Name<'_>>(raw);
+        self.at(Step::Field(name), |walk| {
+            tag.map(|Name(tag)| tag.into_owned())
+                .map_err(|error| walk.invalid(&error))
+        })
+    }
+
+    fn variant(
+        &mut self,
+        members: &mut Members<'_>,
+        variants: &Variants,
+        tag: &str,
+    ) -> Result<(), DecodeError> {
+        if let Some((_, payload)) = variants.known.iter().find(|(known, _)| *known == tag) {
+            self.name(variants.tag);
+            // The tag is no member of the payload, nor of a union in it.
+            for member in members
+                .iter_mut()
+                .filter(|member| member.name == variants.tag)
+            {
+                if !std::mem::replace(&mut member.taken, true) {
+                    self.write(&member.raw);
+                }
+            }
+            return self.members(members, payload());
+        }
+        if let Some(default) = variants.default
+            && variants.takes_unknown
+            && self.first_object(members, "", &[(&[], default)]).is_ok()
+        {
+            return Ok(());
+        }
+        for member in members.iter().filter(|member| !member.taken) {
+            self.name(&member.name);
+            self.write(&member.raw);
+        }
+        Ok(())
+    }
+
+    /// A union of objects without a tag: the first branch that takes the members.
+    pub(super) fn first_object(
+        &mut self,
+        members: &mut Members<'_>,
         expected: &str,
-        branches: &[ObjectBranch<T>],
-    ) -> Result<T, DecodeError> {
-        let wrong = self.cx.error(format!("invalid value: expected {expected}"));
+        branches: &[(&[&str], Of)],
+    ) -> Result<(), DecodeError> {
+        let wrong = self.error(format!("invalid value: expected {expected}"));
+        // A branch whose members are not there is only asked for the sake of its error.
+        let complete = |members: &Members<'_>, names: &[&str]| {
+            let has = |name: &&str| {
+                members
+                    .iter()
+                    .any(|member| !member.taken && member.name == *name)
+            };
+            names.iter().all(has)
+        };
+        let any = branches.iter().any(|(names, _)| complete(members, names));
         let mut error = wrong.clone();
-        for &strict in rounds(self.cx) {
+        for &strict in self.rounds() {
+            // What the last round says counts: an earlier one blames what is tolerated.
             error = wrong.clone();
-            // A branch whose members are not there is only asked for the sake of its error.
-            let complete = |names: &[&str]| names.iter().all(|name| self.has(name));
-            let any = branches.iter().any(|(names, _)| complete(names));
-            let asked: Vec<_> = branches
-                .iter()
-                .filter(|(names, _)| !any || complete(names))
-                .collect();
-            for (_, read) in asked {
-                match self.attempt(strict, read) {
-                    Ok(value) => return Ok(value),
+            for (names, of) in branches {
+                if any && !complete(members, names) {
+                    continue;
+                }
+                let read = |walk: &mut Self, members: &mut Members<'_>| walk.members(members, of());
+                match self.attempt_members(members, strict, read) {
+                    Ok(()) => return Ok(()),
                     Err(other) => error = further(error, other),
                 }
             }
         }
         Err(error)
     }
-}
 
-/// Strictly first, with leniency second, if it is allowed.
-fn rounds(cx: &Decode) -> &'static [bool] {
-    if cx.strict { &[true] } else { &[true, false] }
+    /// A union of values without a tag: the first branch that takes the value.
+    pub(super) fn first_value(
+        &mut self,
+        raw: &RawValue,
+        expected: &str,
+        branches: &[(Form, Of)],
+    ) -> Result<(), DecodeError> {
+        let wrong = self.error(format!("invalid type: {}, expected {expected}", kind(raw)));
+        let mut error = wrong.clone();
+        for &strict in self.rounds() {
+            error = wrong.clone();
+            for (_, of) in branches.iter().filter(|(form, _)| form.has(raw)) {
+                match self.attempt(strict, |walk| walk.value(raw, of())) {
+                    Ok(()) => return Ok(()),
+                    Err(other) => error = further(error, other),
+                }
+            }
+        }
+        Err(error)
+    }
+
+    /// Strictly first, with leniency second, if it is allowed.
+    fn rounds(&self) -> &'static [bool] {
+        if self.strict { &[true] } else { &[true, false] }
+    }
 }
 
 /// The error that lies deeper; the first of equals.
@@ -121,68 +156,4 @@ fn further(known: DecodeError, other: DecodeError) -> DecodeError {
     } else {
         known
     }
-}
-
-/// Implements the decoding of a union of objects without a tag: each variant with
-/// the members that its payload must have.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_object_union {
-    ($name:ident { $($variant:ident: [$($member:literal),*]),* $(,)? }) => {
-        impl $crate::runtime::FromObject for $name {
-            fn from_object(
-                object: &mut $crate::runtime::Object<'_>,
-            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
-                object.first_of(
-                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                    &[$((&[$($member),*], |object| object.flattened().map(Self::$variant))),*],
-                )
-            }
-        }
-
-        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> ::core::result::Result<Self, D::Error> {
-                $crate::runtime::first_object_of(
-                    deserializer,
-                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                    &[$((&[$($member),*], |kept| kept.read().map(Self::$variant))),*],
-                )
-            }
-        }
-    };
-}
-
-/// Implements the decoding of a union of any values without a tag: each variant
-/// with the form of its JSON. A variant whose form is `Null` has no payload.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_value_union {
-    (@read $variant:ident Null) => {
-        |raw, cx| $crate::runtime::FromJson::from_json(raw, cx).map(|()| Self::$variant)
-    };
-    (@read $variant:ident $form:ident) => {
-        |raw, cx| $crate::runtime::FromJson::from_json(raw, cx).map(Self::$variant)
-    };
-    ($name:ident { $($variant:ident: $form:ident),* $(,)? }) => {
-        impl $crate::runtime::FromJson for $name {
-            fn from_json(
-                raw: &$crate::runtime::RawValue,
-                cx: &mut $crate::runtime::Decode,
-            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
-                $crate::runtime::first_of(
-                    raw,
-                    cx,
-                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                    &[$((
-                        $crate::runtime::Form::$form,
-                        $crate::__acp_value_union!(@read $variant $form),
-                    )),*],
-                )
-            }
-        }
-
-        $crate::__acp_deserialize_with!($name, $crate::runtime::json);
-    };
 }

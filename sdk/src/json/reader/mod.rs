@@ -29,17 +29,28 @@ use self::string::Text;
 /// The deepest nesting that is read; as serde_json's own limit.
 const MAX_DEPTH: u8 = 128;
 
-/// The start of the name by which a `RawValue` of serde_json asks for the text of a
-/// value. Should it ever be another, the second pass reads what has such values.
+/// The name by which a `RawValue` of serde_json asks for the text of a value. Any name that
+/// Rust could not have is taken for one, should it ever be another.
 pub(super) const RAW: &str = "$serde_json::private::RawValue";
 
 /// Reads `text` as a `T`, without leniency.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
+    finish(Reader::new(text))
+}
+
+/// Reads `text` as a `T`, and as deep as it may be what nobody looks into. The caller has
+/// made sure that what has a type does not nest too deeply.
+pub(super) fn read_deep<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
     let mut reader = Reader::new(text);
+    reader.deep = true;
+    finish(reader)
+}
+
+fn finish<T: DeserializeOwned>(mut reader: Reader<'_>) -> Result<T, Refused> {
     // One variable for the result: a message is moved by copying it, and `?` moves it.
     let mut value = T::deserialize(&mut reader);
     reader.blank();
-    if reader.at != text.len() {
+    if reader.at != reader.text.len() {
         value = Err(Refused);
     }
     value
@@ -99,6 +110,8 @@ pub(super) struct Reader<'de> {
     text: &'de str,
     at: usize,
     depth: u8,
+    /// Whether what is skipped may nest deeper than [`MAX_DEPTH`].
+    deep: bool,
 }
 
 impl<'de> Reader<'de> {
@@ -107,6 +120,7 @@ impl<'de> Reader<'de> {
             text,
             at: 0,
             depth: 0,
+            deep: false,
         }
     }
 
@@ -286,7 +300,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        if name != RAW {
+        if !name.starts_with('$') {
             return visitor.visit_newtype_struct(self);
         }
         self.next()?;

@@ -1,5 +1,7 @@
 //! Values that nobody looks into: their end is found, and that they are JSON.
 
+use serde::de::IgnoredAny;
+
 use super::{Reader, Refused};
 
 impl Reader<'_> {
@@ -11,6 +13,7 @@ impl Reader<'_> {
         loop {
             match self.next()? {
                 b'"' => self.skip_string()?,
+                b'{' | b'[' if depth == u128::BITS && self.deep => self.skip_deep()?,
                 first @ (b'{' | b'[') => {
                     // What is deeper is left to the second pass.
                     if depth == u128::BITS {
@@ -55,6 +58,16 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// Passes over a value of any depth.
+    #[cold]
+    fn skip_deep(&mut self) -> Result<(), Refused> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        values.next().ok_or(Refused)?.map_err(|_| Refused)?;
+        self.at += values.byte_offset();
+        Ok(())
     }
 
     fn skip_name(&mut self) -> Result<(), Refused> {

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
 pub use self::stream::tagged;
-use super::decode::Member;
-use super::{DecodeError, FromObject, Json, Object};
+use super::Json;
+use super::decode::{Kept, Member};
 
 /// A variant of a later protocol, or of an extension, as it came.
 ///
@@ -79,12 +79,9 @@ pub trait Tagged: Sized {
     /// When the members are not those of the variant.
     fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error>;
 
-    /// Reads the variant that has no tag.
-    ///
-    /// # Errors
-    /// When there is none, or the members are not those of it.
-    fn untagged(object: &mut Object<'_>) -> Result<Self, DecodeError> {
-        Err(object.missing(Self::TAG))
+    /// Reads the variant that has no tag, if there is one and the members are those of it.
+    fn untagged(_: &Kept<'_>) -> Option<Self> {
+        None
     }
 }
 
@@ -97,7 +94,7 @@ pub trait Branch: Sized {
     ///
     /// # Errors
     /// When they are not those of a `P`.
-    fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, Self::Error>;
+    fn payload<P: DeserializeOwned>(self) -> Result<P, Self::Error>;
 
     /// Passes over the members.
     ///
@@ -115,83 +112,10 @@ pub trait Branch: Sized {
     ///
     /// # Errors
     /// When the input is broken.
-    fn payload_or_unknown<P: FromObject + DeserializeOwned, T>(
+    fn payload_or_unknown<P: DeserializeOwned, T>(
         self,
         tag: &str,
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
     ) -> Result<T, Self::Error>;
-}
-
-/// Reads a tagged union from the members of an object.
-///
-/// # Errors
-/// When they are not those of a `T`.
-pub fn tagged_object<T: Tagged>(object: &mut Object<'_>) -> Result<T, DecodeError> {
-    match object.tag(T::TAG) {
-        Ok(Some(tag)) => T::read(
-            &tag,
-            Found {
-                object,
-                tag: T::TAG,
-            },
-        ),
-        Ok(None) => T::untagged(object),
-        // A variant without a tag may have a member of that name, of any form.
-        Err(error) => {
-            let strict = object.cx.strict;
-            object.attempt(strict, T::untagged).map_err(|_| error)
-        }
-    }
-}
-
-/// An object whose tag is known and still among its members.
-struct Found<'o, 'a> {
-    object: &'o mut Object<'a>,
-    tag: &'static str,
-}
-
-impl Branch for Found<'_, '_> {
-    type Error = DecodeError;
-
-    fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, DecodeError> {
-        // The tag is no member of the payload, nor of a union in it.
-        self.object.skip(self.tag);
-        P::from_object(self.object)
-    }
-
-    fn unit(self) -> Result<(), DecodeError> {
-        Ok(())
-    }
-
-    fn unknown(self, tag: &str) -> Result<UnknownVariant, DecodeError> {
-        Ok(self.object.rest(tag))
-    }
-
-    fn payload_or_unknown<P: FromObject + DeserializeOwned, T>(
-        self,
-        tag: &str,
-        known: fn(P) -> T,
-        unknown: fn(UnknownVariant) -> T,
-    ) -> Result<T, DecodeError> {
-        let payload = self.object.first_of("", &[(&[], P::from_object)]);
-        Ok(payload.map_or_else(|_| unknown(self.object.rest(tag)), known))
-    }
-}
-
-/// Implements the decoding traits of a union by its [`Tagged`].
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_tagged_union {
-    ($name:ident) => {
-        impl $crate::runtime::FromObject for $name {
-            fn from_object(
-                object: &mut $crate::runtime::Object<'_>,
-            ) -> ::core::result::Result<Self, $crate::runtime::DecodeError> {
-                $crate::runtime::tagged_object(object)
-            }
-        }
-
-        $crate::__acp_deserialize_with!($name, $crate::runtime::tagged);
-    };
 }

@@ -8,9 +8,10 @@ use serde::Deserializer;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use super::{Branch, Tagged, UnknownVariant, tagged_object};
+use super::{Branch, Tagged, UnknownVariant};
 use crate::json::decode::{AnyRaw, Kept, Member, Name};
-use crate::json::{Decode, DecodeError, FromObject, Object, encode_raw};
+use crate::json::encode_raw;
+use crate::json::reader::Refused;
 
 /// `Deserialize` for a tagged union.
 ///
@@ -53,11 +54,11 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
             }
         }
         match tag {
-            Some(tag) => T::read(&tag, Late::new(members, T::TAG)).map_err(A::Error::custom),
-            None => {
-                let mut cx = Decode::strict();
-                tagged_object(&mut Object::new(members, &mut cx)).map_err(A::Error::custom)
-            }
+            Some(tag) => T::read(&tag, Late::new(members, T::TAG)).map_err(|Refused| {
+                let wrong = format_args!("invalid members for the {} `{tag}`", T::TAG);
+                A::Error::custom(wrong)
+            }),
+            None => T::untagged(&Kept { members }).ok_or_else(|| A::Error::missing_field(T::TAG)),
         }
     }
 }
@@ -84,7 +85,7 @@ impl<'de, A: MapAccess<'de>> Rest<'de, A> {
 impl<'de, A: MapAccess<'de>> Branch for Rest<'de, A> {
     type Error = A::Error;
 
-    fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, A::Error> {
+    fn payload<P: DeserializeOwned>(self) -> Result<P, A::Error> {
         P::deserialize(MapAccessDeserializer::new(self.map))
     }
 
@@ -97,7 +98,7 @@ impl<'de, A: MapAccess<'de>> Branch for Rest<'de, A> {
         self.collect()?.unknown(tag).map_err(A::Error::custom)
     }
 
-    fn payload_or_unknown<P: FromObject + DeserializeOwned, T>(
+    fn payload_or_unknown<P: DeserializeOwned, T>(
         self,
         tag: &str,
         known: fn(P) -> T,
@@ -125,28 +126,19 @@ impl<'de> Late<'de> {
 }
 
 impl Branch for Late<'_> {
-    type Error = DecodeError;
+    type Error = Refused;
 
-    fn payload<P: FromObject + DeserializeOwned>(self) -> Result<P, DecodeError> {
-        self.kept.read_without(Some(self.tag)).map_or_else(
-            || {
-                // The slow way has words for what is wrong.
-                let mut cx = Decode::strict();
-                let mut object = Object::new(self.kept.members, &mut cx);
-                object.skip(self.tag);
-                P::from_object(&mut object)
-            },
-            Ok,
-        )
+    fn payload<P: DeserializeOwned>(self) -> Result<P, Refused> {
+        self.kept.read_without(Some(self.tag)).ok_or(Refused)
     }
 
-    fn unit(self) -> Result<(), DecodeError> {
+    fn unit(self) -> Result<(), Refused> {
         Ok(())
     }
 
-    fn unknown(mut self, tag: &str) -> Result<UnknownVariant, DecodeError> {
+    fn unknown(mut self, tag: &str) -> Result<UnknownVariant, Refused> {
         // Most tags are known, so the tag's own JSON is only made here.
-        let raw = encode_raw(tag).map_err(|error| Decode::strict().error(error.to_string()))?;
+        let raw = encode_raw(tag).map_err(|_| Refused)?;
         let members = &mut self.kept.members;
         if let Some(member) = members.iter_mut().find(|member| member.name == self.tag) {
             member.raw = Cow::Owned(raw);
@@ -154,12 +146,12 @@ impl Branch for Late<'_> {
         Ok(UnknownVariant::from_members(tag, members.iter()))
     }
 
-    fn payload_or_unknown<P: FromObject + DeserializeOwned, T>(
+    fn payload_or_unknown<P: DeserializeOwned, T>(
         self,
         tag: &str,
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
-    ) -> Result<T, DecodeError> {
+    ) -> Result<T, Refused> {
         match self.kept.read_without(Some(self.tag)) {
             Some(payload) => Ok(known(payload)),
             None => self.unknown(tag).map(unknown),
