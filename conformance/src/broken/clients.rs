@@ -31,7 +31,10 @@ pub enum How {
 /// The broken client of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static BrokenClient> {
-    CLIENTS.iter().find(|broken| broken.name == name)
+    CLIENTS
+        .iter()
+        .chain(super::second_clients::CLIENTS)
+        .find(|broken| broken.name == name)
 }
 
 /// Every broken client.
@@ -376,7 +379,7 @@ pub const CLIENTS: &[BrokenClient] = &[
     ),
 ];
 
-const fn filter(
+pub(super) const fn filter(
     name: &'static str,
     scene: &'static str,
     breaks: &'static [&'static str],
@@ -391,7 +394,7 @@ const fn filter(
     }
 }
 
-const fn shell(
+pub(super) const fn shell(
     name: &'static str,
     scene: &'static str,
     breaks: &'static [&'static str],
@@ -407,7 +410,7 @@ const fn shell(
 }
 
 /// Whether it is the client's answer to this method.
-fn says(it: &Passing, method: &str) -> bool {
+pub(super) fn says(it: &Passing, method: &str) -> bool {
     it.from == Party::Client && it.method == method && it.value.get("method").is_none()
 }
 
@@ -428,18 +431,18 @@ fn nth(tap: &mut Tap<'_>, it: &Passing, method: &str) -> u64 {
 }
 
 /// Changes a member of the params of what the client calls.
-fn param(tap: &mut Tap<'_>, it: Passing, method: &str, name: &str, value: Value) {
+pub(super) fn param(tap: &mut Tap<'_>, it: Passing, method: &str, name: &str, value: Value) {
     let hit = it.asks(method);
     tap.edit(it, hit, |message| message["params"][name] = value);
 }
 
 /// Gives this result in the stead of the client's answer when it is the one.
-fn answer(tap: &mut Tap<'_>, it: Passing, hit: bool, result: Value) {
+pub(super) fn answer(tap: &mut Tap<'_>, it: Passing, hit: bool, result: Value) {
     replace(tap, it, hit, "result", result);
 }
 
 /// Refuses in the stead of the client's answer when it is the one.
-fn refuse(tap: &mut Tap<'_>, it: Passing, hit: bool, code: i64) {
+pub(super) fn refuse(tap: &mut Tap<'_>, it: Passing, hit: bool, code: i64) {
     replace(
         tap,
         it,
@@ -463,7 +466,7 @@ fn ask(tap: &mut Tap<'_>, method: &str, params: Value) {
 }
 
 /// Writes a line to the agent that is no message, after one that is.
-fn mutter(tap: &mut Tap<'_>, it: &Passing, hit: bool) {
+pub(super) fn mutter(tap: &mut Tap<'_>, it: &Passing, hit: bool) {
     tap.forward(it);
     if hit {
         tap.raw_to_agent("debug: sent\n");

@@ -12,6 +12,9 @@ mod jsonrpc;
 mod lists;
 mod questions;
 mod second;
+mod second_asked;
+pub mod second_clients;
+mod second_shown;
 mod sessions;
 mod settings;
 mod tools;
@@ -52,7 +55,9 @@ pub fn all() -> impl Iterator<Item = &'static Broken> {
 
 /// Every broken agent of version 2.
 pub fn of_second() -> impl Iterator<Item = &'static Broken> {
-    second::TABLE.iter()
+    [second::TABLE, second_asked::TABLE, second_shown::TABLE]
+        .into_iter()
+        .flatten()
 }
 
 /// The broken agent of this name.

@@ -130,7 +130,10 @@ pub(super) const TABLE: &[Broken] = &[
     ),
     exactly(
         "v2-asks-everybody",
-        &["initialization.undeclared"],
+        &[
+            "elicitation.no-undeclared-mode",
+            "initialization.undeclared",
+        ],
         |tap, it| {
             let asked = tap.kept("initialize");
             let poor = asked.pointer("/capabilities/elicitation").is_none();
@@ -284,7 +287,11 @@ pub(super) const TABLE: &[Broken] = &[
     ),
     exactly(
         "v2-finishes-what-is-cancelled",
-        &["prompt-lifecycle.cancelled", "session-setup.close-cancels"],
+        &[
+            "cancellation.while-asking",
+            "prompt-lifecycle.cancelled",
+            "session-setup.close-cancels",
+        ],
         |tap, it| {
             let hit = it.at("/update/stopReason") == "cancelled";
             tap.edit(it, hit, |value| {

@@ -35,7 +35,7 @@ const TURN_TIMEOUT: f64 = 60.0;
 /// What the agent is asked to do is in its prompts: `hello` (answered with text),
 /// `slow` (runs until cancelled) and `tool` (makes a tool call). A profile may have
 /// more words: permission, read, write, terminal, form, url, plan, usage, commands,
-/// and any other for coverage.
+/// and any other for coverage. In version 2 it is hello, slow, tool, plan, form and url.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The agent's command; the bundled reference agent by default
@@ -75,7 +75,7 @@ pub(super) struct Args {
     broken: Option<String>,
     /// Instead of the suite, send so many messages made from the schema: unusual ones
     /// must be accepted, faulty ones refused or tolerated, and none may end the agent
-    #[arg(long, value_name = "N", conflicts_with_all = ["Chosen", "Outputs", "protocol"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["Chosen", "Outputs"])]
     fuzz: Option<u64>,
     /// Which messages --fuzz makes; the same for the same number
     #[arg(long, value_name = "S", default_value_t = 1, requires = "fuzz")]

@@ -11,7 +11,7 @@ use super::outputs::{Chosen, Outputs};
 use crate::clients::{self, ClientEnv};
 use crate::progress::Progress;
 use crate::report::{Again, Document, Setting};
-use crate::wire::Schema;
+use crate::wire::{Schema, Version};
 use crate::{Error, Result};
 
 /// How long a scene may take, in seconds, unless it is said otherwise.
@@ -26,7 +26,8 @@ const PROMPT: &str = "Hello, agent";
 /// a scene each time: permission, files, terminals, strangeness from the future,
 /// cancellation, death. In the command, `{agent}` stands for the agent to launch (as
 /// several words when it stands alone), `{cwd}` for the working directory and
-/// `{prompt}` for what to say. Without a command, the bundled `acp run` is tested.
+/// `{prompt}` for what to say. Without a command, the bundled `acp run` is tested, or in
+/// version 2 a small client of the suite.
 ///
 /// Where a turn is to be cancelled, the client is interrupted as by Ctrl-C.
 #[derive(Debug, clap::Args)]
@@ -36,6 +37,9 @@ pub(super) struct Args {
     command: Vec<OsString>,
     #[command(flatten)]
     chosen: Chosen,
+    /// The version of the protocol to test: 1, or 2 for the draft, as far as it is covered
+    #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
+    protocol: Version,
     /// How long a scene may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = super::agent::seconds)]
     timeout: f64,
@@ -63,9 +67,19 @@ const APPROVES: &str = "--approve-all";
 const DENIES: &str = "--deny-all";
 
 /// The bundled client, as a command.
-const BUNDLED: [&str; 7] = [
-    "run", APPROVES, "--cwd", "{cwd}", "{prompt}", "--", "{agent}",
+const BUNDLED: [&str; 8] = [
+    "reference-client",
+    "run",
+    APPROVES,
+    "--cwd",
+    "{cwd}",
+    "{prompt}",
+    "--",
+    "{agent}",
 ];
+
+/// The client of version 2, as a command.
+const SECOND: [&str; 4] = ["second-client", "{prompt}", "--", "{agent}"];
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
@@ -75,8 +89,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         source,
     })?;
     let command = if args.command.is_empty() {
-        let mut command = vec![program.clone().into_os_string(), "reference-client".into()];
-        command.extend(BUNDLED.map(OsString::from));
+        let mut command = vec![program.clone().into_os_string()];
+        match args.protocol {
+            Version::V1 => command.extend(BUNDLED.map(OsString::from)),
+            Version::V2 => command.extend(SECOND.map(OsString::from)),
+        }
         command
     } else {
         args.command.clone()
@@ -86,7 +103,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         command,
         program,
         prompt: args.prompt.clone(),
-        schema: Arc::new(Schema::v1()?),
+        schema: Arc::new(Schema::of(args.protocol)?),
         timeout: Duration::from_secs_f64(args.timeout),
     };
     let mut progress = Progress::checks();
@@ -111,7 +128,7 @@ fn without_terminals(args: &Args, command: &[OsString]) -> Result<Option<Vec<OsS
     let bundled = [APPROVES, DENIES].map(OsString::from);
     let [word, instead] = match args.without_terminals.as_slice() {
         [word, instead] => [word, instead],
-        _ if args.command.is_empty() => bundled.each_ref(),
+        _ if args.command.is_empty() && args.protocol == Version::V1 => bundled.each_ref(),
         _ => return Ok(None),
     };
     let mut command = command.to_vec();
@@ -125,6 +142,9 @@ fn without_terminals(args: &Args, command: &[OsString]) -> Result<Option<Vec<OsS
 /// What follows to run one requirement against the same client in the same way.
 fn again(args: &Args) -> String {
     let mut words: Vec<OsString> = args.chosen.strict_option().into_iter().collect();
+    if args.protocol != Version::V1 {
+        words.extend(["--protocol".into(), args.protocol.as_str().into()]);
+    }
     if args.prompt != PROMPT {
         words.extend(["--prompt".into(), args.prompt.clone().into()]);
     }
@@ -136,6 +156,18 @@ fn again(args: &Args) -> String {
         words.extend(["--timeout".into(), args.timeout.to_string().into()]);
     }
     super::outputs::again(words, &args.command)
+}
+
+/// Be the bundled client of version 2
+#[derive(Debug, clap::Args)]
+pub(super) struct SecondArgs {
+    prompt: String,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+pub(super) fn second(args: &SecondArgs) -> Result<Verdict> {
+    clients::reference(&args.prompt, &args.command).map(Verdict::of)
 }
 
 pub(super) fn act(args: &ActArgs) -> Result<Verdict> {

@@ -54,6 +54,8 @@ enum Command {
     Act(client::ActArgs),
     #[command(hide = true)]
     BrokenClient(client::BrokenArgs),
+    #[command(hide = true)]
+    SecondClient(client::SecondArgs),
     /// Be the bundled client
     #[command(hide = true, disable_help_flag = true)]
     ReferenceClient {
@@ -91,6 +93,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args, &mut out),
         Command::Act(args) => client::act(args),
         Command::BrokenClient(args) => client::broken(args),
+        Command::SecondClient(args) => client::second(args),
         Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),
         #[cfg(unix)]

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::marks;
 use super::scenes::Scene;
+use super::second;
 use super::stage::{CLOSED, SESSION, Stage};
+use crate::wire::Version;
 use crate::{Error, Result};
 
 /// How long a scene may take, whatever the client does.
@@ -51,7 +53,11 @@ pub(super) fn act_on(
         } else {
             stage.waiting.remove(0)
         };
-        if !serve(&mut stage, scene, &message) {
+        let lives = match scene.protocol {
+            Version::V1 => serve(&mut stage, scene, &message),
+            Version::V2 => second::serve(&mut stage, scene, &message),
+        };
+        if !lives {
             return;
         }
     }

@@ -94,11 +94,11 @@ pub(super) const ROWS: &[ClientRequirement] = &[
     ),
 ];
 
-fn answers_extensions(played: &Played) -> Outcome {
+pub(super) fn answers_extensions(played: &Played) -> Outcome {
     answer(played, "_acp-conformance/unknown", 0).map(drop)
 }
 
-fn method_not_found(played: &Played) -> Outcome {
+pub(super) fn method_not_found(played: &Played) -> Outcome {
     for method in ["_acp-conformance/unknown", "no/such/method"] {
         let (index, entry) = answer(played, method, 0)?;
         let code = entry.value.pointer("/error/code");
@@ -112,7 +112,7 @@ fn method_not_found(played: &Played) -> Outcome {
     Ok(())
 }
 
-fn ignores_notifications(played: &Played) -> Outcome {
+pub(super) fn ignores_notifications(played: &Played) -> Outcome {
     first(played, "session/prompt")?;
     let stray = played.recording.entries.iter().position(|entry| {
         let answer = matches!(entry.kind, Kind::Result | Kind::Error);
@@ -151,7 +151,7 @@ fn questions(played: &Played) -> Outcome {
     )
 }
 
-fn cancels_permission(played: &Played) -> Outcome {
+pub(super) fn cancels_permission(played: &Played) -> Outcome {
     let mut cancels = played.recording.calls(Party::Client, "session/cancel");
     if cancels.next().is_none() {
         return inconclusive("the client does not cancel when it is interrupted");
@@ -166,7 +166,7 @@ fn cancels_permission(played: &Played) -> Outcome {
     )
 }
 
-fn hears_after_cancelling(played: &Played) -> Outcome {
+pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {
     answer(played, STILL_THERE, 0).map(drop)
 }
 

@@ -124,7 +124,7 @@ pub(super) const ROWS: &[ClientRequirement] = &[
     ),
 ];
 
-fn initialize_first(played: &Played) -> Outcome {
+pub(super) fn initialize_first(played: &Played) -> Outcome {
     let (index, _) = first(played, "initialize")?;
     let mut ours = played.recording.entries.iter().enumerate();
     let first = ours.find(|(_, entry)| entry.from == Party::Client);
@@ -169,7 +169,7 @@ fn info(played: &Played) -> Outcome {
     )
 }
 
-fn closes_on_other_version(played: &Played) -> Outcome {
+pub(super) fn closes_on_other_version(played: &Played) -> Outcome {
     first(played, "initialize")?;
     let mut after = played.recording.calls(Party::Client, "session/new");
     match after.next() {
@@ -183,7 +183,7 @@ fn closes_on_other_version(played: &Played) -> Outcome {
     }
 }
 
-fn only_messages(played: &Played) -> Outcome {
+pub(super) fn only_messages(played: &Played) -> Outcome {
     for (index, entry) in played.recording.entries.iter().enumerate() {
         if let Some(finding) = entry.findings.iter().find(|finding| {
             let rules = [
@@ -201,7 +201,7 @@ fn only_messages(played: &Played) -> Outcome {
     first(played, "initialize").map(drop)
 }
 
-fn absolute_cwd(played: &Played) -> Outcome {
+pub(super) fn absolute_cwd(played: &Played) -> Outcome {
     let (index, entry) = first(played, "session/new")?;
     let cwd = entry
         .params()
@@ -234,7 +234,7 @@ fn no_undeclared_methods(played: &Played) -> Outcome {
     Ok(())
 }
 
-fn no_undeclared_content(played: &Played) -> Outcome {
+pub(super) fn no_undeclared_content(played: &Played) -> Outcome {
     let (index, entry) = first(played, "session/prompt")?;
     let blocks = entry.params().get("prompt").and_then(Value::as_array);
     let plain = blocks.into_iter().flatten().all(|block| {
@@ -273,7 +273,7 @@ fn no_undeclared_directories(played: &Played) -> Outcome {
     )
 }
 
-fn custom_fields(played: &Played) -> Outcome {
+pub(super) fn custom_fields(played: &Played) -> Outcome {
     for (index, entry) in played.recording.entries.iter().enumerate() {
         let found = entry
             .findings
@@ -286,7 +286,7 @@ fn custom_fields(played: &Played) -> Outcome {
     first(played, "initialize").map(drop)
 }
 
-fn comes_to_an_end(played: &Played) -> Outcome {
+pub(super) fn comes_to_an_end(played: &Played) -> Outcome {
     if played.exit.is_some() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::watch::{Look, Seen, View, fault};
 use crate::wire::Party;
 
-/// Rules by the ids of the table.
+/// Rules of version 1 by the ids of the table.
 pub(crate) const RULES: &[(&str, Look)] = &[
     ("client.info", Look::Messages(info)),
     ("client.absolute-cwd", Look::Messages(absolute_cwd)),
@@ -22,6 +22,32 @@ pub(crate) const RULES: &[(&str, Look)] = &[
         "client.cancels-permission",
         Look::Messages(cancels_permission),
     ),
+];
+
+/// Rules of version 2 by the ids of its table.
+pub(crate) const SECOND: &[(&str, Look)] = &[
+    ("client.info", Look::Messages(second_info)),
+    ("client.absolute-cwd", Look::Messages(absolute_cwd)),
+    (
+        "client.no-undeclared-methods",
+        Look::Messages(second_methods),
+    ),
+    (
+        "client.no-undeclared-content",
+        Look::Messages(second_content),
+    ),
+    ("client.permission", Look::Messages(permission)),
+    (
+        "client.cancels-permission",
+        Look::Messages(cancels_permission),
+    ),
+];
+
+/// Kinds of content that need a capability of an agent of version 2.
+const SECOND_CONTENT: [(&str, &str); 3] = [
+    ("image", "/session/prompt/image"),
+    ("audio", "/session/prompt/audio"),
+    ("resource", "/session/prompt/embeddedContext"),
 ];
 
 /// Methods that need a capability of the agent.
@@ -57,17 +83,52 @@ fn needs(view: &View<'_>, pointer: &str, what: &str) -> Seen {
 }
 
 fn info(view: &View<'_>) -> Seen {
+    named(view, "clientInfo")
+}
+
+fn second_info(view: &View<'_>) -> Seen {
+    named(view, "info")
+}
+
+/// The client tells its name and version in this member of `initialize`.
+fn named(view: &View<'_>, member: &str) -> Seen {
     if !view.calls(Party::Client, "initialize") {
         return Ok(0);
     }
+    let info = view.params().get(member);
     let has = |name: &str| {
-        let text = view.params().pointer(name).and_then(Value::as_str);
+        let text = info.and_then(|info| info.get(name)?.as_str());
         text.is_some_and(|text| !text.is_empty())
     };
-    if has("/clientInfo/name") && has("/clientInfo/version") {
+    if has("name") && has("version") {
         return Ok(1);
     }
-    fault("no `clientInfo` with a name and a version")
+    fault(format!("no `{member}` with a name and a version"))
+}
+
+fn second_methods(view: &View<'_>) -> Seen {
+    if view.calls(Party::Client, "session/delete") {
+        return needs(view, "/session/delete", "session/delete");
+    }
+    let logs = ["auth/login", "auth/logout"];
+    let Some(method) = logs.iter().find(|method| view.calls(Party::Client, method)) else {
+        return Ok(0);
+    };
+    let Some(agent) = &view.state.agent else {
+        return Ok(0);
+    };
+    let offered = agent.get("authMethods").and_then(Value::as_array);
+    match offered.is_some_and(|offered| !offered.is_empty()) {
+        true => Ok(1),
+        false => fault(format!("the agent offers no login, so it has no {method}")),
+    }
+}
+
+fn second_content(view: &View<'_>) -> Seen {
+    if !view.calls(Party::Client, "session/prompt") {
+        return Ok(0);
+    }
+    kinds(view, list(view, "prompt"), &SECOND_CONTENT)
 }
 
 /// Whether it is a request of the client that sets a session up.
@@ -172,7 +233,7 @@ mod tests {
     use crate::clients;
     use crate::harness::Caps;
     use crate::watch::{Said, State};
-    use crate::wire::Kind;
+    use crate::wire::{Kind, Version};
 
     /// The rules that a conversation breaks. A message with an id and a method is a
     /// request; the agent's have ids of text.
@@ -297,8 +358,10 @@ mod tests {
 
     #[test]
     fn every_rule_is_of_the_table() {
-        for (id, _) in RULES {
-            assert!(clients::all().any(|row| row.id == *id), "{id}");
+        for (version, rules) in [(Version::V1, RULES), (Version::V2, SECOND)] {
+            for (id, _) in rules {
+                assert!(clients::of(version).any(|row| row.id == *id), "{id}");
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ mod look;
 mod marks;
 mod run;
 mod scenes;
+mod second;
 mod services;
 mod stage;
 mod table;
@@ -24,7 +25,8 @@ mod within;
 pub use self::act::act;
 pub use self::between::filter;
 pub use self::run::{ClientEnv, Played, Report, play, run};
-pub use self::scenes::{SCENES, Scene};
-pub use self::table::{ClientRequirement, all};
+pub use self::scenes::{SCENES, Scene, scenes};
+pub(crate) use self::second::reference;
+pub use self::table::{ClientRequirement, all, of};
 #[cfg(unix)]
 pub use self::within::{Interrupt, Launched, Within};

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::marks::Marks;
-use super::scenes::{SCENES, Scene};
+use super::scenes::{Scene, scenes};
 use super::stage::CLOSED;
 use super::table::{self, ClientRequirement};
 use crate::harness::{Recorder, Recording};
 use crate::requirements::Choice;
 use crate::subject::{Event, Link, Subject};
 use crate::suite::Verdict;
-use crate::wire::{Judged, Party, Rule, Schema};
+use crate::wire::{Judged, Party, Rule, Schema, Version};
 use crate::workdir::Workdir;
 use crate::{Error, Result};
 
@@ -52,6 +52,8 @@ pub struct Report {
     pub from_client: usize,
     /// Those of them that the schema or the envelope forbids.
     pub invalid: usize,
+    /// The version of the protocol.
+    pub protocol: Version,
     /// How long it took.
     pub took: Duration,
 }
@@ -97,10 +99,12 @@ impl Report {
                 }
             }
         }
+        let member = match self.protocol {
+            Version::V1 => "clientInfo",
+            Version::V2 => "info",
+        };
         let mut calls = played.recording.calls(Party::Client, "initialize");
-        let info = calls
-            .next()
-            .and_then(|(_, call)| call.params().get("clientInfo"));
+        let info = calls.next().and_then(|(_, call)| call.params().get(member));
         let told = |name: &str| Some(info?.get(name)?.as_str()?.to_owned());
         if let Some(name) = told("name") {
             self.client = match told("version") {
@@ -159,20 +163,23 @@ impl Played {
 /// When the client cannot be started, or no requirement is called what the choice says.
 pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize)) -> Result<Report> {
     let command = env.command_line();
-    run_scenes(command, choice, |scene| play(env, scene), progress)
+    let version = env.schema.version();
+    run_scenes(version, command, choice, |scene| play(env, scene), progress)
 }
 
 /// As [`run`], with whatever plays a scene.
 pub(super) fn run_scenes(
+    version: Version,
     command: String,
     choice: &Choice,
     play: impl Fn(&str) -> Result<Played>,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let started = Instant::now();
-    let rows = choice.of(table::all(), |row| (row.id, row.scene, row.tier))?;
+    let rows = choice.of(table::of(version), |row| (row.id, row.scene, row.tier))?;
     let needed = |name: &str| rows.iter().any(|row| row.scene == name);
-    let scenes: Vec<_> = SCENES.iter().filter(|scene| needed(scene.name)).collect();
+    let scenes = scenes(version).iter();
+    let scenes: Vec<_> = scenes.filter(|scene| needed(scene.name)).collect();
     let mut report = Report {
         command,
         client: "a client without a name".to_owned(),
@@ -180,6 +187,7 @@ pub(super) fn run_scenes(
         from_agent: 0,
         from_client: 0,
         invalid: 0,
+        protocol: version,
         took: Duration::ZERO,
     };
     for (done, scene) in scenes.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::stage::Stage;
+use crate::wire::Version;
 use crate::{Error, Result};
 
 /// A scene: how the agent behaves from its start to its end.
@@ -16,17 +17,20 @@ pub struct Scene {
     pub version: u32,
     /// Whether it is played to a client that declares no terminals, if it can do without.
     pub without_terminals: bool,
+    /// The version of the protocol that everything else is of.
+    pub protocol: Version,
     /// What happens in a turn. Whether the agent lives on.
     pub turn: fn(&mut Stage) -> bool,
 }
 
-/// All scenes.
+/// All scenes of version 1.
 pub const SCENES: &[Scene] = &[
     scene("hello", hello),
     Scene {
         name: "version",
         version: 65_535,
         without_terminals: false,
+        protocol: Version::V1,
         turn: hello,
     },
     scene("permission", permission),
@@ -36,6 +40,7 @@ pub const SCENES: &[Scene] = &[
         name: "without-terminals",
         version: 1,
         without_terminals: true,
+        protocol: Version::V1,
         turn: without_terminals,
     },
     scene("strangeness", strangeness),
@@ -50,15 +55,26 @@ const fn scene(name: &'static str, turn: fn(&mut Stage) -> bool) -> Scene {
         name,
         version: 1,
         without_terminals: false,
+        protocol: Version::V1,
         turn,
     }
 }
 
 impl Scene {
-    /// The scene of this name.
+    /// The scene of this name, of either version.
     pub(super) fn find(name: &str) -> Result<&'static Self> {
-        let scene = SCENES.iter().find(|scene| scene.name == name);
+        let mut all = SCENES.iter().chain(super::second::SCENES);
+        let scene = all.find(|scene| scene.name == name);
         scene.ok_or_else(|| Error::NoRequirement(name.to_owned()))
+    }
+}
+
+/// The scenes of a version.
+#[must_use]
+pub fn scenes(version: Version) -> &'static [Scene] {
+    match version {
+        Version::V1 => SCENES,
+        Version::V2 => super::second::SCENES,
     }
 }
 

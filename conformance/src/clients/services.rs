@@ -115,7 +115,7 @@ pub(super) const ROWS: &[ClientRequirement] = &[
     ),
 ];
 
-fn permission(played: &Played) -> Outcome {
+pub(super) fn permission(played: &Played) -> Outcome {
     let (index, result) = result(played, "session/request_permission", 0)?;
     let chosen = result.pointer("/outcome/optionId");
     let offered = [json!("o-1"), json!("o-2")];

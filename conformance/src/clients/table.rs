@@ -1,8 +1,9 @@
 //! What the protocol demands of clients, as rows of data.
 
-use super::{Played, conduct, handshake, services};
+use super::{Played, conduct, handshake, second, services};
 use crate::harness::Outcome;
 use crate::requirements::Tier;
+use crate::wire::Version;
 
 /// A requirement of clients.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +22,17 @@ pub struct ClientRequirement {
     pub check: fn(&Played) -> Outcome,
 }
 
-/// All requirements of clients.
+/// All requirements of clients of version 1.
 pub fn all() -> impl Iterator<Item = &'static ClientRequirement> {
     [handshake::ROWS, services::ROWS, conduct::ROWS]
         .into_iter()
         .flatten()
+}
+
+/// All requirements of clients of a version.
+pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> {
+    let second = second::ROWS.iter().filter(move |_| version == Version::V2);
+    all().filter(move |_| version == Version::V1).chain(second)
 }
 
 /// One requirement.
@@ -52,27 +59,26 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::clients::SCENES;
+    use crate::clients::scenes;
     use crate::requirements::pages;
 
     #[test]
     fn every_row_has_an_id_a_citation_a_quote_and_a_scene() {
-        let mut seen = HashSet::new();
-        for row in all() {
-            assert!(seen.insert(row.id), "{} stands twice", row.id);
-            assert!(row.id.starts_with("client."), "{}", row.id);
-            assert!(
-                pages::address(row.cite).is_some(),
-                "{} cites {}",
-                row.id,
-                row.cite
-            );
-            assert!((8..=120).contains(&row.quote.chars().count()), "{}", row.id);
-            assert!(
-                SCENES.iter().any(|scene| scene.name == row.scene),
-                "{}",
-                row.id
-            );
+        for version in [Version::V1, Version::V2] {
+            let mut seen = HashSet::new();
+            for row in of(version) {
+                assert!(seen.insert(row.id), "{} stands twice", row.id);
+                assert!(row.id.starts_with("client."), "{}", row.id);
+                assert!(
+                    pages::address(row.cite).is_some(),
+                    "{} cites {}",
+                    row.id,
+                    row.cite
+                );
+                assert!((8..=120).contains(&row.quote.chars().count()), "{}", row.id);
+                let mut scenes = scenes(version).iter();
+                assert!(scenes.any(|scene| scene.name == row.scene), "{}", row.id);
+            }
         }
     }
 }

@@ -107,7 +107,14 @@ impl Within {
     /// # Errors
     /// When the sockets cannot be made, or no requirement is called what the choice says.
     pub fn run(&self, choice: &Choice) -> Result<Report> {
-        super::run::run_scenes(String::new(), choice, |scene| self.play(scene), |_, _| {})
+        let version = self.schema.version();
+        super::run::run_scenes(
+            version,
+            String::new(),
+            choice,
+            |scene| self.play(scene),
+            |_, _| {},
+        )
     }
 
     /// Plays one scene.

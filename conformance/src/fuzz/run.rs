@@ -8,7 +8,8 @@ use super::case::{Case, Cases, Demand, Setting, demand, smaller};
 use super::random::Random;
 use super::{Broken, Report};
 use crate::harness::{Caps, Conn, Env, Outcome, Stop};
-use crate::wire::{Level, Party};
+use crate::requirements::second;
+use crate::wire::{Level, Party, Version};
 use crate::{Error, Result};
 
 /// How many agents are started to shrink one failure.
@@ -26,7 +27,7 @@ const REFUSALS: [i64; 2] = [-32602, -32600];
 /// # Errors
 /// When no session can be opened at all.
 pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> Result<Report> {
-    let document = acp_schema::Document::v1()?;
+    let document = env.schema.version().document()?;
     let mut cases = Cases {
         document,
         random: Random::new(seed),
@@ -91,7 +92,12 @@ impl Fuzzed {
 
     fn opened(env: &Arc<Env>) -> Outcome<Self> {
         let mut conn = Conn::start(env.clone())?;
-        conn.open(&Caps::Full)?;
+        if env.schema.version() == Version::V2 {
+            let result = conn.result("initialize", second::initialize(&2.into()))?;
+            conn.agent = Some(result);
+        } else {
+            conn.open(&Caps::Full)?;
+        }
         let (session, result) = conn.new_session()?;
         let mode = result.pointer("/modes/currentModeId");
         let setting = Setting {
@@ -99,7 +105,9 @@ impl Fuzzed {
             session,
             prompt: env.profile.prompt("hello", &env.folder).unwrap_or_default(),
             mode: mode.and_then(Value::as_str).map(str::to_owned),
-            lists: conn.capability("/sessionCapabilities/list").is_some(),
+            // What every agent of version 2 has, an agent of version 1 must declare.
+            lists: env.schema.version() == Version::V2
+                || conn.capability("/sessionCapabilities/list").is_some(),
         };
         Ok(Self { conn, setting })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::harness::{Profile, Silence};
 use crate::subject::{Filter, Passing, Subject, Tap};
-use crate::wire::Schema;
+use crate::wire::{Schema, Version};
 
 fn reasons(report: &Report) -> Vec<&str> {
     let failures = report.failures.iter();
@@ -13,15 +13,22 @@ fn reasons(report: &Report) -> Vec<&str> {
 }
 
 fn fuzzed(filter: Option<Filter>, count: u64) -> Report {
+    fuzzed_as(Version::V1, filter, count)
+}
+
+fn fuzzed_as(version: Version, filter: Option<Filter>, count: u64) -> Report {
     let folder = tempfile::tempdir().unwrap();
-    let subject = Subject::local();
+    let (subject, profile) = match version {
+        Version::V1 => (Subject::local(), Profile::reference().unwrap()),
+        Version::V2 => (Subject::local_second(), Profile::second_reference()),
+    };
     let env = Env {
         subject: match filter {
             Some(filter) => subject.behind(filter),
             None => subject,
         },
-        profile: Profile::reference().unwrap(),
-        schema: Arc::new(Schema::v1().unwrap()),
+        profile,
+        schema: Arc::new(Schema::of(version).unwrap()),
         folder: folder.path().to_owned(),
         timeout: Duration::from_secs(20),
         turn_timeout: Duration::from_secs(20),
@@ -101,5 +108,28 @@ fn what_the_agent_writes_meanwhile_is_valid_too() {
         [
             "the agent writes what the schema rules forbid: session/update at /params/update/content/text"
         ]
+    );
+}
+
+#[test]
+fn version_2_is_made_of_its_own_schema() {
+    let report = fuzzed_as(Version::V2, None, 150);
+    assert!(report.failures.is_empty(), "{}", report.text(1));
+    assert!(report.accepted > 30 && report.refused > 0, "{report:?}");
+
+    let late: Filter = |tap: &mut Tap<'_>, it: Passing| {
+        let hit = it.updates("agent_message_chunk");
+        tap.edit(it, hit, |value| {
+            value["params"]["update"]["messageId"] = Value::Null
+        });
+    };
+    let report = fuzzed_as(Version::V2, Some(late), 40);
+    let wrong = "the agent writes what the schema rules forbid: session/update at ";
+    assert!(
+        reasons(&report)
+            .iter()
+            .any(|reason| reason.starts_with(wrong)),
+        "{}",
+        report.text(1)
     );
 }

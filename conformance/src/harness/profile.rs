@@ -66,7 +66,10 @@ impl Profile {
     pub fn second_reference() -> Self {
         let own = |word: &str| (word.to_owned(), word.to_owned());
         Self {
-            prompts: ["hello", "slow", "tool"].map(own).into_iter().collect(),
+            prompts: ["hello", "slow", "tool", "plan", "form", "url"]
+                .map(own)
+                .into_iter()
+                .collect(),
             ..Self::default()
         }
     }

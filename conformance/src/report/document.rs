@@ -211,6 +211,7 @@ impl Document {
             command: report.command.clone(),
             name: report.client.clone(),
             seconds: seconds(report.took),
+            protocol: report.protocol.number(),
             messages,
             ..Self::new(Party::Client, entries.collect(), setting)
         }

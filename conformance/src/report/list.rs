@@ -55,7 +55,7 @@ pub fn list(version: Version) -> String {
 }
 
 impl Listed {
-    /// The whole table of a version. That of version 2 is of agents alone.
+    /// The whole table of a version.
     #[must_use]
     pub fn of(version: Version) -> Vec<Self> {
         let agents = requirements::of(version).map(|(area, row)| Self {
@@ -70,7 +70,7 @@ impl Listed {
                 _ => None,
             },
         });
-        let clients = clients::all().filter(|_| version == Version::V1);
+        let clients = clients::of(version);
         let clients = clients.map(|row| Self {
             id: row.id,
             area: row.scene,

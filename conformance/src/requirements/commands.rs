@@ -46,7 +46,7 @@ fn advertised<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
     all.flat_map(|update| items(update.body, "/availableCommands"))
 }
 
-fn names(view: &View<'_>) -> Seen {
+pub(super) fn names(view: &View<'_>) -> Seen {
     let mut seen = 0;
     for command in advertised(view) {
         seen += 1;
@@ -60,7 +60,7 @@ fn names(view: &View<'_>) -> Seen {
     Ok(seen)
 }
 
-fn descriptions(view: &View<'_>) -> Seen {
+pub(super) fn descriptions(view: &View<'_>) -> Seen {
     let mut seen = 0;
     for command in advertised(view) {
         seen += 1;
@@ -71,7 +71,7 @@ fn descriptions(view: &View<'_>) -> Seen {
     Ok(seen)
 }
 
-fn unique(view: &View<'_>) -> Seen {
+pub(super) fn unique(view: &View<'_>) -> Seen {
     match repeated(advertised(view).filter_map(|command| text(command, "/name"))) {
         Some(name) => fault(format!("two commands are called {name}")),
         None => Ok(usize::from(

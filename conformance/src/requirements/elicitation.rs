@@ -119,7 +119,7 @@ fn question<'a>(view: &View<'a>, mode: &str) -> Option<&'a Value> {
     (mode.is_empty() || text(params, "/mode") == Some(mode)).then_some(params)
 }
 
-fn no_undeclared_mode(view: &View<'_>) -> Seen {
+pub(super) fn no_undeclared_mode(view: &View<'_>) -> Seen {
     let mut seen = 0;
     for mode in ["form", "url"] {
         let breaks = question(view, mode).is_some();
@@ -197,7 +197,7 @@ fn failed(cx: &mut Cx) -> Outcome {
     answered(cx, UserInput::Fail)
 }
 
-fn unique_id(view: &View<'_>) -> Seen {
+pub(super) fn unique_id(view: &View<'_>) -> Seen {
     let Some(params) = question(view, "url") else {
         return Ok(0);
     };
@@ -209,7 +209,7 @@ fn unique_id(view: &View<'_>) -> Seen {
     Ok(1)
 }
 
-fn completes_its_own(view: &View<'_>) -> Seen {
+pub(super) fn completes_its_own(view: &View<'_>) -> Seen {
     if !view.calls(Party::Agent, "elicitation/complete") || !view.state.is_whole() {
         return Ok(0);
     }
@@ -226,7 +226,7 @@ fn authority(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-fn no_credentials_in_url(view: &View<'_>) -> Seen {
+pub(super) fn no_credentials_in_url(view: &View<'_>) -> Seen {
     let Some(params) = question(view, "url") else {
         return Ok(0);
     };
@@ -236,7 +236,7 @@ fn no_credentials_in_url(view: &View<'_>) -> Seen {
     Ok(1)
 }
 
-fn https(view: &View<'_>) -> Seen {
+pub(super) fn https(view: &View<'_>) -> Seen {
     let Some(params) = question(view, "url") else {
         return Ok(0);
     };
@@ -249,7 +249,7 @@ fn https(view: &View<'_>) -> Seen {
     Ok(1)
 }
 
-fn no_url_in_form(view: &View<'_>) -> Seen {
+pub(super) fn no_url_in_form(view: &View<'_>) -> Seen {
     let Some(params) = question(view, "form") else {
         return Ok(0);
     };
@@ -274,7 +274,7 @@ const SECRETS: [&str; 7] = [
     "secret",
 ];
 
-fn no_secrets_in_form(view: &View<'_>) -> Seen {
+pub(super) fn no_secrets_in_form(view: &View<'_>) -> Seen {
     let Some(params) = question(view, "form") else {
         return Ok(0);
     };
@@ -290,7 +290,7 @@ fn no_secrets_in_form(view: &View<'_>) -> Seen {
     Ok(1)
 }
 
-fn message(view: &View<'_>) -> Seen {
+pub(super) fn message(view: &View<'_>) -> Seen {
     let Some(params) = question(view, "") else {
         return Ok(0);
     };

@@ -278,7 +278,7 @@ fn offered<'a>(view: &View<'a>) -> Option<impl Iterator<Item = &'a Value>> {
     asks.then(|| items(view.params(), "/options"))
 }
 
-fn option_ids(view: &View<'_>) -> Seen {
+pub(super) fn option_ids(view: &View<'_>) -> Seen {
     let Some(offered) = offered(view) else {
         return Ok(0);
     };
@@ -288,7 +288,7 @@ fn option_ids(view: &View<'_>) -> Seen {
     )
 }
 
-fn options(view: &View<'_>) -> Seen {
+pub(super) fn options(view: &View<'_>) -> Seen {
     match offered(view).map(Iterator::count) {
         None => Ok(0),
         Some(0) => fault("there is nothing to choose from"),

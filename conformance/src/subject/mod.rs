@@ -80,7 +80,11 @@ impl Subject {
     /// An agent within this process; `make` is called for every connection.
     #[cfg(unix)]
     #[must_use]
-    pub fn within<A: acp_sdk::v1::Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
+    pub fn within<V, A>(make: impl Fn() -> A + Send + Sync + 'static) -> Self
+    where
+        A: acp_sdk::AsAgent<V> + Send,
+        A::Client: Send,
+    {
         Self {
             start: Start::Within(within::Within::new(make)),
             filter: None,

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-use acp_sdk::v1::Agent;
+use acp_sdk::AsAgent;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Runtime;
 
@@ -35,7 +35,11 @@ pub(super) struct Within(Arc<Serve>);
 
 impl Within {
     /// Serves what `make` yields.
-    pub(super) fn new<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
+    pub(super) fn new<V, A>(make: impl Fn() -> A + Send + Sync + 'static) -> Self
+    where
+        A: AsAgent<V> + Send,
+        A::Client: Send,
+    {
         Self(Arc::new(move |reader, writer| {
             let agent = make();
             Box::pin(async move {

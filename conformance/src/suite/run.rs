@@ -150,7 +150,10 @@ fn tasks(chosen: &[Chosen], version: Version, everything: bool) -> Vec<Task> {
                 Task::Tour(tour::with_everything),
                 Task::Tour(tour::with_nothing),
             ]),
-            Version::V2 => tasks.push(Task::Tour(second::tour)),
+            Version::V2 => tasks.extend([
+                Task::Tour(second::tour),
+                Task::Tour(second::tour_of_nothing),
+            ]),
         }
     }
     for (index, (_, row)) in chosen.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::report::{Again, Document, Setting};
 use crate::requirements::Choice;
 use crate::subject::Subject;
 use crate::suite::{self, Options};
-use crate::wire::Schema;
+use crate::wire::{Schema, Version};
 use crate::workdir::Workdir;
 
 /// A test of an agent, to be run by [`assert_conformant`](crate::assert_conformant).
@@ -23,6 +23,7 @@ use crate::workdir::Workdir;
 pub struct AgentTest {
     subject: Subject,
     profile: Profile,
+    protocol: Version,
     options: Options,
     strict: bool,
     timeout: Duration,
@@ -32,9 +33,16 @@ pub struct AgentTest {
 impl AgentTest {
     /// An agent in Rust. `make` is called for every connection, of which there are many
     /// at once; what must outlive one, such as stored sessions, it hands to each.
+    ///
+    /// It may be an agent of any version that `acp_sdk::serve` serves; which one the suite
+    /// speaks to it is for [`protocol`](Self::protocol) to say.
     #[cfg(unix)]
     #[must_use]
-    pub fn new<A: acp_sdk::v1::Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
+    pub fn new<V, A>(make: impl Fn() -> A + Send + Sync + 'static) -> Self
+    where
+        A: acp_sdk::AsAgent<V> + Send,
+        A::Client: Send,
+    {
         Self::of(Subject::within(make))
     }
 
@@ -57,6 +65,7 @@ impl AgentTest {
         Self {
             subject,
             profile: Profile::unknown_agent(),
+            protocol: Version::V1,
             options: Options {
                 choice: Choice::default(),
                 jobs: 4,
@@ -65,6 +74,19 @@ impl AgentTest {
             timeout: Duration::from_secs(5),
             turn_timeout: Duration::from_secs(60),
         }
+    }
+
+    /// The version of the protocol to test; version 1 unless it is said.
+    ///
+    /// ```no_run
+    /// # use acp_conformance::{AgentTest, assert_conformant, wire::Version};
+    /// let agent = AgentTest::command(["target/debug/my-agent", "--acp"]);
+    /// assert_conformant(agent.protocol(Version::V2));
+    /// ```
+    #[must_use]
+    pub fn protocol(mut self, version: Version) -> Self {
+        self.protocol = version;
+        self
     }
 
     /// What is said to the agent, all of it.
@@ -139,7 +161,7 @@ impl Test for AgentTest {
         let env = Arc::new(Env {
             subject: self.subject,
             profile: self.profile,
-            schema: Arc::new(Schema::v1()?),
+            schema: Arc::new(Schema::of(self.protocol)?),
             folder: workdir.path().to_owned(),
             timeout: self.timeout,
             turn_timeout: self.turn_timeout,

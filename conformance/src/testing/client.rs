@@ -13,7 +13,7 @@ use crate::clients::{self, ClientEnv};
 use crate::clients::{Launched, Within};
 use crate::report::{Again, Document, Setting};
 use crate::requirements::Choice;
-use crate::wire::Schema;
+use crate::wire::{Schema, Version};
 use crate::{Error, Result};
 
 /// A test of a client, to be run by [`assert_conformant`](crate::assert_conformant).
@@ -52,6 +52,7 @@ pub struct ClientTest {
     start: Start,
     prompt: String,
     choice: Choice,
+    protocol: Version,
     strict: bool,
     timeout: Duration,
 }
@@ -110,6 +111,7 @@ impl ClientTest {
             start,
             prompt: "Hello, agent".to_owned(),
             choice: Choice::default(),
+            protocol: Version::V1,
             strict: false,
             timeout: Duration::from_secs(30),
         }
@@ -163,6 +165,13 @@ impl ClientTest {
         self
     }
 
+    /// The version of the protocol to test; version 1 unless it is said.
+    #[must_use]
+    pub fn protocol(mut self, version: Version) -> Self {
+        self.protocol = version;
+        self
+    }
+
     /// Lets requirements of the tier `should` decide, too.
     #[must_use]
     pub fn strict(mut self) -> Self {
@@ -180,7 +189,7 @@ impl ClientTest {
 
 impl Test for ClientTest {
     fn run(self) -> Result<Document> {
-        let schema = Arc::new(Schema::v1()?);
+        let schema = Arc::new(Schema::of(self.protocol)?);
         let report = match self.start {
             Start::Command {
                 words,

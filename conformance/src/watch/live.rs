@@ -17,8 +17,29 @@ struct Watched {
 
 /// The rules about messages and ends of version 1; findings of the wire are found anyway.
 static FIRST: LazyLock<Vec<Watched>> = LazyLock::new(|| {
-    let clients = clients::live::RULES.iter().filter_map(|(id, look)| {
-        let row = clients::all().find(|row| row.id == *id)?;
+    let clients = of_clients(Version::V1, clients::live::RULES);
+    of_agents(Version::V1).chain(clients).collect()
+});
+
+/// The same of version 2.
+static SECOND: LazyLock<Vec<Watched>> = LazyLock::new(|| {
+    let clients = of_clients(Version::V2, clients::live::SECOND);
+    of_agents(Version::V2).chain(clients).collect()
+});
+
+fn rules(version: Version) -> &'static [Watched] {
+    match version {
+        Version::V1 => &FIRST,
+        Version::V2 => &SECOND,
+    }
+}
+
+fn of_clients(
+    version: Version,
+    rules: &'static [(&'static str, Look)],
+) -> impl Iterator<Item = Watched> {
+    rules.iter().filter_map(move |(id, look)| {
+        let row = clients::of(version).find(|row| row.id == *id)?;
         Some(Watched {
             id: row.id,
             // A client in a recording is often a test that probes its agent.
@@ -29,19 +50,7 @@ static FIRST: LazyLock<Vec<Watched>> = LazyLock::new(|| {
             by: Party::Client,
             look: *look,
         })
-    });
-    let clients = clients.filter(|rule| !matches!(rule.look, Look::Findings(..)));
-    of_agents(Version::V1).chain(clients).collect()
-});
-
-/// The same of version 2.
-static SECOND: LazyLock<Vec<Watched>> = LazyLock::new(|| of_agents(Version::V2).collect());
-
-fn rules(version: Version) -> &'static [Watched] {
-    match version {
-        Version::V1 => &FIRST,
-        Version::V2 => &SECOND,
-    }
+    })
 }
 
 fn of_agents(version: Version) -> impl Iterator<Item = Watched> {

@@ -15,4 +15,6 @@ mod proxy;
 mod script;
 #[cfg(unix)]
 mod second;
+#[cfg(unix)]
+mod second_client;
 mod spoken;

@@ -62,6 +62,30 @@ fn what_version_2_forbids_is_found_in_its_place() {
             "warning[late-update] agent: session/update at /params/update: ",
         ),
         (
+            r#""outcome":"selected","optionId":"yes""#,
+            r#""outcome":"selected","optionId":"no""#,
+            18,
+            "warning[client.permission] client: session/request_permission",
+        ),
+        (
+            r#""cwd":"/w""#,
+            r#""cwd":"w""#,
+            3,
+            "warning[client.absolute-cwd] client: session/new",
+        ),
+        (
+            r#""options":[{"#,
+            r#""options":[{"optionId":"yes","name":"Yes","kind":"allow_always"},{"#,
+            17,
+            "error[tool-calls.option-ids] agent: session/request_permission",
+        ),
+        (
+            r#"{"type":"text","text":"hello there"}]}}}"#,
+            r#"{"type":"image","mimeType":"image/png","data":"YQ=="}]}}}"#,
+            5,
+            "warning[client.no-undeclared-content] client: session/prompt",
+        ),
+        (
             r#""id":"b","result":{"sessions":[]}"#,
             r#""id":"b","result":{}"#,
             30,
@@ -131,7 +155,8 @@ fn the_proxy_judges_by_the_version_that_passes_through() {
     let agent = [program, "reference-agent", "--protocol", "2"];
     let ran = proxied(&["--strict", "--notes"], &agent, HANDSHAKE);
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{ran:?}");
-    assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
+    // Two answers, and the commands of the session.
+    assert_eq!(ran.stdout.lines().count(), 3, "{ran:?}");
 
     let script = r#"read a; printf '%s\n' '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"}}}'
         read b; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"sessionId":7}}'; cat > /dev/null"#;

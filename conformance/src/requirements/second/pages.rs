@@ -5,6 +5,73 @@ use crate::requirements::pages::Page;
 /// Every page that may be cited; the names of those of version 1 have no `v2/`.
 pub(in crate::requirements) const PAGES: &[Page] = &[
     Page {
+        name: "v2/agent-plan",
+        address: "https://agentclientprotocol.com/protocol/v2/agent-plan",
+        anchors: &[
+            "agent-plan",
+            "creating-plans",
+            "extensibility",
+            "plan-entries",
+            "updating-plans",
+        ],
+    },
+    Page {
+        name: "v2/authentication",
+        address: "https://agentclientprotocol.com/protocol/v2/authentication",
+        anchors: &[
+            "authentication",
+            "advertising-authentication",
+            "authentication-method-types",
+            "terminal-authentication",
+            "logging-out",
+        ],
+    },
+    Page {
+        name: "v2/cancellation",
+        address: "https://agentclientprotocol.com/protocol/v2/cancellation",
+        anchors: &[
+            "cancellation",
+            "cancel-request-notification",
+            "internal-cancellation",
+        ],
+    },
+    Page {
+        name: "v2/content",
+        address: "https://agentclientprotocol.com/protocol/v2/content",
+        anchors: &[
+            "content",
+            "text-content",
+            "image-content",
+            "audio-content",
+            "embedded-resource",
+        ],
+    },
+    Page {
+        name: "v2/elicitation",
+        address: "https://agentclientprotocol.com/protocol/v2/elicitation",
+        anchors: &[
+            "elicitation",
+            "user-interaction-requirements",
+            "checking-support",
+            "form-mode",
+            "url-mode",
+            "responses",
+            "url-completion",
+            "url-security",
+        ],
+    },
+    Page {
+        name: "v2/extensibility",
+        address: "https://agentclientprotocol.com/protocol/v2/extensibility",
+        anchors: &[
+            "extensibility",
+            "the-meta-field",
+            "custom-requests",
+            "custom-notifications",
+            "enum-and-tagged-union-variants",
+        ],
+    },
+    Page {
         name: "v2/initialization",
         address: "https://agentclientprotocol.com/protocol/v2/initialization",
         anchors: &[
@@ -21,13 +88,18 @@ pub(in crate::requirements) const PAGES: &[Page] = &[
     Page {
         name: "v2/overview",
         address: "https://agentclientprotocol.com/protocol/v2/overview",
-        anchors: &["communication-model", "error-handling"],
+        anchors: &[
+            "communication-model",
+            "argument-requirements",
+            "error-handling",
+        ],
     },
     Page {
         name: "v2/prompt-lifecycle",
         address: "https://agentclientprotocol.com/protocol/v2/prompt-lifecycle",
         anchors: &[
             "prompt-lifecycle",
+            "1-user-message",
             "2-prompt-accepted",
             "3-agent-reports-output",
             "message-ids",
@@ -36,6 +108,17 @@ pub(in crate::requirements) const PAGES: &[Page] = &[
             "stop-reasons",
             "session-states",
             "cancellation",
+        ],
+    },
+    Page {
+        name: "v2/session-config-options",
+        address: "https://agentclientprotocol.com/protocol/v2/session-config-options",
+        anchors: &[
+            "session-config-options",
+            "configoption",
+            "option-categories",
+            "default-values-and-graceful-degradation",
+            "from-the-client",
         ],
     },
     Page {
@@ -53,6 +136,28 @@ pub(in crate::requirements) const PAGES: &[Page] = &[
             "closing-active-sessions",
             "session-id",
             "working-directory",
+        ],
+    },
+    Page {
+        name: "v2/slash-commands",
+        address: "https://agentclientprotocol.com/protocol/v2/slash-commands",
+        anchors: &[
+            "slash-commands",
+            "advertising-commands",
+            "availablecommand",
+            "running-commands",
+        ],
+    },
+    Page {
+        name: "v2/tool-calls",
+        address: "https://agentclientprotocol.com/protocol/v2/tool-calls",
+        anchors: &[
+            "tool-calls",
+            "reporting",
+            "requesting-permission",
+            "permission-options",
+            "display-only-terminals",
+            "diffs",
         ],
     },
     Page {

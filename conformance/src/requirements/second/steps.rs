@@ -115,14 +115,32 @@ fn update<'a>(
     Some((found.kind, found.body))
 }
 
+/// What the profile may have besides `slow`.
+const WORDS: [&str; 5] = ["hello", "tool", "plan", "form", "url"];
+
+fn say_all(conn: &mut Conn, session: &str) -> Outcome {
+    for word in WORDS {
+        if conn.word(&[word]).is_ok() {
+            work(conn, session, word)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every prompt that matters here, to a client that can do nothing.
+pub(crate) fn tour_of_nothing(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let mut params = initialize(&json!(2));
+    params["capabilities"] = json!({});
+    conn.result("initialize", params)?;
+    let session = conn.session()?;
+    say_all(conn, &session)
+}
+
 /// Every prompt that matters here, so that there is something to look at.
 pub(crate) fn tour(cx: &mut Cx) -> Outcome {
     let (conn, session) = ready(cx)?;
-    for word in ["hello", "tool"] {
-        if conn.word(&[word]).is_ok() {
-            work(conn, &session, word)?;
-        }
-    }
+    say_all(conn, &session)?;
     let request = begin_slow(conn, &session)?;
     conn.cancel(&session);
     ended(conn, &session, request)?;

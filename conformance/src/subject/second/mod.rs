@@ -1,13 +1,25 @@
 //! The reference agent of version 2: raw messages in, raw messages out, nothing between.
 //!
 //! It owes nothing to the types that the suite is to judge, and is small: a prompt is a word.
-//! `hello` is answered with text, `tool` with a tool call that asks for permission, `slow`
-//! runs until it is cancelled. It waits for nothing but its input, so one thread is enough.
+//! `hello` is answered with text, `tool` with a tool call that asks for permission, `plan` with
+//! a plan, `form` and `url` with a question, `slow` runs until it is cancelled. It waits for
+//! nothing but its input, so one thread is enough.
+
+mod settings;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
+use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use self::settings::{Settings, commands};
+use self::words::Work;
+use crate::wire::{Party, Schema, Verdict, Version};
+
+/// What it takes for valid; `None` if the document as shipped could not be read.
+static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| Schema::of(Version::V2).ok());
 
 /// Serves a client until it closes the input.
 ///
@@ -37,6 +49,8 @@ pub(crate) fn serve(input: impl BufRead, mut output: impl Write) -> std::io::Res
 #[derive(Debug, Default)]
 struct Agent {
     initialized: bool,
+    /// What the client can do.
+    client: Value,
     sessions: BTreeMap<String, Session>,
     /// Numbers of sessions, messages and requests.
     last: u64,
@@ -51,15 +65,7 @@ struct Session {
     cwd: Value,
     work: Work,
     history: Vec<Value>,
-}
-
-#[derive(Debug, PartialEq)]
-enum Work {
-    None,
-    /// It ends with a cancellation.
-    Endless,
-    /// It goes on with the answer to the request of this id.
-    Asking(String),
+    settings: Settings,
 }
 
 type Answer = Result<Value, (i64, String)>;
@@ -76,6 +82,9 @@ impl Agent {
     /// Takes a message. Yields the answer if it is a request, or none at all.
     fn message(&mut self, message: &Value) -> Option<Value> {
         let id = message.get("id");
+        if id.is_some_and(|id| !(id.is_string() || id.is_i64() || id.is_u64() || id.is_null())) {
+            return Some(refused(&Value::Null, -32600, "an id is a text or a number"));
+        }
         let params = message.get("params").unwrap_or(&Value::Null);
         let Some(method) = message.get("method") else {
             let answers = message.get("result").is_some() || message.get("error").is_some();
@@ -105,6 +114,17 @@ impl Agent {
     }
 
     fn request(&mut self, method: &str, params: &Value) -> Answer {
+        let none = Value::Object(Map::new());
+        let judged = if params.is_null() { &none } else { params };
+        let verdict = SCHEMA
+            .as_ref()
+            .map(|schema| schema.params(Party::Client, method, judged));
+        if let Some(Verdict::Invalid(violations)) = verdict {
+            let first = violations
+                .first()
+                .map(|violation| violation.message.clone());
+            return Err((-32602, first.unwrap_or_default()));
+        }
         if method == "initialize" {
             return self.initialize(params);
         }
@@ -114,6 +134,9 @@ impl Agent {
             "session/resume",
             "session/close",
             "session/prompt",
+            "session/set_config_option",
+            "auth/login",
+            "auth/logout",
         ];
         if !known.contains(&method) {
             return Err((-32601, format!("no method {method}")));
@@ -122,6 +145,10 @@ impl Agent {
             return Err((-32600, "`initialize` comes first".to_owned()));
         }
         match method {
+            "auth/login" if params["methodId"] != "login" => {
+                Err((-32602, "there is no such way to log in".to_owned()))
+            }
+            "auth/login" | "auth/logout" => Ok(json!({})),
             "session/new" => {
                 let cwd = params.get("cwd").filter(|cwd| cwd.is_string());
                 let cwd = cwd.ok_or((-32602, "cwd is a text".to_owned()))?.clone();
@@ -130,9 +157,12 @@ impl Agent {
                     cwd,
                     work: Work::None,
                     history: Vec::new(),
+                    settings: Settings::default(),
                 };
+                let options = session.settings.told();
                 self.sessions.insert(id.clone(), session);
-                Ok(json!({"sessionId": id}))
+                self.update(&id, &commands());
+                Ok(json!({"sessionId": id, "configOptions": options}))
             }
             "session/list" => {
                 let cwd = params.get("cwd").filter(|cwd| !cwd.is_null());
@@ -146,7 +176,7 @@ impl Agent {
             _ => {
                 let id = params.get("sessionId").and_then(Value::as_str);
                 let id = id.ok_or((-32602, "sessionId is a text".to_owned()))?;
-                let Some(session) = self.sessions.get(id) else {
+                let Some(session) = self.sessions.get_mut(id) else {
                     return Err((-32002, format!("no session {id}")));
                 };
                 match method {
@@ -167,6 +197,11 @@ impl Agent {
                         self.replayed.extend(updates);
                         Ok(json!({}))
                     }
+                    "session/set_config_option" => {
+                        let set = session.settings.set(params);
+                        set.map_err(|reason| (-32602, reason))?;
+                        Ok(json!({"configOptions": session.settings.told()}))
+                    }
                     "session/close" => {
                         self.cancel(params);
                         Ok(json!({}))
@@ -185,10 +220,23 @@ impl Agent {
             None => return Err((-32602, "protocolVersion is a number".to_owned())),
         }
         self.initialized = true;
+        self.client = params.get("capabilities").cloned().unwrap_or_default();
+        let mut methods = vec![json!({"type": "agent", "methodId": "login", "name": "Log in"})];
+        if self
+            .client
+            .pointer("/auth/terminal")
+            .is_some_and(Value::is_object)
+        {
+            let env = json!([{"name": "LOGIN", "value": "yes"}]);
+            methods.push(json!({"type": "terminal", "methodId": "terminal",
+                "name": "Log in from a terminal", "args": ["login"], "env": env}));
+        }
+        let prompt = json!({"image": {}, "audio": {}, "embeddedContext": {}});
         Ok(json!({
             "protocolVersion": 2,
             "info": {"name": "acp-conformance-agent", "version": env!("CARGO_PKG_VERSION")},
-            "capabilities": {"session": {}},
+            "capabilities": {"session": {"prompt": prompt}},
+            "authMethods": methods,
         }))
     }
 
@@ -203,51 +251,8 @@ impl Agent {
             json!({"sessionUpdate": "user_message", "messageId": message, "content": blocks});
         self.tell(id, said);
         self.state(id, "running", None);
-        match text.as_str() {
-            "slow" => {
-                self.say(id, "Counting until somebody says stop.");
-                self.work(id, Work::Endless);
-            }
-            "tool" => {
-                let call = json!({"sessionUpdate": "tool_call_update", "toolCallId": message,
-                    "title": "Look around", "kind": "read", "status": "pending"});
-                self.tell(id, call);
-                self.state(id, "requires_action", None);
-                let request = self.number("request");
-                let option = json!({"optionId": "yes", "name": "Yes", "kind": "allow_once"});
-                let subject = json!({"type": "tool_call", "toolCall": {"toolCallId": message}});
-                self.told.push(json!({
-                    "jsonrpc": "2.0",
-                    "id": request,
-                    "method": "session/request_permission",
-                    "params": {"sessionId": id, "title": "Look around?", "subject": subject,
-                        "options": [option]},
-                }));
-                self.work(id, Work::Asking(request));
-            }
-            _ => {
-                self.say(id, "Hello to you too.");
-                self.state(id, "idle", Some("end_turn"));
-            }
-        }
+        self.word(id, &text);
         Ok(json!({"messageId": message}))
-    }
-
-    /// The client has answered a request.
-    fn answered(&mut self, request: &Value, result: Option<&Value>) {
-        let waits = |(_, session): &(&String, &Session)| matches!(&session.work, Work::Asking(asked) if request == asked);
-        let Some(id) = self.sessions.iter().find(waits).map(|(id, _)| id.clone()) else {
-            return;
-        };
-        self.work(&id, Work::None);
-        self.state(&id, "running", None);
-        let outcome = result.and_then(|result| result.pointer("/outcome/outcome"));
-        let answer = match outcome.and_then(Value::as_str) {
-            Some("selected") => "I looked around.",
-            _ => "Then I look away.",
-        };
-        self.say(&id, answer);
-        self.state(&id, "idle", Some("end_turn"));
     }
 
     fn cancel(&mut self, params: &Value) {
@@ -259,7 +264,7 @@ impl Agent {
         match std::mem::replace(&mut session.work, Work::None) {
             Work::None => return,
             Work::Endless => {}
-            Work::Asking(request) => self.told.push(json!({
+            Work::Asking(request, _) => self.told.push(json!({
                 "jsonrpc": "2.0",
                 "method": "$/cancel_request",
                 "params": {"requestId": request},

@@ -1,0 +1,53 @@
+//! The agent of version 2 that acts a scene.
+
+use serde_json::{Value, json};
+
+use crate::clients::Scene;
+use crate::clients::stage::{SESSION, Stage};
+
+/// Serves one message. Whether the agent lives on.
+pub(in crate::clients) fn serve(stage: &mut Stage, scene: &Scene, message: &Value) -> bool {
+    let method = message.get("method").and_then(Value::as_str);
+    let params = message.get("params").cloned().unwrap_or_default();
+    match method {
+        Some("initialize") => {
+            stage.client = params;
+            let info = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
+            let answer = json!({"protocolVersion": scene.version, "info": info,
+                "capabilities": {"session": {}}});
+            stage.answer(message, &answer);
+        }
+        Some("session/new") => {
+            let cwd = params.get("cwd").and_then(Value::as_str);
+            stage.folder = cwd.unwrap_or_default().to_owned();
+            stage.answer(message, &json!({"sessionId": SESSION}));
+        }
+        Some("session/list") => stage.answer(message, &json!({"sessions": []})),
+        Some("session/resume" | "session/close") => stage.answer(message, &json!({})),
+        Some("session/prompt") => {
+            stage.cancelled = false;
+            stage.answer(message, &json!({"messageId": "user-1"}));
+            let said = params.get("prompt").cloned().unwrap_or_default();
+            stage.update(
+                &json!({"sessionUpdate": "user_message", "messageId": "user-1",
+                "content": said}),
+            );
+            stage.update(&json!({"sessionUpdate": "state_update", "state": "running"}));
+            if !(scene.turn)(stage) {
+                return false;
+            }
+            let stop = if stage.cancelled {
+                "cancelled"
+            } else {
+                "end_turn"
+            };
+            stage.update(&json!({"sessionUpdate": "state_update", "state": "idle",
+                "stopReason": stop}));
+        }
+        Some(other) if message.get("id").is_some() => {
+            stage.refuse(message, -32601, &format!("the agent has no method {other}"));
+        }
+        _ => {}
+    }
+    true
+}

@@ -1,0 +1,12 @@
+//! Clients of version 2: what they must obey, the scenes that show it, how an agent of version 2
+//! acts them, and a client to compare with.
+
+mod act;
+mod reference;
+mod rows;
+mod scenes;
+
+pub(super) use self::act::serve;
+pub(crate) use self::reference::run as reference;
+pub(super) use self::rows::ROWS;
+pub(super) use self::scenes::SCENES;

@@ -1,0 +1,117 @@
+//! The scenes that the suite plays to clients of version 2.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::clients::Scene;
+use crate::clients::scenes::{CURTAIN, STILL_THERE};
+use crate::clients::stage::Stage;
+use crate::wire::Version;
+
+/// All scenes.
+pub(in crate::clients) const SCENES: &[Scene] = &[
+    scene("v2-hello", 2, hello),
+    scene("v2-version", 65_535, hello),
+    scene("v2-permission", 2, permission),
+    scene("v2-strangeness", 2, strangeness),
+    scene("v2-questions", 2, questions),
+    scene("v2-cancellation", 2, cancellation),
+];
+
+const fn scene(name: &'static str, version: u32, turn: fn(&mut Stage) -> bool) -> Scene {
+    Scene {
+        name,
+        version,
+        without_terminals: false,
+        protocol: Version::V2,
+        turn,
+    }
+}
+
+fn say(stage: &mut Stage, text: &str) {
+    let content = json!({"type": "text", "text": text});
+    stage.update(
+        &json!({"sessionUpdate": "agent_message_chunk", "messageId": "agent-1",
+        "content": content}),
+    );
+}
+
+fn hello(stage: &mut Stage) -> bool {
+    say(stage, CURTAIN);
+    true
+}
+
+/// Asks for permission to run a tool. Rejection stands first, and the ids say nothing: a choice
+/// by position or name is wrong.
+fn ask(stage: &mut Stage) {
+    stage.update(
+        &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
+        "title": "Try something", "kind": "read", "status": "pending"}),
+    );
+    stage.update(&json!({"sessionUpdate": "state_update", "state": "requires_action"}));
+    let options = json!([
+        {"optionId": "o-1", "name": "No", "kind": "reject_once"},
+        {"optionId": "o-2", "name": "Yes", "kind": "allow_once"},
+    ]);
+    let subject = json!({"type": "tool_call", "toolCall": {"toolCallId": "call-1"}});
+    let asked = json!({"title": "Try something?", "subject": subject, "options": options});
+    stage.ask("session/request_permission", asked);
+}
+
+fn permission(stage: &mut Stage) -> bool {
+    ask(stage);
+    stage.update(&json!({"sessionUpdate": "state_update", "state": "running"}));
+    stage.update(
+        &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
+        "status": "completed"}),
+    );
+    hello(stage)
+}
+
+fn strangeness(stage: &mut Stage) -> bool {
+    stage.notify("_acp-conformance/note", &json!({"probe": true}));
+    stage.ask("_acp-conformance/unknown", json!({"probe": true}));
+    stage.ask("no/such/method", json!({}));
+    stage.update(&json!({"sessionUpdate": "from_the_future", "depth": 3}));
+    stage.update(&json!({"sessionUpdate": "_mine", "depth": 3}));
+    stage.update(&json!({"sessionUpdate": "state_update", "state": "_dreaming"}));
+    stage.update(
+        &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-9",
+        "title": "Gaze", "kind": "_gaze", "status": "_dreamt",
+        "content": [{"type": "_hologram", "depth": 3}]}),
+    );
+    stage.update(&json!({"sessionUpdate": "plan_update",
+        "plan": {"type": "_map", "planId": "plan-1"}}));
+    stage.update(
+        &json!({"sessionUpdate": "agent_message", "messageId": "agent-2",
+        "content": null, "_meta": {"x": {"y": 1}}}),
+    );
+    hello(stage)
+}
+
+fn questions(stage: &mut Stage) -> bool {
+    let fields = json!({"name": {"type": "string"}});
+    let form = json!({"mode": "form", "message": "Who are you?",
+        "requestedSchema": {"type": "object", "properties": fields}});
+    stage.ask("elicitation/create", form);
+    stage.notify(
+        "elicitation/complete",
+        &json!({"elicitationId": "never-asked"}),
+    );
+    hello(stage)
+}
+
+fn cancellation(stage: &mut Stage) -> bool {
+    say(stage, "waiting to be cancelled");
+    stage.mark("interrupt");
+    let cancel = json!("session/cancel");
+    let is_cancel = |value: &Value| value.get("method") == Some(&cancel);
+    if stage.wait(Duration::from_secs(10), is_cancel).is_some() {
+        // Asked after the cancellation: the work still is the cancelled one.
+        ask(stage);
+        // Whoever has stopped listening does not refuse it either.
+        stage.ask(STILL_THERE, json!({}));
+    }
+    true
+}

@@ -1,0 +1,295 @@
+//! Tool calls: how they are reported, what they show, and who may allow them.
+
+use serde_json::{Value, json};
+
+use super::steps::{Work, ended, ready};
+use crate::harness::{Consent, Outcome, inconclusive};
+use crate::requirements::tool_calls::{option_ids, options};
+use crate::requirements::watch::{absolute, is_absolute, items, text, watch};
+use crate::requirements::{Check, Requirement, must, should};
+use crate::suite::Cx;
+use crate::watch::{Seen, View, fault};
+use crate::wire::Party;
+
+use Check::{Excluded, Run};
+
+const NO_CALL: &str = "no tool call; the prompt `tool` may cause one";
+const NO_DIFF: &str = "no diff; the prompt `tool` may cause one";
+const NO_TERMINAL: &str = "no terminal was shown; the prompt `tool` may cause one";
+const NO_QUESTION: &str = "the agent did not ask for permission; the prompt `tool` may cause it";
+
+const ASKS: &str = "session/request_permission";
+
+pub(super) const ROWS: &[Requirement] = &[
+    should(
+        "tool-calls.title",
+        "v2/tool-calls#reporting",
+        "Agents SHOULD include the title the first time they report a `toolCallId`.",
+        watch(title, NO_CALL),
+    ),
+    should(
+        "tool-calls.in-progress",
+        "v2/prompt-lifecycle#5-tool-invocation-and-status-reporting",
+        "SHOULD invoke the tool and report a status update marking the tool as `in_progress`",
+        watch(in_progress, "no tool call was completed"),
+    ),
+    must(
+        "tool-calls.absolute-paths",
+        "v2/overview#argument-requirements",
+        "All file paths in the protocol MUST be absolute.",
+        watch(absolute_paths, NO_DIFF),
+    ),
+    must(
+        "tool-calls.absolute-cwd",
+        "v2/tool-calls#display-only-terminals",
+        "`cwd` is the command's working directory and MUST be absolute when supplied.",
+        watch(absolute_cwd, NO_TERMINAL),
+    ),
+    must(
+        "tool-calls.terminal-bytes",
+        "v2/tool-calls#display-only-terminals",
+        "Each `data` value is an independently RFC 4648 base64-encoded byte chunk",
+        watch(terminal_bytes, NO_TERMINAL),
+    ),
+    must(
+        "tool-calls.git-patch",
+        "v2/tool-calls#diffs",
+        "Surrounding commit metadata and email envelopes MUST NOT be included.",
+        watch(git_patch, NO_DIFF),
+    ),
+    must(
+        "tool-calls.option-ids",
+        "v2/tool-calls#permission-options",
+        "Unique identifier for this option",
+        watch(option_ids, NO_QUESTION),
+    ),
+    must(
+        "tool-calls.options",
+        "v2/tool-calls#permission-options",
+        "Each permission option provided to the Client contains",
+        watch(options, NO_QUESTION),
+    ),
+    should(
+        "tool-calls.rejected",
+        "v2/tool-calls#requesting-permission",
+        "Selecting an allow option authorizes the Agent to execute the command",
+        Run(rejected),
+    ),
+    must(
+        "tool-calls.unknown-outcome",
+        "v2/tool-calls#requesting-permission",
+        "agents that do not understand the outcome MUST NOT treat it as approval.",
+        Run(unknown_outcome),
+    ),
+    must(
+        "tool-calls.terminal-ids",
+        "v2/tool-calls#display-only-terminals",
+        "MUST NOT be reused for a different terminal.",
+        Excluded("whether two updates are about one terminal is known to the agent alone"),
+    ),
+    should(
+        "tool-calls.terminal-command",
+        "v2/tool-calls#display-only-terminals",
+        "Agents SHOULD provide it on the first update when applicable.",
+        Excluded("when a terminal has one command to tell is known to the agent alone"),
+    ),
+    should(
+        "tool-calls.patch",
+        "v2/tool-calls#diffs",
+        "Agents SHOULD provide `patch` whenever feasible.",
+        Excluded("whether a patch was feasible cannot be seen on the wire"),
+    ),
+    must(
+        "tool-calls.consistent-patch",
+        "v2/tool-calls#diffs",
+        "when present, provides renderable text for some or all of those changes and MUST be consistent",
+        Excluded("a patch may leave changes out, so that only the files themselves tell"),
+    ),
+];
+
+/// The update of a tool call that it is: its id, and whether nothing was told of it before.
+fn step<'a>(view: &View<'a>) -> Option<(&'a Value, Option<crate::watch::Tool>)> {
+    let update = view.update_of("tool_call_update")?;
+    let session = view.known(update.session);
+    // What is replayed, or went on elsewhere before, did not begin here.
+    if session.is_some_and(|session| session.continued) || !view.state.is_whole() {
+        return None;
+    }
+    let id = text(update.body, "/toolCallId")?;
+    let known = session.and_then(|session| session.tools.get(id)).copied();
+    Some((update.body, known))
+}
+
+fn title(view: &View<'_>) -> Seen {
+    match step(view) {
+        Some((body, None)) if text(body, "/title").is_none_or(|title| title.trim().is_empty()) => {
+            fault("the first report of this tool call has no title")
+        }
+        Some((_, None)) => Ok(1),
+        _ => Ok(0),
+    }
+}
+
+fn in_progress(view: &View<'_>) -> Seen {
+    match step(view) {
+        Some((body, known)) if text(body, "/status") == Some("completed") => {
+            match known.is_some_and(|tool| tool.ran) {
+                true => Ok(1),
+                false => fault("the tool call was completed without having been in progress"),
+            }
+        }
+        _ => Ok(0),
+    }
+}
+
+/// What an update of a tool call shows.
+fn shown<'a>(view: &View<'a>, kind: &'static str) -> impl Iterator<Item = &'a Value> {
+    let whole = view.update_of("tool_call_update");
+    let chunk = view.update_of("tool_call_content_chunk");
+    let whole = whole
+        .into_iter()
+        .flat_map(|update| items(update.body, "/content"));
+    let chunk = chunk
+        .into_iter()
+        .filter_map(|update| update.body.get("content"));
+    let all = whole.chain(chunk);
+    all.filter(move |content| text(content, "/type") == Some(kind))
+}
+
+fn absolute_paths(view: &View<'_>) -> Seen {
+    let changes = shown(view, "diff").flat_map(|diff| items(diff, "/changes"));
+    let changed = changes.flat_map(|change| {
+        ["/path", "/oldPath", "/newPath"]
+            .into_iter()
+            .filter_map(|name| text(change, name))
+    });
+    let update = view.update_of("tool_call_update").into_iter();
+    let places = update.flat_map(|update| items(update.body, "/locations"));
+    let places = places.filter_map(|place| text(place, "/path"));
+    absolute(changed.chain(places))
+}
+
+fn absolute_cwd(view: &View<'_>) -> Seen {
+    let terminal = view.update_of("terminal_update");
+    let terminal = terminal.and_then(|update| text(update.body, "/cwd"));
+    let asks = view.calls(Party::Agent, ASKS);
+    let command = text(view.params(), "/subject/cwd").filter(|_| asks);
+    absolute(terminal.into_iter().chain(command))
+}
+
+/// Whether a text is base64 with padding, as RFC 4648 has it.
+fn is_base64(text: &str) -> bool {
+    let plain = text.trim_end_matches('=');
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    text.len().is_multiple_of(4) && text.len() - plain.len() <= 2 && plain.bytes().all(letters)
+}
+
+fn terminal_bytes(view: &View<'_>) -> Seen {
+    let whole = view.update_of("terminal_update");
+    let whole = whole.and_then(|update| text(update.body, "/output/data"));
+    let chunk = view.update_of("terminal_output_chunk");
+    let chunk = chunk.and_then(|update| text(update.body, "/data"));
+    let mut seen = 0;
+    for data in whole.into_iter().chain(chunk) {
+        seen += 1;
+        if !is_base64(data) {
+            return fault(format!("{data:?} is not base64"));
+        }
+    }
+    Ok(seen)
+}
+
+fn git_patch(view: &View<'_>) -> Seen {
+    let mut seen = 0;
+    for diff in shown(view, "diff") {
+        if text(diff, "/patch/format") != Some("git_patch") {
+            continue;
+        }
+        seen += 1;
+        let patch = text(diff, "/patch/text").unwrap_or_default();
+        if !patch.starts_with("diff --git ") {
+            return fault("the patch does not begin with `diff --git`");
+        }
+        let heads = patch
+            .lines()
+            .filter_map(|line| line.strip_prefix("diff --git "));
+        for head in heads {
+            if !is_absolute(head.trim_start_matches('"')) {
+                return fault(format!("`diff --git {head}` is not about an absolute path"));
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// The prompt `tool` until the agent asks, which gets this answer; `None` for the user's `no`.
+/// Yields the work and whether the tool has run.
+fn refused(cx: &mut Cx, outcome: Option<Value>) -> Outcome {
+    let (conn, session) = ready(cx)?;
+    conn.word(&["tool"])?;
+    conn.script.consent = match outcome {
+        Some(_) => Consent::Hold,
+        None => Consent::Reject,
+    };
+    let request = conn.begin(&session, "tool")?;
+    let limit = conn.env.turn_timeout;
+    let asked = conn.wait(request, "question or end", limit, |recording, index| {
+        let entry = recording.entries.get(index)?;
+        let idle = text(&entry.value, "/params/update/state") == Some("idle");
+        match entry.calls(Party::Agent, ASKS) {
+            true => Some(Some(index)),
+            false => idle.then_some(None),
+        }
+    })?;
+    let Some(asked) = asked else {
+        return inconclusive(NO_QUESTION);
+    };
+    if let Some(outcome) = outcome {
+        let id = conn.id_of(asked);
+        conn.send(&json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}}));
+    }
+    let Work { end, .. } = ended(conn, &session, request)?;
+    let entries = &conn.recording().entries;
+    let entry = |index: usize| entries.get(index).map(|entry| &entry.value);
+    let call = entry(asked).and_then(|asks| {
+        let subject = asks.pointer("/params/subject")?;
+        text(subject, "/toolCall/toolCallId").or(text(subject, "/toolCallId"))
+    });
+    let Some(call) = call else {
+        return inconclusive("the agent did not say which tool call it asks about");
+    };
+    let ran = (asked..end).find(|index| {
+        entry(*index).is_some_and(|value| {
+            let status = text(value, "/params/update/status");
+            text(value, "/params/update/toolCallId") == Some(call)
+                && matches!(status, Some("in_progress" | "completed"))
+        })
+    });
+    match ran {
+        Some(index) => Err(conn.at(index, "the tool ran without permission")),
+        None => Ok(()),
+    }
+}
+
+fn rejected(cx: &mut Cx) -> Outcome {
+    refused(cx, None)
+}
+
+fn unknown_outcome(cx: &mut Cx) -> Outcome {
+    refused(cx, Some(json!({"outcome": "_later"})))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_has_whole_groups_and_its_own_letters() {
+        for good in ["", "YQ==", "cGFzc2VkDQo=", "a+/9"] {
+            assert!(is_base64(good), "{good}");
+        }
+        for bad in ["YQ", "YQ=", "a===", "no bytes", "a_-9"] {
+            assert!(!is_base64(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The checks of clients of version 2 proven: the reference client passes each, and a broken one
+//! fails it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_conformance::broken::clients::{BrokenClient, How};
+use acp_conformance::broken::second_clients::CLIENTS;
+use acp_conformance::clients::{self, ClientEnv, Played};
+use acp_conformance::suite::Verdict;
+use acp_conformance::wire::{Schema, Version};
+use acp_conformance::{ClientTest, assert_conformant};
+
+use crate::command::acp_conformance;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_acp-conformance");
+
+fn reference() -> ClientEnv {
+    let words = [PROGRAM, "second-client", "{prompt}", "--", "{agent}"];
+    ClientEnv {
+        command: words.map(Into::into).to_vec(),
+        without_terminals: None,
+        program: PROGRAM.into(),
+        prompt: "Hello".into(),
+        schema: Arc::new(Schema::of(Version::V2).unwrap()),
+        timeout: Duration::from_secs(30),
+    }
+}
+
+fn broken(broken: &BrokenClient) -> ClientEnv {
+    let mut env = reference();
+    match broken.how {
+        How::Filter(_) => {
+            let filter = [PROGRAM, "broken-client", broken.name, "--"];
+            let place = env.command.len() - 1;
+            env.command.splice(place..place, filter.map(Into::into));
+        }
+        How::Shell(script) => {
+            let shell = ["sh", "-c", script, "sh"];
+            env.command.splice(0..0, shell.map(Into::into));
+        }
+    }
+    if broken.breaks.contains(&"client.comes-to-an-end") {
+        env.timeout = Duration::from_secs(5);
+    }
+    env
+}
+
+fn failures(scene: &str, played: &Played) -> BTreeSet<&'static str> {
+    let rows = clients::of(Version::V2).filter(|row| row.scene == scene);
+    let fails = rows.filter(|row| Verdict::from((row.check)(played)).as_str() == "fail");
+    fails.map(|row| row.id).collect()
+}
+
+#[test]
+fn broken_clients_fail_what_they_break_and_nothing_else() {
+    let mut words = String::new();
+    for client in CLIENTS {
+        let played = clients::play(&broken(client), client.scene).unwrap();
+        let failed = failures(client.scene, &played);
+        if failed != client.breaks.iter().copied().collect() {
+            let (name, last) = (client.name, played.last_words());
+            words += &format!("{name} breaks {failed:?}{last}\n");
+        }
+    }
+    assert!(words.is_empty(), "{words}");
+}
+
+#[test]
+fn every_check_has_a_client_that_fails_it() {
+    let broken: BTreeSet<_> = CLIENTS.iter().flat_map(|client| client.breaks).collect();
+    for row in clients::of(Version::V2) {
+        assert!(broken.contains(&row.id), "{}", row.id);
+    }
+}
+
+#[test]
+fn the_reference_client_is_conformant_and_skips_nothing() {
+    let ran = acp_conformance(["client", "--protocol", "2", "--strict"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let said = " 0 broken that decide, 0 that advise, 0 for information, 0 inconclusive, 0 skipped";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("acp-conformance-client"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_client_in_a_test_is_told_the_version() {
+    let words = [PROGRAM, "second-client", "{prompt}", "--", "{agent}"];
+    let test = ClientTest::command(words).suite(PROGRAM);
+    assert_conformant(test.protocol(Version::V2).only(["v2-hello"]));
+}
