@@ -1,7 +1,9 @@
 //! What is to happen only once an answer is on its way.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 
 use acp_sdk::{Error, Result, v1::*};
 use serde_json::{Value, json};
@@ -141,4 +143,51 @@ async fn a_notification_keeps_nothing_and_waits_for_nothing() {
     .await;
     assert_eq!(heard(&mut stream).await, "noted");
     assert!(keeper.dropped.load(Ordering::Relaxed));
+}
+
+/// Says something as it is dropped.
+struct Parting(ClientHandle);
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        let saying = pin!(self.0.session_update(update(&"s".into(), "parting")));
+        let _ = saying.poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+/// Ends in every way, with something kept.
+struct Departing;
+
+impl Agent for Departing {
+    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+        Err(Error::auth_required())
+    }
+    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+        cx.keep_until_answered(Parting(cx.client().clone()));
+        let text = match req.prompt.first() {
+            Some(ContentBlock::Text(text)) => text.text.as_str(),
+            _ => "",
+        };
+        match text {
+            "fail" => Err(Error::auth_required()),
+            "panic" => panic!("a fault in the agent"),
+            _ => Ok(PromptResponse::new(StopReason::EndTurn)),
+        }
+    }
+    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn however_a_request_ends_its_answer_is_there_before_what_it_kept_is_dropped() {
+    for text in ["", "fail", "panic"] {
+        let (ours, theirs) = tokio::io::duplex(1 << 12);
+        let (reader, writer) = tokio::io::split(theirs);
+        let _agent = tokio::spawn(acp_sdk::serve(Departing, reader, writer));
+        let mut stream = BufReader::new(ours);
+        say(&mut stream, prompt(text)).await;
+        assert_eq!(heard(&mut stream).await, "answer", "{text}");
+        assert_eq!(heard(&mut stream).await, "parting", "{text}");
+    }
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use acp_sdk::{Closed, ConnectionBuilder, Error};
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 use super::support::{TestAgent, TestClient, agent, chunk, client, on_its_own_thread, prompt};
 
@@ -118,6 +118,25 @@ impl AsyncRead for Endless {
     }
 }
 
+/// Fails to write, at once and always.
+struct Broken;
+
+impl AsyncWrite for Broken {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Poll::Ready(Err(std::io::ErrorKind::BrokenPipe.into()))
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
 #[test]
 fn a_peer_that_talks_on_without_listening_is_not_heard_for_ever() {
     on_its_own_thread(|| async {
@@ -149,13 +168,16 @@ fn a_peer_that_talks_without_pause_lets_others_have_their_turns() {
 fn an_answer_that_nobody_takes_any_more_does_not_keep_the_loop_busy() {
     on_its_own_thread(|| async {
         let subject = TestAgent::default();
-        let (mut raw, driver) = agent(subject.clone());
+        let (reader, mut input) = tokio::io::duplex(1 << 16);
+        let driver = tokio::spawn(acp_sdk::serve(subject.clone(), reader, Broken));
         let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
-        raw.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}))
-            .await;
+        let request =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params});
+        let line = format!("{request}\n");
+        input.write_all(line.as_bytes()).await.unwrap();
         subject.hanging.notified().await;
         // The handler hears of the end and answers, and the pipe is broken.
-        drop(raw);
+        drop(input);
         driver.await.unwrap().unwrap();
     });
 }

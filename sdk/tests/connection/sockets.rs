@@ -49,6 +49,28 @@ async fn in_memory_too_an_answer_after_our_end_is_heard() {
 }
 
 #[tokio::test]
+async fn in_memory_one_side_may_end_long_before_the_other() {
+    let watcher = TestClient::default();
+    let (handle, driver) = duplex(TestAgent::default(), watcher.clone());
+    let driver = tokio::spawn(driver);
+    let call = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.prompt(prompt("s", "slow")).await }
+    });
+    watcher.reached_gate.notified().await;
+    // The agent has nothing left to do; the client is still at an update.
+    handle.peer().finish();
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!driver.is_finished());
+    watcher.gate.notify_one();
+    within(driver).await.unwrap().unwrap();
+    assert_eq!(watcher.texts(), ["slow"]);
+    within(call).await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn every_connection_has_an_agent_of_its_own() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
