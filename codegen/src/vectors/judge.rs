@@ -386,7 +386,14 @@ fn tags_in<'a, 'b>(form: &'b Alternative<'a>) -> impl Iterator<Item = (&'a str, 
         .filter_map(|field| Some((field.name, field.tag?)))
 }
 
+/// The number, if it is an integer by its value; `1.0` is one.
 fn whole(value: &Value) -> Option<i128> {
     let signed = value.as_i64().map(i128::from);
-    signed.or_else(|| value.as_u64().map(i128::from))
+    let exact = signed.or_else(|| value.as_u64().map(i128::from));
+    exact.or_else(|| {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        // Beyond this the digits that it was written with are not known any more.
+        let exact = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+        (number.abs() <= exact).then_some(number as i128)
+    })
 }

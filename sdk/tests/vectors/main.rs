@@ -98,6 +98,7 @@ macro_rules! tests {
             sizes no_type_is_large,
             strict an_object_is_not_the_list_of_its_values,
             strict a_number_is_not_what_looks_like_one,
+            strict an_integer_is_one_with_a_fraction_of_zero,
         );
     };
     ($suite:ident: $($module:ident $test:ident,)*) => {

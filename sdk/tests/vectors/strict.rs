@@ -1,8 +1,8 @@
 //! What serde would take for a value and the schema does not.
 //!
 //! serde reads a struct from a list of its members' values as well, and numbers from
-//! what only looks like them. Every valid vector is changed in that way, everywhere in
-//! it, and must be read as the schema says, which here is: refused, or dropped.
+//! what only looks like them, and not an integer from `1.0`. Every valid vector is changed
+//! in that way, everywhere in it, and must be read as the schema says.
 
 use acp_codegen::vectors::{Expect, expect};
 use serde_json::{Value, json};
@@ -24,6 +24,14 @@ pub(crate) fn a_number_is_not_what_looks_like_one(suite: &Suite) {
     assert_none(&changed(suite, |value| {
         value.is_number().then(|| json!([value]))
     }));
+}
+
+pub(crate) fn an_integer_is_one_with_a_fraction_of_zero(suite: &Suite) {
+    // Beyond this a fraction of binary digits is another number.
+    const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
+    let exact = |number: &i64| number.unsigned_abs() <= EXACT;
+    let as_fraction = |value: &Value| Some(json!(value.as_i64().filter(exact)? as f64));
+    assert_none(&changed(suite, as_fraction));
 }
 
 /// The valid vectors, changed by `change` at one place each, that are not read as the
