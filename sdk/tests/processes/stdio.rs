@@ -1,7 +1,7 @@
 //! Standard input and output as a transport: this very test binary, run again, is the agent.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
 use acp_sdk::{Result, v1::*};
@@ -92,9 +92,14 @@ fn what_is_printed_goes_to_standard_error() {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut input, requests().as_bytes()).unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut answers = String::new();
+    while !answers.contains("-32601") && stdout.read_line(&mut answers).unwrap() > 0 {}
+    // Open until here: a child that shared this input would find it empty and fail.
     drop(input);
+    stdout.read_to_string(&mut answers).unwrap();
+    assert_answers(&answers);
     let output = child.wait_with_output().unwrap();
-    assert_answers(&String::from_utf8(output.stdout).unwrap());
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("a stray line\na stray child\n"), "{errors}");
     assert!(
