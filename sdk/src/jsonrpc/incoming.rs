@@ -72,7 +72,9 @@ pub(crate) fn read(line: &[u8]) -> Incoming<'_> {
         Err(error) => return parse_error(format!("the line is not UTF-8: {error}")),
     };
     match serde_json::from_str::<Envelope<'_>>(text) {
-        Ok(envelope) => sort(envelope),
+        Ok(envelope) if text.trim_ascii_start().starts_with('{') => sort(envelope),
+        // Serde takes a list of the members in their order, too; JSON-RPC does not.
+        Ok(_) => not_an_object(text),
         Err(error) => not_an_envelope(text, &error),
     }
 }
@@ -130,8 +132,15 @@ fn not_an_envelope<'a>(text: &'a str, error: &serde_json::Error) -> Incoming<'a>
     if serde_json::from_str::<&RawValue>(text).is_err() {
         return parse_error(format!("the line is not JSON: {error}"));
     }
-    match text.trim_start().as_bytes().first() {
+    match text.trim_ascii_start().as_bytes().first() {
         Some(b'{') => invalid(None, error.to_string(), true),
+        _ => not_an_object(text),
+    }
+}
+
+/// Says of JSON that is no object what it is.
+fn not_an_object(text: &str) -> Incoming<'_> {
+    match text.trim_ascii_start().as_bytes().first() {
         Some(b'[') => invalid(
             None,
             "batches are not part of ACP: send one message a line".to_owned(),

@@ -135,3 +135,18 @@ fn depth_and_bad_bytes_do_no_harm() {
     let lone = br#"{"jsonrpc":"2.0","method":"x","params":{"t":"\ud800"}}"#;
     assert!(matches!(read(lone), Incoming::Notification { .. }));
 }
+
+#[test]
+fn a_list_of_the_members_of_a_message_is_none() {
+    for line in [
+        r#"["2.0",1,"session/new",{}]"#,
+        r#"["2.0",null,"session/cancel"]"#,
+        r#" [1,19,null,19,null]"#,
+        r#"["2.0",1,null,null,{},null]"#,
+    ] {
+        let Incoming::Invalid { code, id: None, .. } = read(line.as_bytes()) else {
+            panic!("{line} is a message");
+        };
+        assert_eq!(code, ErrorCode::INVALID_REQUEST, "{line}");
+    }
+}
