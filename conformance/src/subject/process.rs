@@ -10,10 +10,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 #[cfg(unix)]
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::filter::Behind;
 use super::{Link, quoted};
@@ -22,11 +23,16 @@ use crate::{Error, Result};
 /// How much of the standard error is kept, in bytes.
 const TAIL: usize = 4096;
 
+/// How long the end of the standard error of a process that has ended is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// A child process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     stderr: Arc<Mutex<VecDeque<u8>>>,
+    /// Told nothing, but disconnected once the standard error has ended.
+    silent: Receiver<()>,
     ended: Ended,
     status: Option<ExitStatus>,
 }
@@ -57,11 +63,16 @@ pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Behind>) -
     };
     let stderr = Arc::new(Mutex::new(VecDeque::new()));
     let tail = stderr.clone();
-    thread::spawn(move || keep_tail(errors, &tail));
+    let (speaks, silent) = sync_channel(1);
+    thread::spawn(move || {
+        keep_tail(errors, &tail);
+        drop::<SyncSender<()>>(speaks);
+    });
     let process = Process {
         ended: Ended::of(&child),
         child,
         stderr,
+        silent,
         status: None,
     };
     Ok(Link::new(output, input, Some(process), filter))
@@ -110,6 +121,9 @@ impl Process {
             // is ended with it: its number is free afterwards.
             end_group(&mut self.child);
             self.status = self.child.wait().ok();
+            // What it said last may be on its way still. Whoever left the group may hold its
+            // standard error open.
+            let _ = self.silent.recv_timeout(LAST_WORDS);
         }
         self.status
     }
