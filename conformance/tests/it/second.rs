@@ -10,6 +10,7 @@ use acp_conformance::requirements::{self, Check};
 use acp_conformance::subject::Subject;
 use acp_conformance::suite::{Options, Report, run};
 use acp_conformance::wire::{Schema, Version};
+use acp_conformance::{AgentTest, assert_conformant};
 
 static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema::of(Version::V2).unwrap()));
 
@@ -77,4 +78,22 @@ fn every_check_has_an_agent_that_fails_it() {
     for broken in broken::of_second() {
         assert!(!names.contains(broken.name), "{} stands twice", broken.name);
     }
+}
+
+/// The reference agent of a version, tested as a library would from a test of its own.
+fn tested(version: &'static str) -> AgentTest {
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    AgentTest::command([program, "reference-agent", "--protocol", version])
+        .protocol(Version::V2)
+        .turn_timeout(Duration::from_secs(10))
+        .only(["initialization.version"])
+}
+
+#[test]
+fn a_test_in_rust_asks_for_the_version_it_is_told() {
+    assert_conformant(tested("2"));
+    let failed = std::panic::catch_unwind(|| assert_conformant(tested("1")));
+    let said = failed.expect_err("an agent of version 1 is none of version 2");
+    let said = said.downcast_ref::<String>().unwrap();
+    assert!(said.contains("initialization"), "{said}");
 }
