@@ -33,6 +33,25 @@ fn one_odd_item_does_not_drop_the_list() {
 }
 
 #[test]
+fn free_json_of_any_depth_outlives_a_dropped_field() {
+    let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+    // The contents are kept until their members tell what they are.
+    let text = format!(
+        r#"{{"type":"resource","annotations":5,"resource":{{"text":"t","uri":"u","_meta":{{"d":{deep}}}}}}}"#
+    );
+    let (block, dropped) = read::<ContentBlock>(&text);
+    assert_eq!(dropped, ["/annotations"]);
+    assert_eq!(json(&block), text.replace(r#""annotations":5,"#, ""));
+    // As those of an object that shares its members with a union.
+    let text = format!(
+        r#"{{"id":"c","name":"n","description":5,"_meta":{{"d":{deep}}},"type":"boolean","currentValue":true}}"#
+    );
+    let (option, dropped) = read::<SessionConfigOption>(&text);
+    assert_eq!(dropped, ["/description"]);
+    assert!(json(&option).contains(&deep));
+}
+
+#[test]
 fn the_reason_says_what_is_wrong_deep_inside() {
     let mut reports: Vec<Leniency> = Vec::new();
     let text = r#"{"toolCallId":"c","content":[{"type":"content","content":{"type":"text"}}]}"#;

@@ -110,7 +110,8 @@ impl Kept<'_> {
 /// Reads a value strictly.
 #[must_use]
 pub fn read_raw<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
-    reader::read(raw.get()).ok()
+    // How deep it may nest was for the reader to say that has kept it.
+    reader::read_deep(raw.get()).ok()
 }
 
 /// `Deserialize` for an object whose members belong to several types.
@@ -226,6 +227,6 @@ impl<'a> MapAccess<'a> for Replay<'a, '_> {
         seed: V,
     ) -> Result<V::Value, Self::Error> {
         let value = self.value.take().unwrap_or(RawValue::NULL);
-        seed.deserialize(&mut Reader::new(value.get()))
+        seed.deserialize(&mut Reader::deep(value.get()))
     }
 }

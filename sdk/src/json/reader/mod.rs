@@ -41,9 +41,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
 /// Reads `text` as a `T`, and as deep as it may be what nobody looks into. The caller has
 /// made sure that what has a type does not nest too deeply.
 pub(super) fn read_deep<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
-    let mut reader = Reader::new(text);
-    reader.deep = true;
-    finish(reader)
+    finish(Reader::deep(text))
 }
 
 fn finish<T: DeserializeOwned>(mut reader: Reader<'_>) -> Result<T, Refused> {
@@ -121,6 +119,14 @@ impl<'de> Reader<'de> {
             at: 0,
             depth: 0,
             deep: false,
+        }
+    }
+
+    /// A reader that passes over what is not looked into however deep it nests.
+    pub(super) fn deep(text: &'de str) -> Self {
+        Self {
+            deep: true,
+            ..Self::new(text)
         }
     }
 
