@@ -89,15 +89,18 @@ impl Conn {
         Ok(Reply { index, answer })
     }
 
-    /// Sends a request and waits for its answer; longer for that to `initialize`,
-    /// because the agent is still starting.
+    /// Sends a request and waits for its answer; as long as for a turn where the agent may
+    /// still be starting.
     ///
     /// # Errors
     /// When none comes in time.
     pub fn call(&mut self, method: &str, params: Value) -> Outcome<Reply> {
         let request = self.request(method, params);
         match method {
-            "initialize" => self.reply_within(request, self.env.turn_timeout),
+            // Itself, or what the session needs.
+            "initialize" | "session/new" | "session/load" | "session/resume" => {
+                self.reply_within(request, self.env.turn_timeout)
+            }
             _ => self.reply(request),
         }
     }

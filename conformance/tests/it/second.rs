@@ -86,7 +86,7 @@ fn tested(version: &'static str) -> AgentTest {
     AgentTest::command([program, "reference-agent", "--protocol", version])
         .protocol(Version::V2)
         .turn_timeout(Duration::from_secs(10))
-        .only(["initialization.version"])
+        .only(["initialization.same-version"])
 }
 
 #[test]
