@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::lanes::{Delivery, LaneId};
 use super::pending::Reply;
 use super::{Batch, Shared, lock};
+use crate::json::{Json, read_raw};
 use crate::jsonrpc::{
     self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, clip, read_batch,
 };
@@ -293,16 +294,15 @@ impl Core {
     /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
     fn cancel_request(&mut self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
-        struct Params<'a> {
-            #[serde(borrow, rename = "requestId")]
-            request_id: &'a RawValue,
+        struct Params {
+            #[serde(rename = "requestId")]
+            request_id: Json,
         }
-        let Some(params) = params.and_then(|p| serde_json::from_str::<Params<'_>>(p.get()).ok())
-        else {
+        let Some(params) = params.and_then(read_raw::<Params>) else {
             tracing::debug!("skipped a $/cancel_request without a requestId");
             return;
         };
-        if !lock(&self.shared.inbound).cancel(params.request_id) {
+        if !lock(&self.shared.inbound).cancel(params.request_id.as_raw()) {
             tracing::debug!(
                 id = params.request_id.get(),
                 "skipped a cancellation of no running request"
@@ -370,8 +370,7 @@ fn session_of(params: Option<&RawValue>) -> Option<String> {
         #[serde(rename = "sessionId")]
         session_id: String,
     }
-    let params = serde_json::from_str::<Params>(params?.get()).ok()?;
-    Some(params.session_id)
+    read_raw::<Params>(params?).map(|params| params.session_id)
 }
 
 /// An error object, or what was sent in place of one.

@@ -73,6 +73,24 @@ async fn a_cancelled_request_is_told_and_answered_once() {
 }
 
 #[tokio::test]
+async fn a_list_names_no_request_to_cancel() {
+    let subject = TestAgent::default();
+    let (mut raw, _driver) = agent(subject.clone());
+    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
+    raw.send(json!({"jsonrpc": "2.0", "id": "p", "method": "session/prompt", "params": params}))
+        .await;
+    subject.hanging.notified().await;
+    let cancel = |params| json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params});
+    raw.send(cancel(json!(["p"]))).await;
+    // The answer of a cancelled prompt would come between.
+    for _ in 0..3 {
+        raw.assert_alive().await;
+    }
+    raw.send(cancel(json!({"requestId": "p"}))).await;
+    assert_eq!(raw.expect().await["id"], "p");
+}
+
+#[tokio::test]
 async fn an_id_in_use_is_refused_without_touching_its_request() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
