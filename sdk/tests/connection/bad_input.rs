@@ -6,7 +6,7 @@ use acp_sdk::{ConnectionBuilder, Observer};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use super::support::{TestAgent, TestClient, agent, client};
+use super::support::{TestAgent, TestClient, agent, client, raw_prompt};
 
 /// The code and id of the answer to one line, after which the connection still works.
 async fn answer(line: &[u8]) -> (Value, Value) {
@@ -132,9 +132,7 @@ async fn an_error_repeats_only_the_beginning_of_what_is_endless() {
         assert!(message.len() < 200, "{} bytes", message.len());
     }
     // The same of an id that is in use.
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
-    let request =
-        json!({"jsonrpc": "2.0", "id": long, "method": "session/prompt", "params": params});
+    let request = raw_prompt(long.as_str(), "hang");
     raw.send(request.clone()).await;
     raw.send(request).await;
     let refusal = raw.expect().await;

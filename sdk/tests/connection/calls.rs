@@ -4,7 +4,7 @@ use acp_sdk::v1::*;
 use acp_sdk::{Json, runtime::Peer};
 use serde_json::json;
 
-use super::support::{TestAgent, TestClient, agent, chunk, client, pair, prompt};
+use super::support::{TestAgent, TestClient, agent, chunk, client, pair, prompt, raw_prompt};
 
 async fn down(peer: &Peer, depth: u64) -> Json {
     peer.call_ext("_down", Some(&Json::from(json!({"depth": depth}))))
@@ -57,9 +57,7 @@ async fn dropping_a_call_cancels_that_request_and_no_other() {
 async fn a_cancelled_request_is_told_and_answered_once() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
-    raw.send(json!({"jsonrpc": "2.0", "id": "p", "method": "session/prompt", "params": params}))
-        .await;
+    raw.send(raw_prompt("p", "hang")).await;
     subject.hanging.notified().await;
     for id in [json!(7), json!("p"), json!("p")] {
         let params = json!({"requestId": id});
@@ -76,9 +74,7 @@ async fn a_cancelled_request_is_told_and_answered_once() {
 async fn a_list_names_no_request_to_cancel() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
-    raw.send(json!({"jsonrpc": "2.0", "id": "p", "method": "session/prompt", "params": params}))
-        .await;
+    raw.send(raw_prompt("p", "hang")).await;
     subject.hanging.notified().await;
     let cancel = |params| json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params});
     raw.send(cancel(json!(["p"]))).await;
@@ -94,8 +90,7 @@ async fn a_list_names_no_request_to_cancel() {
 async fn an_id_in_use_is_refused_without_touching_its_request() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params});
+    let request = raw_prompt(1, "hang");
     raw.send(request.clone()).await;
     subject.hanging.notified().await;
     raw.send(request).await;
@@ -112,9 +107,7 @@ async fn an_id_in_use_is_refused_without_touching_its_request() {
 #[tokio::test]
 async fn a_panic_answers_its_request_and_nothing_else() {
     let (mut raw, _driver) = agent(TestAgent::default());
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "panic"}]});
-    raw.send(json!({"jsonrpc": "2.0", "id": 5, "method": "session/prompt", "params": params}))
-        .await;
+    raw.send(raw_prompt(5, "panic")).await;
     let answer = raw.expect().await;
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
@@ -133,9 +126,7 @@ async fn a_panic_answers_its_request_and_nothing_else() {
 async fn a_peer_that_does_not_read_stops_the_sender() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "flood"}]});
-    raw.send(json!({"jsonrpc": "2.0", "id": 5, "method": "session/prompt", "params": params}))
-        .await;
+    raw.send(raw_prompt(5, "flood")).await;
     // The sender is stopped when the runtime finds nothing more to do for it.
     let mut before = u64::MAX;
     loop {

@@ -7,7 +7,9 @@ use acp_sdk::{Closed, ConnectionBuilder, Error};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
-use super::support::{TestAgent, TestClient, agent, chunk, client, on_its_own_thread, prompt};
+use super::support::{
+    TestAgent, TestClient, agent, chunk, client, on_its_own_thread, prompt, raw_prompt,
+};
 
 #[tokio::test]
 async fn pending_calls_fail_when_the_peer_goes_away() {
@@ -63,9 +65,7 @@ async fn the_reason_can_come_from_whoever_knows_better() {
 async fn requests_before_the_end_are_still_answered() {
     let subject = TestAgent::default();
     let (mut raw, driver) = agent(subject.clone());
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
-    raw.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}))
-        .await;
+    raw.send(raw_prompt(1, "hang")).await;
     // The last line has no line feed.
     raw.write(r#"{"jsonrpc":"2.0","id":2,"method":"_alive"}"#)
         .await;
@@ -170,9 +170,7 @@ fn an_answer_that_nobody_takes_any_more_does_not_keep_the_loop_busy() {
         let subject = TestAgent::default();
         let (reader, mut input) = tokio::io::duplex(1 << 16);
         let driver = tokio::spawn(acp_sdk::serve(subject.clone(), reader, Broken));
-        let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hang"}]});
-        let request =
-            json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params});
+        let request = raw_prompt(1, "hang");
         let line = format!("{request}\n");
         input.write_all(line.as_bytes()).await.unwrap();
         subject.hanging.notified().await;
@@ -185,9 +183,7 @@ fn an_answer_that_nobody_takes_any_more_does_not_keep_the_loop_busy() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_never_returns_is_dropped_after_the_grace() {
     let (mut raw, driver) = agent(TestAgent::default());
-    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "flood"}]});
-    raw.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}))
-        .await;
+    raw.send(raw_prompt(1, "flood")).await;
     raw.expect().await;
     raw.close_writing().await;
     let begin = tokio::time::Instant::now();

@@ -170,6 +170,12 @@ pub fn prompt(session: &str, text: &str) -> PromptRequest {
     PromptRequest::new(session, vec![ContentBlock::Text(TextContent::new(text))])
 }
 
+/// A prompt in session `s` as a line of the wire has it.
+pub fn raw_prompt(id: impl Into<Value>, text: &str) -> Value {
+    let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": text}]});
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": "session/prompt", "params": params})
+}
+
 /// Notes the texts it receives; a text `slow` is handled only when `gate` opens, and one that
 /// says `call` when the agent has answered.
 #[derive(Clone, Default)]
