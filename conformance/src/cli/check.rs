@@ -252,6 +252,7 @@ fn counts(tally: Tally) -> String {
 }
 
 /// Whether messages were judged by a version that nobody named.
+#[cfg(unix)]
 pub(super) fn is_assumed(summary: Summary) -> bool {
     let assumed = |spoken: Spoken| spoken.basis == Basis::Assumed;
     summary.messages() > 0 && summary.protocol.is_some_and(assumed)

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where the marks of the scene with this record are told.
+#[cfg(unix)]
 fn place(record: &Path) -> PathBuf {
     record.with_extension("marks")
 }

@@ -135,11 +135,12 @@ impl ClientTest {
         mut self,
         words: impl IntoIterator<Item = S>,
     ) -> Self {
-        if let Start::Command {
-            without_terminals, ..
-        } = &mut self.start
-        {
-            *without_terminals = Some(words.into_iter().map(Into::into).collect());
+        match &mut self.start {
+            Start::Command {
+                without_terminals, ..
+            } => *without_terminals = Some(words.into_iter().map(Into::into).collect()),
+            #[cfg(unix)]
+            Start::Within(_) => {}
         }
         self
     }

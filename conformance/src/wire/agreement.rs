@@ -1,8 +1,8 @@
 //! The version of the protocol that a connection speaks, as its `initialize` exchange says.
 //!
 //! The request is judged by the version that it asks for, and everything from its answer on by
-//! the one that the answer chooses. Before that, and where the exchange was not seen, version 1
-//! is assumed.
+//! the one that the answer chooses. Before that, where the exchange was not seen, and of a version
+//! that has no document here, version 1 is assumed.
 
 use std::sync::Arc;
 
@@ -122,9 +122,9 @@ impl Agreement {
             return false;
         };
         let before = self.now.version();
-        // A number from the future is read as the newest version there is.
+        // Of a number from the future nothing is known; the draft is no better guess.
         self.now = match &self.schemas.second {
-            Some(second) if version >= second.version().number() => second.clone(),
+            Some(second) if version == second.version().number() => second.clone(),
             _ => self.schemas.first.clone(),
         };
         self.basis = basis;
@@ -163,9 +163,9 @@ mod tests {
     }
 
     #[test]
-    fn versions_from_the_future_are_the_newest() {
+    fn of_a_version_from_the_future_nothing_is_known() {
         let mut it = Agreement::new(Schemas::any().unwrap());
-        assert_eq!(heard(&mut it, Party::Client, &ask(9)), (2, Basis::Asked));
+        assert_eq!(heard(&mut it, Party::Client, &ask(99)), (1, Basis::Asked));
         assert_eq!(heard(&mut it, Party::Agent, &answer(2)), (2, Basis::Agreed));
     }
 
