@@ -5,7 +5,9 @@
 //! socket; the agent sends it one datagram for each mark.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 
 /// Where the marks of the scene with this record are told.
 #[cfg(unix)]
