@@ -1,7 +1,7 @@
 //! Runs the command and keeps what it says.
 
 use std::ffi::OsStr;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// What a run came to.
 #[derive(Debug)]
@@ -17,9 +17,15 @@ pub(crate) fn acp_conformance<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>
         .args(args)
         .output()
         .expect("the command starts");
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    output.into()
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
     }
 }

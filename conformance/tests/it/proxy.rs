@@ -17,6 +17,20 @@ struct Proxy {
     folder: TempDir,
 }
 
+/// Starts a proxy in front of an agent.
+pub(crate) fn started(options: impl Iterator<Item = String>, agent: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_acp-conformance"))
+        .arg("proxy")
+        .args(options)
+        .arg("--")
+        .args(agent)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
 impl Proxy {
     /// Before an agent that is a shell script.
     fn of(options: &[&str], script: &str) -> Self {
@@ -27,16 +41,7 @@ impl Proxy {
     fn in_folder(folder: TempDir, options: &[&str], agent: &[&str]) -> Self {
         let place = folder.path().to_str().unwrap();
         let options = options.iter().map(|option| option.replace('@', place));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_acp-conformance"))
-            .arg("proxy")
-            .args(options)
-            .arg("--")
-            .args(agent)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = started(options, agent);
         Self {
             input: child.stdin.take(),
             output: child.stdout.take().map(BufReader::new),

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_conformance::broken::clients::{BrokenClient, How};
 use acp_conformance::broken::second_clients::CLIENTS;
-use acp_conformance::clients::{self, ClientEnv, Played};
-use acp_conformance::suite::Verdict;
+use acp_conformance::clients::{self, ClientEnv};
 use acp_conformance::wire::{Schema, Version};
 use acp_conformance::{ClientTest, assert_conformant};
 
+use crate::client::{broken, failures};
 use crate::command::acp_conformance;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_acp-conformance");
@@ -28,37 +27,12 @@ fn reference() -> ClientEnv {
     }
 }
 
-fn broken(broken: &BrokenClient) -> ClientEnv {
-    let mut env = reference();
-    match broken.how {
-        How::Filter(_) => {
-            let filter = [PROGRAM, "broken-client", broken.name, "--"];
-            let place = env.command.len() - 1;
-            env.command.splice(place..place, filter.map(Into::into));
-        }
-        How::Shell(script) => {
-            let shell = ["sh", "-c", script, "sh"];
-            env.command.splice(0..0, shell.map(Into::into));
-        }
-    }
-    if broken.breaks.contains(&"client.comes-to-an-end") {
-        env.timeout = Duration::from_secs(5);
-    }
-    env
-}
-
-fn failures(scene: &str, played: &Played) -> BTreeSet<&'static str> {
-    let rows = clients::of(Version::V2).filter(|row| row.scene == scene);
-    let fails = rows.filter(|row| Verdict::from((row.check)(played)).as_str() == "fail");
-    fails.map(|row| row.id).collect()
-}
-
 #[test]
 fn broken_clients_fail_what_they_break_and_nothing_else() {
     let mut words = String::new();
     for client in CLIENTS {
-        let played = clients::play(&broken(client), client.scene).unwrap();
-        let failed = failures(client.scene, &played);
+        let played = clients::play(&broken(reference(), client), client.scene).unwrap();
+        let failed = failures(Version::V2, client.scene, &played);
         if failed != client.breaks.iter().copied().collect() {
             let (name, last) = (client.name, played.last_words());
             words += &format!("{name} breaks {failed:?}{last}\n");

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::command::{Ran, acp_conformance};
+use crate::proxy::started;
 
 /// What the proxy recorded between a client and the example `agent-v2` of `acp-sdk`.
 const RECORDED: &str = include_str!("transcripts/version-2.jsonl");
@@ -124,25 +124,12 @@ fn without_a_handshake_the_version_is_assumed_and_that_is_said() {
 
 /// Says this through a proxy in front of an agent, and waits for the end.
 fn proxied(options: &[&str], agent: &[&str], said: &str) -> Ran {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-conformance"))
-        .arg("proxy")
-        .args(options)
-        .arg("--")
-        .args(agent)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let options = options.iter().map(|&option| option.to_owned());
+    let mut child = started(options, agent);
     let mut input = child.stdin.take().unwrap();
     input.write_all(said.as_bytes()).unwrap();
     drop(input);
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    child.wait_with_output().unwrap().into()
 }
 
 const HANDSHAKE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"editor","version":"1"},"capabilities":{}}}
