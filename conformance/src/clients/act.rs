@@ -90,11 +90,7 @@ fn serve(stage: &mut Stage, scene: &Scene, message: &Value) -> bool {
             if !(scene.turn)(stage) {
                 return false;
             }
-            let stop = if stage.cancelled {
-                "cancelled"
-            } else {
-                "end_turn"
-            };
+            let stop = stage.stop_reason();
             stage.answer(message, &json!({"stopReason": stop}));
         }
         Some(other) if message.get("id").is_some() => {

@@ -138,35 +138,33 @@ pub(super) fn initialize_first(played: &Played) -> Outcome {
 }
 
 fn version(played: &Played) -> Outcome {
+    asks_for(played, 1, "no protocol version")
+}
+
+/// Whether `initialize` asks for a version not below `least`.
+pub(super) fn asks_for(played: &Played, least: u64, reason: &str) -> Outcome {
     let (index, entry) = first(played, "initialize")?;
-    let version = entry
-        .params()
-        .get("protocolVersion")
-        .and_then(Value::as_u64);
-    expect(
-        played,
-        index,
-        version.is_some_and(|version| version >= 1),
-        "no protocol version",
-    )
+    let version = entry.params().get("protocolVersion");
+    let version = version.and_then(Value::as_u64);
+    let good = version.is_some_and(|version| version >= least);
+    expect(played, index, good, reason)
 }
 
 fn info(played: &Played) -> Outcome {
+    introduces(played, "clientInfo")
+}
+
+/// Whether `initialize` says in this member who the client is.
+pub(super) fn introduces(played: &Played, member: &str) -> Outcome {
     let (index, entry) = first(played, "initialize")?;
     let has = |name: &str| {
-        let text = entry
-            .params()
-            .get("clientInfo")
-            .and_then(|info| info.get(name));
+        let text = entry.params().get(member).and_then(|info| info.get(name));
         text.and_then(Value::as_str)
             .is_some_and(|text| !text.is_empty())
     };
-    expect(
-        played,
-        index,
-        has("name") && has("version"),
-        "no `clientInfo` with a name and a version",
-    )
+    let good = has("name") && has("version");
+    let reason = format!("no `{member}` with a name and a version");
+    expect(played, index, good, &reason)
 }
 
 pub(super) fn closes_on_other_version(played: &Played) -> Outcome {

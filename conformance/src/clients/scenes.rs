@@ -1,7 +1,5 @@
 //! The scenes that the suite plays to a client.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::stage::Stage;
@@ -209,26 +207,14 @@ fn noise(stage: &mut Stage) -> bool {
 }
 
 fn questions(stage: &mut Stage) -> bool {
-    let form = json!({
-        "mode": "form", "message": "Who are you?",
-        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
-    });
-    stage.ask("elicitation/create", form);
-    stage.notify(
-        "elicitation/complete",
-        &json!({"elicitationId": "never-asked"}),
-    );
+    stage.ask_by_form();
     hello(stage)
 }
 
 fn cancellation(stage: &mut Stage) -> bool {
     tool_call(stage, "call-1");
     stage.text("waiting to be cancelled");
-    stage.mark("interrupt");
-    let cancel = json!("session/cancel");
-    let limit = Duration::from_secs(10);
-    let cancelled = stage.wait(limit, |value| value.get("method") == Some(&cancel));
-    if cancelled.is_some() {
+    if stage.interrupted() {
         // Asked after the cancellation: the turn still is the cancelled one.
         let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
         stage.ask("session/request_permission", asked);

@@ -171,6 +171,34 @@ impl Stage {
         None
     }
 
+    /// Has the suite interrupt the client, and waits for its `session/cancel`. Whether it came.
+    pub fn interrupted(&mut self) -> bool {
+        self.mark("interrupt");
+        let cancel = json!("session/cancel");
+        let is_cancel = |value: &Value| value.get("method") == Some(&cancel);
+        self.wait(2 * PATIENCE, is_cancel).is_some()
+    }
+
+    /// Why the turn has ended.
+    #[must_use]
+    pub fn stop_reason(&self) -> &'static str {
+        match self.cancelled {
+            true => "cancelled",
+            false => "end_turn",
+        }
+    }
+
+    /// Asks the user to fill in a form, and completes what was never asked.
+    pub fn ask_by_form(&mut self) {
+        let form = json!({
+            "mode": "form", "message": "Who are you?",
+            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+        });
+        self.ask("elicitation/create", form);
+        let completed = json!({"elicitationId": "never-asked"});
+        self.notify("elicitation/complete", &completed);
+    }
+
     /// What the client declares at this place: neither absent, `null` nor `false`.
     #[must_use]
     pub fn declares(&self, pointer: &str) -> bool {

@@ -36,11 +36,7 @@ pub(in crate::clients) fn serve(stage: &mut Stage, scene: &Scene, message: &Valu
             if !(scene.turn)(stage) {
                 return false;
             }
-            let stop = if stage.cancelled {
-                "cancelled"
-            } else {
-                "end_turn"
-            };
+            let stop = stage.stop_reason();
             stage.update(&json!({"sessionUpdate": "state_update", "state": "idle",
                 "stopReason": stop}));
         }

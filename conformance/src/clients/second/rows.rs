@@ -1,6 +1,6 @@
 //! What version 2 demands of clients.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::clients::Played;
 use crate::clients::conduct::{
@@ -8,8 +8,8 @@ use crate::clients::conduct::{
     method_not_found,
 };
 use crate::clients::handshake::{
-    absolute_cwd, closes_on_other_version, comes_to_an_end, custom_fields, initialize_first,
-    no_undeclared_content, only_messages,
+    absolute_cwd, asks_for, closes_on_other_version, comes_to_an_end, custom_fields,
+    initialize_first, introduces, no_undeclared_content, only_messages,
 };
 use crate::clients::look::{answer, expect, first, survives};
 use crate::clients::services::permission;
@@ -174,24 +174,11 @@ pub(in crate::clients) const ROWS: &[ClientRequirement] = &[
 ];
 
 fn version(played: &Played) -> Outcome {
-    let (index, entry) = first(played, "initialize")?;
-    let version = entry
-        .params()
-        .get("protocolVersion")
-        .and_then(Value::as_u64);
-    let good = version.is_some_and(|version| version >= 2);
-    expect(played, index, good, "not version 2, which was to be tested")
+    asks_for(played, 2, "not version 2, which was to be tested")
 }
 
 fn info(played: &Played) -> Outcome {
-    let (index, entry) = first(played, "initialize")?;
-    let has = |name: &str| {
-        let text = entry.params().get("info").and_then(|info| info.get(name));
-        text.and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty())
-    };
-    let good = has("name") && has("version");
-    expect(played, index, good, "no `info` with a name and a version")
+    introduces(played, "info")
 }
 
 fn no_undeclared_methods(played: &Played) -> Outcome {

@@ -1,8 +1,6 @@
 //! The scenes that the suite plays to clients of version 2.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::clients::Scene;
 use crate::clients::scenes::{CURTAIN, STILL_THERE};
@@ -91,23 +89,13 @@ fn strangeness(stage: &mut Stage) -> bool {
 }
 
 fn questions(stage: &mut Stage) -> bool {
-    let fields = json!({"name": {"type": "string"}});
-    let form = json!({"mode": "form", "message": "Who are you?",
-        "requestedSchema": {"type": "object", "properties": fields}});
-    stage.ask("elicitation/create", form);
-    stage.notify(
-        "elicitation/complete",
-        &json!({"elicitationId": "never-asked"}),
-    );
+    stage.ask_by_form();
     hello(stage)
 }
 
 fn cancellation(stage: &mut Stage) -> bool {
     say(stage, "waiting to be cancelled");
-    stage.mark("interrupt");
-    let cancel = json!("session/cancel");
-    let is_cancel = |value: &Value| value.get("method") == Some(&cancel);
-    if stage.wait(Duration::from_secs(10), is_cancel).is_some() {
+    if stage.interrupted() {
         // Asked after the cancellation: the work still is the cancelled one.
         ask(stage);
         // Whoever has stopped listening does not refuse it either.

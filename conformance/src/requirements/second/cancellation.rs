@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::steps::{ended, open, ready};
+use super::steps::{ended_cancelled, open, ready};
 use crate::harness::{Consent, Outcome, inconclusive};
 use crate::requirements::{Check, Requirement, must, should};
 use crate::suite::Cx;
@@ -65,10 +65,5 @@ fn while_asking(cx: &mut Cx) -> Outcome {
         return inconclusive("the agent did not ask for permission");
     }
     conn.cancel(&session);
-    let work = ended(conn, &session, request)?;
-    if work.stop == "cancelled" {
-        return Ok(());
-    }
-    let reason = format!("the stop reason is {:?}, not \"cancelled\"", work.stop);
-    Err(conn.at(work.end, reason))
+    ended_cancelled(conn, &session, request)
 }

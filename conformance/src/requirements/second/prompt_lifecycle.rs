@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::steps::{Work, begin_slow, ended, kind, ready, state, work};
+use super::steps::{Work, begin_slow, ended, ended_cancelled, kind, ready, state, work};
 use crate::harness::{Conn, Outcome, inconclusive};
 use crate::requirements::watch::watch;
 use crate::requirements::{Check, Requirement, must, should};
@@ -186,12 +186,7 @@ fn cancelled(cx: &mut Cx) -> Outcome {
     let (conn, session) = ready(cx)?;
     let request = begin_slow(conn, &session)?;
     conn.cancel(&session);
-    let work = ended(conn, &session, request)?;
-    if work.stop == "cancelled" {
-        return Ok(());
-    }
-    let reason = format!("the stop reason is {:?}, not \"cancelled\"", work.stop);
-    Err(conn.at(work.end, reason))
+    ended_cancelled(conn, &session, request)
 }
 
 fn silent_after_cancel(cx: &mut Cx) -> Outcome {

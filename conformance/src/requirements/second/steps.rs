@@ -65,6 +65,16 @@ pub(super) fn ended(conn: &mut Conn, session: &str, request: usize) -> Outcome<W
     Ok(Work { request, end, stop })
 }
 
+/// Waits for the session's work to end, which must be reported as cancelled.
+pub(super) fn ended_cancelled(conn: &mut Conn, session: &str, request: usize) -> Outcome {
+    let work = ended(conn, session, request)?;
+    if work.stop == "cancelled" {
+        return Ok(());
+    }
+    let reason = format!("the stop reason is {:?}, not \"cancelled\"", work.stop);
+    Err(conn.at(work.end, reason))
+}
+
 /// A prompt from beginning to end.
 pub(super) fn work(conn: &mut Conn, session: &str, word: &str) -> Outcome<Work> {
     let (request, _) = accepted(conn, session, word)?;
