@@ -71,6 +71,11 @@ impl Error {
         }
     }
 
+    pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
+        let path = path.into();
+        Self::Io { path, source }
+    }
+
     /// The error with the file that its place is in.
     pub(crate) fn in_document(mut self, document: &Document) -> Self {
         match &mut self {

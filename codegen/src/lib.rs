@@ -33,6 +33,7 @@ mod names;
 mod overrides;
 mod refine;
 mod schemas;
+mod source;
 mod types;
 pub mod vectors;
 
@@ -45,6 +46,7 @@ pub use self::diff::{Change, diff};
 pub use self::error::Error;
 pub use self::export::export;
 use self::overrides::{Overrides, Table};
+pub use self::source::{read, read_stdin};
 
 /// How to generate.
 #[derive(Clone, Debug)]

@@ -74,6 +74,56 @@ fn a_file_is_replaced_whole_or_left_alone() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
 
+/// Whoever runs this as root must not lose a device, nor whoever links to a file the link.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_written_to_and_not_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("doc.json"), r#"{"$defs": {"A": {"type": "string"}}}"#).unwrap();
+    std::fs::write(at("target.rs"), "old").unwrap();
+    std::os::unix::fs::symlink("target.rs", at("link.rs")).unwrap();
+    std::os::unix::fs::symlink("/dev/stdout", at("stream")).unwrap();
+    let text_of = |out: &str| {
+        let output = run(directory.path(), &["generate", "doc.json", "--out", out]);
+        assert!(output.status.success(), "{output:?}");
+        assert!(at(out).symlink_metadata().unwrap().is_symlink(), "{out}");
+        text(&output.stdout)
+    };
+    assert_eq!(text_of("link.rs"), "");
+    let written = std::fs::read_to_string(at("target.rs")).unwrap();
+    assert!(written.contains("pub struct A("), "{written}");
+    assert_eq!(text_of("stream"), written);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_explained() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(
+        directory.path().join("doc.json"),
+        r#"{"$defs": {"A": {"type": "string"}}}"#,
+    )
+    .unwrap();
+    for (command, out, words) in [
+        (
+            "generate",
+            "no/such/out.rs",
+            "no/such/out.rs: there is no directory no/such; make it",
+        ),
+        ("generate", ".", "acp-codegen: .: is a directory"),
+        (
+            "vectors",
+            "doc.json",
+            "doc.json: it is no directory; name another one",
+        ),
+    ] {
+        let output = run(directory.path(), &[command, "doc.json", "--out", out]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(words), "{said}");
+    }
+}
+
 #[test]
 fn vectors_as_files_and_as_a_list() {
     let directory = tempfile::tempdir().unwrap();
@@ -223,4 +273,25 @@ fn errors_name_the_file_and_what_to_do() {
             .code(),
         Some(2)
     );
+}
+
+#[test]
+fn a_document_comes_from_standard_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-codegen"));
+    let mut child = command
+        .current_dir(directory.path())
+        .args(["methods", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    use std::io::Write as _;
+    let document = "\u{feff}{\"$defs\": {\n\"A\": {},\n\"A\": {}}}";
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(document.as_bytes()).unwrap();
+    drop(input);
+    let said = text(&child.wait_with_output().unwrap().stderr);
+    let expected = "acp-codegen: standard input: a second member `A` in one object";
+    assert!(said.starts_with(expected), "{said}");
 }

@@ -109,6 +109,40 @@ const ROWS: &[Row] = &[
         &["more.json: /$defs/B: a schema of this form has no Rust type; use a `$ref`"],
     ),
     (
+        &[(
+            "doc.json",
+            r##"{"$defs": {"A": {"type": "object", "properties": {"b": {"$ref": "#/$defs/B"}},
+                "required": ["b"]}, "B": {"allOf": [{"$ref": "#/$defs/A"}]}}}"##,
+        )],
+        &["doc.json"],
+        &[
+            "doc.json: /$defs/A: no value of it ever ends",
+            "`A` > `B` > `A`",
+            "make a member on the way optional",
+        ],
+    ),
+    (
+        &[("doc.json", r#"{"$defs": {"A": {"type": "strin"}}}"#)],
+        &["doc.json"],
+        &[r#"doc.json: /$defs/A/type: "strin" is no type; known are null, boolean"#],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"ANotification": {"type": "object", "x-method": "", "x-side": "agent"}}}"#,
+        )],
+        &["doc.json"],
+        &["doc.json: /$defs/ANotification/x-method: not the name of a method"],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"ANotification": {"type": "object", "x-side": "agent"}}}"#,
+        )],
+        &["doc.json"],
+        &["doc.json: /$defs/ANotification/x-side: a side without a method"],
+    ),
+    (
         &[
             ("doc.json", r#"{"$defs": {"A": {"type": "string"}}}"#),
             ("more.json", "["),
@@ -242,4 +276,32 @@ fn all_damages(value: &Value) -> Vec<Value> {
         _ => {}
     }
     all
+}
+
+#[test]
+fn a_file_that_is_not_utf8_says_where() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("doc.json"), b"{\n\"$defs\xff\": {}}").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_acp-codegen"))
+        .current_dir(directory.path())
+        .args(["methods", "doc.json"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = "acp-codegen: doc.json: not UTF-8 from byte 8 on, in line 2; save it as UTF-8\n";
+    assert_eq!(said, expected);
+}
+
+/// A list of its like has a value, the empty list, though none that is full.
+#[test]
+fn a_list_of_lists_has_vectors() {
+    let text = r##"{"$defs": {"A": {"type": "array", "items": {"$ref": "#/$defs/A"}}}}"##;
+    let document = Document::parse("doc.json", text).unwrap();
+    let all = vectors(&document).unwrap();
+    assert!(
+        all[0]
+            .vectors
+            .iter()
+            .any(|vector| vector.value == json!([]))
+    );
 }

@@ -3,8 +3,9 @@
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
+use crate::text::read;
 use crate::walk::{escaped, schemas};
-use crate::{Error, V1, V2};
+use crate::{Error, V1, V2, endless};
 
 /// The keywords that documents add to JSON Schema.
 const KEYWORDS: [&str; 7] = [
@@ -22,6 +23,11 @@ const KEYWORDS: [&str; 7] = [
     "x-deserialize-skip-invalid-items",
     // Absent, null and a value mean three things, as in a patch.
     "x-tri-state",
+];
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = [
+    "null", "boolean", "integer", "number", "string", "array", "object",
 ];
 
 /// What an overlay may have beside its definitions and its patch.
@@ -59,7 +65,7 @@ impl Document {
     /// # Errors
     /// When `text` is not a JSON object with an object `$defs`.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
-        let value = json(name, text)?;
+        let value = read(name, text)?;
         if !value.get("$defs").is_some_and(Value::is_object) {
             return Err(Error::invalid(
                 name,
@@ -82,7 +88,7 @@ impl Document {
     /// When a definition exists already, the patch does not apply, or the overlay has
     /// any other member that means something.
     pub fn overlay(mut self, name: &str, text: &str) -> Result<Self, Error> {
-        let Value::Object(members) = json(name, text)? else {
+        let Value::Object(members) = read(name, text)? else {
             return Err(Error::invalid(
                 name,
                 "",
@@ -161,9 +167,27 @@ impl Document {
     /// Checks what every use of a document relies on.
     ///
     /// # Errors
-    /// When a keyword that starts with `x-` is not one of ours, or a `$ref` leads
-    /// nowhere; the error names the file, the place and what is wrong.
+    /// When a keyword that starts with `x-` is not one of ours, a `$ref` leads nowhere, a
+    /// `type` is none of JSON's, or the values of a definition would have no end; the error
+    /// names the file, the place and what is wrong.
     pub fn check(&self) -> Result<(), Error> {
+        self.check_schemas()?;
+        let Some(way) = endless::first(self) else {
+            return Ok(());
+        };
+        let at = format!(
+            "/$defs/{}",
+            escaped(way.first().copied().unwrap_or_default())
+        );
+        let message = format!(
+            "no value of it ever ends, for each contains the next: `{}`; make a member on \
+             the way optional or nullable, or put it into a list",
+            way.join("` > `")
+        );
+        Err(self.invalid(&at, message))
+    }
+
+    fn check_schemas(&self) -> Result<(), Error> {
         schemas(&self.value, "", &mut |at, keywords| {
             let unknown =
                 |key: &&String| key.starts_with("x-") && !KEYWORDS.contains(&key.as_str());
@@ -172,6 +196,10 @@ impl Document {
                     &format!("{at}/{}", escaped(key)),
                     format!("unknown keyword; known are {}", KEYWORDS.join(", ")),
                 ));
+            }
+            if let Some(kind) = keywords.get("type").and_then(unknown_type) {
+                let message = format!("{kind} is no type; known are {}", TYPES.join(", "));
+                return Err(self.invalid(&format!("{at}/type"), message));
             }
             match keywords.get("$ref").and_then(Value::as_str) {
                 Some(target) => self.resolve(&format!("{at}/$ref"), target),
@@ -230,11 +258,13 @@ impl Document {
     }
 }
 
-fn json(name: &str, text: &str) -> Result<Value, Error> {
-    serde_json::from_str(text).map_err(|source| Error::Json {
-        name: name.into(),
-        source,
-    })
+/// What a `type` says that JSON Schema does not know.
+fn unknown_type(kind: &Value) -> Option<&Value> {
+    let is_unknown = |kind: &&Value| kind.as_str().is_none_or(|kind| !TYPES.contains(&kind));
+    match kind {
+        Value::Array(kinds) => kinds.iter().find(is_unknown),
+        kind => Some(kind).filter(is_unknown),
+    }
 }
 
 fn verb(operation: &PatchOperation) -> &'static str {

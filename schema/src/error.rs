@@ -4,8 +4,8 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is not JSON.
-    #[error("{name}: not JSON: {source}")]
+    /// The text is not JSON, or has two members of one name in one object.
+    #[error("{name}: {}{source}", if source.is_data() { "" } else { "not JSON: " })]
     Json {
         /// The file.
         name: String,

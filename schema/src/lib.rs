@@ -2,8 +2,10 @@
 //! table and, with the feature `validate`, a validator of messages.
 
 mod document;
+mod endless;
 mod error;
 mod protocol;
+mod text;
 #[cfg(feature = "validate")]
 mod validate;
 mod walk;

@@ -187,7 +187,16 @@ struct Marked<'a> {
 
 impl<'a> Marked<'a> {
     fn new(document: &Document, name: &'a str, schema: &'a Value) -> Option<Result<Self, Error>> {
-        let method = schema.get("x-method")?.as_str()?;
+        let at = |keyword: &str| format!("/$defs/{}/{keyword}", escaped(name));
+        let Some(method) = schema.get("x-method") else {
+            schema.get("x-side")?;
+            let message = "a side without a method; add `x-method`, or remove it";
+            return Some(Err(document.invalid(&at("x-side"), message)));
+        };
+        let Some(method) = method.as_str().filter(|name| is_name(name)) else {
+            let message = "not the name of a method; use a text without white space";
+            return Some(Err(document.invalid(&at("x-method"), message)));
+        };
         let side = match schema.get("x-side").and_then(Value::as_str) {
             Some("agent") => Side::Agent,
             Some("client") => Side::Client,
@@ -195,7 +204,7 @@ impl<'a> Marked<'a> {
             Some("proxy") => Side::Proxy,
             _ => {
                 return Some(Err(document.invalid(
-                    &format!("/$defs/{}/x-side", escaped(name)),
+                    &at("x-side"),
                     "missing or unknown; use agent, client, protocol or proxy",
                 )));
             }
@@ -231,4 +240,9 @@ impl<'a> Marked<'a> {
     fn at(&self) -> String {
         format!("/$defs/{}", escaped(self.name))
     }
+}
+
+/// Whether a method can be called like this.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }

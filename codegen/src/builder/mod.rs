@@ -9,7 +9,7 @@ use acp_schema::{Document, Side, V1_UNSTABLE, V2_UNSTABLE};
 use serde_json::Value;
 
 use self::extend::Extension;
-use crate::{Error, Options, export, generate};
+use crate::{Error, Options, export, generate, read};
 
 /// Generates from the bundled document and extensions of your own, in `build.rs`.
 ///
@@ -190,13 +190,7 @@ impl Builder {
         }
         for step in &self.steps {
             document = match step {
-                Step::File(path) => {
-                    let text = fs::read_to_string(path).map_err(|source| Error::Io {
-                        path: path.clone(),
-                        source,
-                    })?;
-                    document.overlay(&path.display().to_string(), &text)?
-                }
+                Step::File(path) => document.overlay(&path.display().to_string(), &read(path)?)?,
                 Step::Schemas(schemas) => {
                     let overlay = export(&document, schemas.iter().cloned())?;
                     document.overlay("exported schemas", &overlay.to_string())?

@@ -1,6 +1,5 @@
 //! Derived schemas in, overlay out.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use acp_codegen::{Error, Options, export, generate};
@@ -12,11 +11,7 @@ use super::{output, read};
 /// Reads schemas, and writes the overlay that they make when the bundled document
 /// takes it.
 pub(crate) fn write(file: Option<&Path>, out: Option<&Path>) -> Result<(), Error> {
-    let name = file.map_or("standard input".into(), |path| path.display().to_string());
-    let text = match file {
-        Some(path) => read(path)?,
-        None => standard_input()?,
-    };
+    let (name, text) = read(file.unwrap_or(Path::new("-")))?;
     let schemas: Value =
         serde_json::from_str(&text).map_err(|source| acp_schema::Error::Json { name, source })?;
     let schemas = match schemas {
@@ -29,14 +24,4 @@ pub(crate) fn write(file: Option<&Path>, out: Option<&Path>) -> Result<(), Error
     let document = document.overlay("the overlay", &overlay)?;
     generate(&document, &Options::v1())?;
     output::write(out, &overlay)
-}
-
-fn standard_input() -> Result<String, Error> {
-    let mut text = String::new();
-    let read = std::io::stdin().lock().read_to_string(&mut text);
-    read.map_err(|source| Error::Io {
-        path: "standard input".into(),
-        source,
-    })?;
-    Ok(text)
 }

@@ -103,7 +103,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Source {
     /// The schema document: JSON Schema 2020-12 with `$defs`, `x-method` and `x-side`.
-    /// The bundled one of protocol version 1 if not given.
+    /// The bundled one of protocol version 1 if not given; `-` reads standard input.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// An overlay to add: definitions, methods, patches. May be given several times.
@@ -166,11 +166,15 @@ impl Command {
 impl Source {
     fn document(&self) -> Result<Document, Error> {
         let mut document = match &self.file {
-            Some(path) => Document::parse(&path.display().to_string(), &read(path)?)?,
+            Some(path) => {
+                let (name, text) = read(path)?;
+                Document::parse(&name, &text)?
+            }
             None => Document::v1()?,
         };
         for path in &self.overlays {
-            document = document.overlay(&path.display().to_string(), &read(path)?)?;
+            let (name, text) = read(path)?;
+            document = document.overlay(&name, &text)?;
         }
         Ok(document)
     }
@@ -184,9 +188,10 @@ impl Source {
     }
 }
 
-fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|source| Error::Io {
-        path: path.into(),
-        source,
-    })
+/// Reads a file, or standard input for `-`.
+fn read(path: &Path) -> Result<(String, String), Error> {
+    if path == Path::new("-") {
+        return Ok(("standard input".into(), acp_codegen::read_stdin()?));
+    }
+    Ok((path.display().to_string(), acp_codegen::read(path)?))
 }

@@ -22,9 +22,26 @@ pub(crate) fn write(path: Option<&Path>, text: &str) -> Result<(), Error> {
     })
 }
 
-/// Replaces `path` by way of a file beside it, so that nobody ever sees half of it.
+/// Replaces a file by way of one beside it, so that nobody ever sees half of it. What is no
+/// file of its own, such as a pipe, a device or a link, is written to instead: there is
+/// nothing to replace in it.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => return std::fs::write(path, text),
+        _ => {}
+    }
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        let reason = format!(
+            "there is no directory {}; make it first",
+            directory.display()
+        );
+        return Err(std::io::Error::new(ErrorKind::NotFound, reason));
+    }
     let mut beside = name.to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = path.with_file_name(beside);
@@ -38,9 +55,13 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Writes several files into a directory, which is made if it is not there.
 pub(crate) fn write_all(directory: &Path, files: &[(String, String)]) -> Result<(), Error> {
-    std::fs::create_dir_all(directory).map_err(|source| Error::Io {
-        path: directory.into(),
-        source,
+    std::fs::create_dir_all(directory).map_err(|source| {
+        let source = match directory.exists() {
+            true => std::io::Error::new(source.kind(), "it is no directory; name another one"),
+            false => source,
+        };
+        let path = directory.into();
+        Error::Io { path, source }
     })?;
     let write = |(name, text): &(String, String)| write(Some(&directory.join(name)), text);
     files.iter().try_for_each(write)

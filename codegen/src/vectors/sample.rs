@@ -58,10 +58,11 @@ pub(super) fn sample(document: &Document, view: &View<'_>, amount: Amount) -> Va
                 inner(items),
                 sample(document, &View::of(document, items), Amount::Least),
             ];
-            let more = vec![inner(items); least.saturating_sub(2)];
+            let more = (2..*least).map(|_| inner(items));
             all.into_iter().chain(more).collect()
         }
-        Form::Array { items, least } => vec![inner(items); *least].into(),
+        // An item is not even made when there need be none: it may be a list of its like.
+        Form::Array { items, least } => (0..*least).map(|_| inner(items)).collect(),
         Form::Map(values) if full => json!({ "key": inner(values), "a/b~": inner(values) }),
         Form::Free if full => json!({ "example.com/key": [null, { "a": 1 }] }),
         Form::Map(_) | Form::Free => json!({}),
