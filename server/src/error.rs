@@ -37,7 +37,10 @@ pub enum Error {
         /// What the store said.
         reason: String,
     },
-    /// A call to the client failed, or a request of the client's is refused like this.
+    /// A call to the client failed, or the handler refuses the client's request like this, as
+    /// with [`acp_sdk::Error::invalid_params`]. Only the handler's own refusal is the client's
+    /// answer as it is: what a call was answered with says nothing about the request that the
+    /// handler is busy with, so it becomes `-32603` with the call's method in its words.
     #[error(transparent)]
     Call(#[from] acp_sdk::Error),
     /// The handler's own reason; see [`Error::failed`].
@@ -55,6 +58,10 @@ impl Error {
 impl From<Error> for acp_sdk::Error {
     fn from(error: Error) -> Self {
         match error {
+            Error::Call(Self::Response { method, error }) if !method.is_empty() => {
+                let reason = format!("{method} failed: {} (code {})", error.message, error.code);
+                Self::new(ErrorCode::INTERNAL_ERROR, reason)
+            }
             Error::Call(error) => error,
             other => Self::new(ErrorCode::INTERNAL_ERROR, other.to_string()),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acp_sdk::v1::*;
 use acp_sdk::{Error, Json, Result};
 
-use super::{Runtime, check, closed};
+use super::{Runtime, announce, check, closed};
 use crate::Handler;
 use crate::session::{Refusal, Session, Surroundings};
 use crate::turn;
@@ -75,10 +75,15 @@ impl<H: Handler> Agent for Runtime<H> {
         Ok(LogoutResponse::new())
     }
 
-    async fn new_session(&self, _: &AgentCx, req: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        cx: &AgentCx,
+        req: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         let (offered, surroundings) =
             self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.create(&req.cwd, surroundings).await?;
+        announce::commands(cx, &session);
         let mut response = NewSessionResponse::new(session.id());
         (response.modes, response.config_options) = settings(&session, &offered);
         Ok(response)
@@ -103,6 +108,7 @@ impl<H: Handler> Agent for Runtime<H> {
             () = cx.cancelled() => return Err(Error::cancelled()),
             replayed = replaying => replayed?,
         }
+        announce::commands(cx, &session);
         let mut response = LoadSessionResponse::new();
         (response.modes, response.config_options) = settings(&session, &offered);
         Ok(response)
@@ -110,12 +116,13 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn resume_session(
         &self,
-        _: &AgentCx,
+        cx: &AgentCx,
         req: ResumeSessionRequest,
     ) -> Result<ResumeSessionResponse> {
         let (offered, surroundings) =
             self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
+        announce::commands(cx, &session);
         let mut response = ResumeSessionResponse::new();
         (response.modes, response.config_options) = settings(&session, &offered);
         Ok(response)

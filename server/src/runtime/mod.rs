@@ -1,6 +1,7 @@
 //! The runtime: an agent made of a handler, with sessions that keep the protocol's promises.
 
 mod agent;
+mod announce;
 mod check;
 mod connection;
 

@@ -1,4 +1,5 @@
-//! What a user can set in a session: modes and config options, with their current values.
+//! What a user can set in a session: modes and config options, with their current values; and
+//! the slash commands there are.
 //!
 //! Modes are the older form of a config option of category `mode`. Where an agent has modes,
 //! an option `mode` is derived from them, and both always agree.
@@ -7,17 +8,19 @@
 use std::collections::BTreeMap;
 
 use acp_sdk::v1::{
-    SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigOptionValue, SessionConfigOptionValueValueId, SessionConfigSelect,
-    SessionConfigSelectOption, SessionConfigSelectOptions, SessionModeId, SessionModeState,
+    AvailableCommand, SessionConfigId, SessionConfigKind, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigOptionValue, SessionConfigOptionValueValueId,
+    SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions, SessionModeId,
+    SessionModeState,
 };
 use acp_sdk::{Error, Result};
 
-/// Modes and config options of a session. None by default.
+/// Modes, config options and slash commands of a session. None by default.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     modes: Option<SessionModeState>,
     options: Vec<SessionConfigOption>,
+    commands: Vec<AvailableCommand>,
     /// What was changed, for the session's record.
     changed: BTreeMap<String, SessionConfigOptionValue>,
 }
@@ -26,7 +29,7 @@ pub struct Settings {
 const MODE: &str = "mode";
 
 impl Settings {
-    /// No modes and no options.
+    /// No modes, no options and no commands.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -48,6 +51,14 @@ impl Settings {
     pub fn option(mut self, option: SessionConfigOption) -> Self {
         self.options.retain(|old| old.id != option.id);
         self.options.push(option);
+        self
+    }
+
+    /// The slash commands. The client is told of them when it has been told that the session
+    /// is open; [`Turn::commands`](crate::Turn::commands) replaces them.
+    #[must_use]
+    pub fn commands(mut self, commands: Vec<AvailableCommand>) -> Self {
+        self.commands = commands;
         self
     }
 
@@ -77,6 +88,14 @@ impl Settings {
 
     fn find(&self, id: &str) -> Option<&SessionConfigOption> {
         self.options.iter().find(|option| option.id.as_str() == id)
+    }
+
+    pub(crate) fn available_commands(&self) -> &[AvailableCommand] {
+        &self.commands
+    }
+
+    pub(crate) fn set_commands(&mut self, commands: Vec<AvailableCommand>) {
+        self.commands = commands;
     }
 
     pub(crate) fn mode_state(&self) -> Option<SessionModeState> {

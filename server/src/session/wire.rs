@@ -87,6 +87,16 @@ impl Wire {
         tell(session, client, &update).await
     }
 
+    /// Sends an update that is not worth keeping, for it is told anew whenever it is of use.
+    pub(crate) async fn mention(
+        &mut self,
+        session: &Session,
+        client: &ClientHandle,
+        update: &SessionUpdate,
+    ) -> Result<()> {
+        tell(session, client, &json(update)?).await
+    }
+
     /// Sends again what was kept: the conversation, without what was only worth knowing then.
     pub(crate) async fn replay(
         &mut self,

@@ -12,12 +12,17 @@ use acp_sdk::v1::{
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::settings::agree;
 use crate::session::{Session, Voice, Wire};
 use crate::store::Store;
 use crate::{Capability, Error, Result};
 
 /// How long a turn that has ended waits for the client to answer what cleans up after it.
 const CLEANING_UP: Duration = Duration::from_secs(2);
+
+/// The most bytes of text in one update. A reader that is not told otherwise takes lines of
+/// 64 KiB in Python, and escapes make text longer.
+const LONGEST_PIECE: usize = 32 << 10;
 
 /// Who talks, about what, and where it is kept.
 pub(crate) struct About {
@@ -103,6 +108,20 @@ impl Core {
         }
     }
 
+    /// Adds text to the message of this voice, in pieces that every client takes.
+    pub(crate) async fn say_text(&self, voice: Voice, text: String) -> Result<()> {
+        if text.len() <= LONGEST_PIECE {
+            return self
+                .say(voice, ContentBlock::Text(TextContent::new(text)))
+                .await;
+        }
+        for piece in pieces(&text) {
+            self.say(voice, ContentBlock::Text(TextContent::new(piece)))
+                .await?;
+        }
+        Ok(())
+    }
+
     /// Adds a chunk to the message of this voice.
     pub(crate) async fn say(&self, voice: Voice, block: ContentBlock) -> Result<()> {
         let mut wire = self.session.wire().await;
@@ -134,7 +153,9 @@ impl Core {
             self.needs(capability)?;
         }
         let mut wire = self.session.wire().await;
-        self.send(&mut wire, update).await
+        self.send(&mut wire, update).await?;
+        agree(&self.session, update);
+        Ok(())
     }
 
     async fn send(&self, wire: &mut Wire, update: &SessionUpdate) -> Result<()> {
@@ -235,6 +256,17 @@ impl Core {
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Text in pieces of at most [`LONGEST_PIECE`] bytes, of whole characters.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut whole = (0..=rest.len().min(LONGEST_PIECE)).rev();
+        let (piece, more) = rest.split_at(whole.find(|at| rest.is_char_boundary(*at))?);
+        rest = more;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// The tool call that an update announces without finishing it.

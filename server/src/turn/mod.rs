@@ -12,6 +12,7 @@ mod core;
 mod elicitation;
 mod permission;
 mod run;
+mod settings;
 mod terminal;
 mod tool_call;
 
@@ -28,8 +29,8 @@ use acp_sdk::Meta;
 use acp_sdk::v1::{
     AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock, CreateTerminalRequest,
     ElicitationAction, ElicitationSchema, PermissionOption, Plan, PlanEntry, PromptRequest,
-    ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate, SessionUpdate, TextContent,
-    ToolCallLocation, ToolKind, UsageUpdate, WriteTextFileRequest,
+    ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate, SessionUpdate, ToolCallLocation,
+    ToolKind, UsageUpdate, WriteTextFileRequest,
 };
 
 use crate::session::{Session, Voice};
@@ -118,15 +119,15 @@ impl Turn {
         self.core.cancel.is_cancelled()
     }
 
-    /// Says something: text that is added to the agent's message.
+    /// Says something: text that is added to the agent's message. A long one is sent in several
+    /// pieces, for some clients take no long lines.
     ///
     /// # Errors
     ///
     /// [`Error::Over`](crate::Error::Over) after the turn; else when the connection or the store fails. So it is
     /// for everything here that only tells the client something.
     pub async fn text(&self, text: impl Into<String>) -> Result<()> {
-        self.content(ContentBlock::Text(TextContent::new(text)))
-            .await
+        self.core.say_text(Voice::Agent, text.into()).await
     }
 
     /// Adds content of any kind to the agent's message.
@@ -144,8 +145,7 @@ impl Turn {
     ///
     /// As [`text`](Self::text).
     pub async fn thought(&self, text: impl Into<String>) -> Result<()> {
-        let block = ContentBlock::Text(TextContent::new(text));
-        self.core.say(Voice::Thought, block).await
+        self.core.say_text(Voice::Thought, text.into()).await
     }
 
     /// Shows the plan in full; it replaces the one shown before.
@@ -297,7 +297,8 @@ impl Turn {
         self.update(SessionUpdate::UsageUpdate(usage)).await
     }
 
-    /// Tells which slash commands there are.
+    /// Tells which slash commands there are from now on. Those that are there from the
+    /// beginning belong into [`Settings::commands`](crate::Settings::commands).
     ///
     /// # Errors
     ///
@@ -323,7 +324,8 @@ impl Turn {
     }
 
     /// Sends any update: those that have no method here, or with members that it leaves out. A
-    /// tool call that is announced like this and not finished fails at the end of the turn.
+    /// tool call that is announced like this and not finished fails at the end of the turn. An
+    /// update of the mode or of the commands changes the session's.
     ///
     /// # Errors
     ///

@@ -142,6 +142,9 @@ impl Client for Editor {
         req: ReadTextFileRequest,
     ) -> Result<ReadTextFileResponse> {
         self.note("fs/read_text_file", json!(req));
+        if req.path == "/missing" {
+            return Err(acp_sdk::Error::resource_not_found("/missing"));
+        }
         Ok(ReadTextFileResponse::new(format!(
             "content of {}",
             req.path

@@ -404,7 +404,8 @@ async fn a_cancel_that_comes_while_the_turn_is_wound_up_counts() {
         let call = turn.tool_call("Look", ToolKind::Read).await?;
         // The second text stays behind the first, and the end of the call behind it.
         for _ in 0..2 {
-            turn.text("x".repeat(200_000)).await?;
+            turn.content(ContentBlock::from("x".repeat(200_000)))
+                .await?;
         }
         drop(call);
         Ok(StopReason::EndTurn)

@@ -270,7 +270,8 @@ impl Handler for Talker {
         if turn.prompt_text() == "first" {
             // The second text stays behind the first, and the answer behind it.
             for _ in 0..2 {
-                turn.text("x".repeat(200_000)).await?;
+                turn.content(ContentBlock::from("x".repeat(200_000)))
+                    .await?;
             }
         }
         Ok(StopReason::EndTurn)

@@ -18,6 +18,7 @@ mod races;
 mod raw;
 mod sessions;
 mod settings;
+mod spoken;
 mod stores;
 mod stress;
 mod words;
