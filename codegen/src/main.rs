@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("acp-codegen: {error}");
+            cli::complain(format_args!("acp-codegen: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -1,5 +1,6 @@
 //! The command `acp-server`: the reference agent on standard input and output.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use acp_server::{HELP, Reference};
@@ -32,7 +33,8 @@ async fn main() -> ExitCode {
     match acp_server::serve_stdio(Reference).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("acp-server: {error}");
+            // `eprintln!` would panic where nobody listens.
+            let _ = writeln!(std::io::stderr(), "acp-server: {error}");
             ExitCode::FAILURE
         }
     }

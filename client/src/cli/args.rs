@@ -32,8 +32,8 @@ pub(super) enum Command {
 #[derive(Debug, Parser)]
 #[command(after_long_help = RUN_HELP)]
 pub(super) struct RunArgs {
-    /// What to say to the agent; `-` reads it from standard input
-    #[arg(value_name = "PROMPT", allow_hyphen_values = true)]
+    /// What to say to the agent; `-` reads it from standard input, as what begins with `-` must be
+    #[arg(value_name = "PROMPT", value_parser = words)]
     pub(super) prompt: String,
 
     /// The agent's command line; no shell looks at it
@@ -113,7 +113,7 @@ Format json, one object a line, told apart by \"type\":
 
 Exit codes:
   0    the agent ended its turn
-  1    the agent answered with an error, or broke the protocol
+  1    the agent answered with an error, or broke the protocol; or the output cannot be written
   2    wrong usage
   3    the agent could not be started, or ended too early
   4    the agent refused, or wants you to authenticate first
@@ -126,6 +126,13 @@ Examples:
   git diff | acp run --deny-all - -- opencode acp
   acp run --format json --timeout 60 Hello -- gemini --acp | jq -r 'select(.stopReason).text'
   acp run 'think' -- acp-server        (an agent without a model, to try things out)";
+
+fn words(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("there is nothing in it to say".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
 
 fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds: f64 = text
@@ -166,6 +173,21 @@ mod tests {
         assert!(parse(&["acp", "run", "hi"]).is_err());
         assert!(parse(&["acp", "run", "hi", "agent"]).is_err());
         assert_eq!(parse(&["acp", "run", "-", "--", "a"]).unwrap().prompt, "-");
+    }
+
+    #[test]
+    fn a_mistyped_option_is_no_prompt() {
+        for line in [
+            &["acp", "run", "--aprove-all", "--", "a"][..],
+            &["acp", "run", "--aprove-all", "hi", "--", "a"],
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.contains("'--aprove-all'"), "{error}");
+            assert!(
+                error.contains("similar argument exists: '--approve-all'"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(super) enum Code {
     /// The agent ended its turn.
     EndTurn = 0,
-    /// The agent answered with an error, or broke the protocol.
+    /// The agent answered with an error, or broke the protocol; or the output cannot be written.
     Failed = 1,
     /// Wrong usage.
     Usage = 2,
@@ -56,6 +56,14 @@ impl Code {
             Error::AuthenticationRequired { .. } => Self::Refused,
             Error::Timeout { .. } => Self::Limit,
             Error::Directory { .. } => Self::Usage,
+            _ => Self::Failed,
+        }
+    }
+
+    /// Of a run whose output could not be written.
+    pub(super) fn of_lost(error: std::io::ErrorKind) -> Self {
+        match error {
+            std::io::ErrorKind::BrokenPipe => Self::Cancelled,
             _ => Self::Failed,
         }
     }

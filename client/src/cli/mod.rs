@@ -13,6 +13,8 @@ mod stop;
 mod text;
 
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -45,7 +47,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("acp: cannot start: {error}");
+            complain(format_args!("acp: cannot start: {error}"));
             return exit::Code::Failed.into();
         }
     };
@@ -55,4 +57,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     // A write to a stream that nobody reads must not keep the process from ending.
     runtime.shutdown_background();
     code.into()
+}
+
+/// Writes a line to standard error at once. If that is closed nobody wants to know, and
+/// `eprintln!` would panic, in the middle of whatever it is that there is a word to say about.
+fn complain(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -39,8 +39,8 @@ pub(super) struct Output {
     lines: Lines,
     /// What is to be written to standard output.
     gathered: Vec<u8>,
-    /// Nobody reads standard output any more.
-    closed: bool,
+    /// Why standard output cannot be written any more.
+    lost: Option<io::Error>,
 }
 
 impl Output {
@@ -59,7 +59,7 @@ impl Output {
             usage: None,
             lines: Lines::default(),
             gathered: Vec::new(),
-            closed: false,
+            lost: None,
         }
     }
 
@@ -227,9 +227,9 @@ impl Output {
 
     /// Writes what has gathered for standard output. Once that has failed it fails always.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
-        if self.closed {
+        if let Some(error) = &self.lost {
             self.gathered.clear();
-            return Err(io::ErrorKind::BrokenPipe.into());
+            return Err(error.kind().into());
         }
         if self.gathered.is_empty() {
             return Ok(());
@@ -240,8 +240,12 @@ impl Output {
         };
         let written = writing.await;
         self.gathered.clear();
-        self.closed = written.is_err();
-        written
+        written.map_err(|error| self.lost.insert(error).kind().into())
+    }
+
+    /// Why part of the output could not be written, if so.
+    pub(super) fn lost(&self) -> Option<&io::Error> {
+        self.lost.as_ref()
     }
 
     async fn text_update(&mut self, update: &SessionUpdate) -> io::Result<()> {

@@ -10,6 +10,7 @@ use acp_sdk::Observer;
 use acp_sdk::v1::Implementation;
 
 use super::args::{PermissionArgs, RunArgs};
+use super::complain;
 use super::exit::Code;
 use super::output::Output;
 use super::stop::{Reason, Stop};
@@ -76,7 +77,17 @@ pub(super) async fn run(args: RunArgs) -> Code {
         }
     };
     tokio::join!(ending, telling);
-    code
+    let lost = output.lost();
+    if let Some(error) = lost.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+        complain(format_args!(
+            "acp: cannot write to standard output: {error}"
+        ));
+    }
+    match lost.map(io::Error::kind) {
+        // What nobody can read has not been done.
+        Some(kind) if matches!(code, Code::EndTurn | Code::Cancelled) => Code::of_lost(kind),
+        _ => code,
+    }
 }
 
 async fn take_turn(
@@ -166,7 +177,7 @@ fn agent(args: &RunArgs, cwd: &Path) -> AgentCommand {
     let program = words.next().unwrap_or_else(OsString::new);
     let command = AgentCommand::new(program).args(words).current_dir(cwd);
     if args.verbose {
-        return command.on_stderr(|line| eprintln!("agent: {}", one_line(line, 2000)));
+        return command.on_stderr(|line| complain(format_args!("agent: {}", one_line(line, 2000))));
     }
     command
 }
@@ -317,11 +328,8 @@ impl Listener {
 
     fn noise(&self, what: impl FnOnce() -> String) {
         match self.noise.fetch_add(1, Ordering::Relaxed) {
-            0..NOISE_SHOWN => eprintln!(
-                "acp: skipped what is no message on the agent's output: {}",
-                what()
-            ),
-            NOISE_SHOWN => eprintln!("acp: skipped more of it, which is not shown"),
+            0..NOISE_SHOWN => complain(format_args!("acp: skipped {}", what())),
+            NOISE_SHOWN => complain("acp: skipped more of the agent's output, which is not shown"),
             _ => {}
         }
     }
@@ -331,26 +339,30 @@ impl Observer for Listener {
     fn bad_line(&self, line: &[u8], _: &str) {
         self.noise(|| {
             let start = line.get(..1000).unwrap_or(line);
-            one_line(&String::from_utf8_lossy(start), 120)
+            let start = one_line(&String::from_utf8_lossy(start), 120);
+            format!("what is no message on the agent's output: {start}")
         });
     }
 
     fn line_too_long(&self, bytes: u64) {
-        self.noise(|| format!("a line of {bytes} bytes"));
+        self.noise(|| format!("a message of {bytes} bytes, which is more than acp reads"));
     }
 
     fn dropped(&self, method: &str, path: &str, reason: &str) {
         if self.verbose {
-            eprintln!(
+            complain(format_args!(
                 "acp: left out of {method} at {path:?}: {}",
                 one_line(reason, 200)
-            );
+            ));
         }
     }
 
     fn complaint(&self, error: &str) {
         if self.verbose {
-            eprintln!("acp: the agent complains: {}", one_line(error, 500));
+            complain(format_args!(
+                "acp: the agent complains: {}",
+                one_line(error, 500)
+            ));
         }
     }
 }

@@ -121,7 +121,8 @@ fn detail(content: &ToolCallContent) -> Option<String> {
                 let more = text.text.trim().lines().count().saturating_sub(1);
                 let mut line = one_line(first, MOST_SHOWN);
                 if more > 0 {
-                    let _ = write!(line, " (and {more} more lines)");
+                    let lines = if more == 1 { "line" } else { "lines" };
+                    let _ = write!(line, " (and {more} more {lines})");
                 }
                 Some(line)
             }
@@ -131,7 +132,12 @@ fn detail(content: &ToolCallContent) -> Option<String> {
             let old = diff.old_text.as_deref().unwrap_or_default().lines().count();
             let new = diff.new_text.lines().count();
             let path = one_line(&diff.path, MOST_SHOWN);
-            Some(format!("{path}: {old} lines become {new}"))
+            let lines = if old == 1 {
+                "line becomes"
+            } else {
+                "lines become"
+            };
+            Some(format!("{path}: {old} {lines} {new}"))
         }
         _ => None,
     }
@@ -240,7 +246,7 @@ mod tests {
         assert_eq!(
             lines.update(&done).as_deref(),
             Some(
-                "tool: Read it (read): completed\n  one (and 2 more lines)\n  /a: 1 lines become 2"
+                "tool: Read it (read): completed\n  one (and 2 more lines)\n  /a: 1 line becomes 2"
             )
         );
         assert_eq!(lines.update(&done), None, "once is enough");

@@ -140,7 +140,8 @@ impl AgentCommand {
     ///
     /// [`Error::Spawn`] says which command cannot be started and why.
     pub fn spawn(self) -> Result<AgentProcess> {
-        let mut command = Command::new(self.resolved_program());
+        let program = self.resolved_program();
+        let mut command = Command::new(&program);
         command
             .args(&self.args)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
@@ -155,7 +156,7 @@ impl AgentCommand {
             Ok(process) => Ok(process),
             Err(error) => Err(Error::Spawn {
                 command: one_line(&name, LONGEST_COMMAND),
-                reason: why_not(&self.program, self.cwd.as_deref(), &error),
+                reason: why_not(&program, self.cwd.as_deref(), &error),
             }),
         }
     }
@@ -180,16 +181,21 @@ pub(crate) fn why_not(program: &OsStr, cwd: Option<&Path>, error: &io::Error) ->
     if let Some(cwd) = cwd
         && !cwd.is_dir()
     {
-        return format!("the directory {} does not exist", cwd.display());
+        return format!("there is no directory {}", cwd.display());
     }
+    // A path of several parts starts where the command runs.
+    let at = cwd.map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
+    let named = path.components().count() <= 1 && !path.starts_with(".");
     match error.kind() {
-        io::ErrorKind::NotFound if path.components().count() <= 1 => {
-            format!("{} is not found in PATH", path.display())
-        }
-        io::ErrorKind::NotFound if path.exists() => {
+        _ if program.is_empty() => "its name is empty".to_owned(),
+        io::ErrorKind::NotFound if named => format!("{} is not found in PATH", path.display()),
+        io::ErrorKind::NotFound if at.exists() => {
             format!("the interpreter of {} does not exist", path.display())
         }
-        io::ErrorKind::NotFound => format!("{} does not exist", path.display()),
+        io::ErrorKind::NotFound => format!("{} does not exist", at.display()),
+        io::ErrorKind::PermissionDenied if !named && at.is_dir() => {
+            format!("{} is a directory", path.display())
+        }
         io::ErrorKind::PermissionDenied => format!("{} is not executable", path.display()),
         _ => error.to_string(),
     }

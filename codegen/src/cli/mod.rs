@@ -154,7 +154,7 @@ impl Command {
                 write(None, &diff::render(&changes, format))?;
                 if let Some(denied) = deny_breaking {
                     let refusals = diff::refusals(&changes, denied);
-                    refusals.iter().for_each(|refusal| eprintln!("{refusal}"));
+                    refusals.iter().for_each(complain);
                     passed = refusals.is_empty();
                 }
             }
@@ -194,4 +194,12 @@ fn read(path: &Path) -> Result<(String, String), Error> {
         return Ok(("standard input".into(), acp_codegen::read_stdin()?));
     }
     Ok((path.display().to_string(), acp_codegen::read(path)?))
+}
+
+/// Writes a line to standard error. If that is closed nobody wants to know, and `eprintln!`
+/// would panic.
+pub(crate) fn complain(line: impl std::fmt::Display) {
+    use std::io::Write as _;
+
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

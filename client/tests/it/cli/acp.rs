@@ -55,9 +55,8 @@ impl Acp {
     }
 
     pub fn start_in(dir: &Path, args: &[&str], agent: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
-        command.arg("run").args(args).args(["--", "sh", "-c"]);
-        command.arg(script(agent)).current_dir(dir);
+        let mut command = command(args, agent);
+        command.current_dir(dir);
         Self::spawn(command)
     }
 
@@ -129,6 +128,14 @@ async fn read_until(stream: &mut (impl AsyncRead + Unpin), seen: &mut Vec<u8>, t
         let read = within(stream.read_buf(seen)).await.unwrap();
         assert_ne!(read, 0, "it ended: {}", String::from_utf8_lossy(seen));
     }
+}
+
+/// `acp run ARGS PROMPT -- sh -c AGENT`, to be started.
+pub fn command(args: &[&str], agent: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    command.arg("run").args(args).args(["--", "sh", "-c"]);
+    command.arg(script(agent));
+    command
 }
 
 /// Runs to the end.

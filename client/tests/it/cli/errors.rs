@@ -1,8 +1,11 @@
 //! What goes wrong: a clear message, a hint where there is one, and an exit code.
 
+use std::process::Stdio;
+
 use tokio::process::Command;
 
-use super::acp::{Acp, Ended, run};
+use super::acp::{Acp, Ended, command, run};
+use crate::agent::within;
 
 async fn acp(args: &[&str]) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
@@ -33,6 +36,63 @@ async fn a_command_that_does_not_exist() {
     let result = ended.result();
     assert_eq!(result["error"]["kind"], "spawn");
     assert_eq!(result["exitCode"], 3);
+}
+
+#[tokio::test]
+async fn commands_that_are_none() {
+    for (program, words) in [
+        ("", "its name is empty"),
+        (".", ". is a directory"),
+        ("./no-such-agent", "/no-such-agent does not exist"),
+    ] {
+        let ended = acp(&["run", "--deny-all", "hi", "--", program]).await;
+        assert_eq!(ended.code, Some(3));
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_empty() {
+    let ended = acp(&["run", "--deny-all", " ", "--", "no-such-agent"]).await;
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.stderr.contains("nothing in it to say"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn output_that_cannot_be_written_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut command = command(
+        &["--deny-all", "hi"],
+        "start; prompt; say text; end end_turn",
+    );
+    command.stdout(full.unwrap()).stderr(Stdio::piped());
+    let output = within(command.spawn().unwrap().wait_with_output()).await;
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("acp: cannot write to standard output: No space left"),
+        "{said}"
+    );
+}
+
+/// What acp has to say of an agent must not keep it from working when nobody listens.
+#[tokio::test]
+async fn a_closed_standard_error_does_no_harm() {
+    let agent = "send noise; echo words >&2; start; prompt; say text; end end_turn";
+    let mut command = command(&["--deny-all", "-v", "hi"], agent);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdout(Stdio::piped()).stderr(writer);
+    let output = within(command.spawn().unwrap().wait_with_output()).await;
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"text\n");
 }
 
 #[tokio::test]
@@ -81,7 +141,7 @@ async fn noise_on_standard_output_is_skipped_and_reported() {
                     acp: skipped what is no message on the agent's output: noise 1\n\
                     acp: skipped what is no message on the agent's output: noise 2\n\
                     acp: skipped what is no message on the agent's output: noise 3\n\
-                    acp: skipped more of it, which is not shown\n";
+                    acp: skipped more of the agent's output, which is not shown\n";
     assert_eq!(ended.stderr, expected);
 }
 
