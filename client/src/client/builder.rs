@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::{
-    ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities, Implementation,
-    InitializeRequest, NoticeCapabilities, ProtocolVersion,
+    BooleanConfigOptionCapabilities, ClientCapabilities, ClientSessionCapabilities,
+    CompactionCapabilities, Implementation, InitializeRequest, NoticeCapabilities, ProtocolVersion,
+    SessionConfigOptionsCapabilities,
 };
 use acp_sdk::{ConnectionBuilder, Observer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -204,7 +205,10 @@ impl ClientBuilder {
 /// What is served, and which updates are understood.
 fn capabilities(workspace: Option<&Workspace>) -> ClientCapabilities {
     let served = workspace.map_or_else(ClientCapabilities::new, Workspace::capabilities);
+    let options = SessionConfigOptionsCapabilities::new()
+        .with_boolean(BooleanConfigOptionCapabilities::new());
     let session = ClientSessionCapabilities::new()
+        .with_config_options(options)
         .with_notices(NoticeCapabilities::new())
         .with_compaction(CompactionCapabilities::new());
     served.with_session(session)

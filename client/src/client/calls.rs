@@ -37,6 +37,11 @@ impl Inner {
         let _ = timeout(self.wire.limits.cancel, self.wire.ended.cancelled()).await;
     }
 
+    /// Waits until nothing more can come from the agent, and all that came has been handled.
+    pub(crate) async fn ended(&self) {
+        self.wire.ended.cancelled().await;
+    }
+
     /// How long an agent may take to end a cancelled turn.
     pub(crate) fn cancel_limit(&self) -> Duration {
         self.wire.limits.cancel

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::{
-    AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, ListSessionsRequest,
-    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, ResumeSessionRequest,
-    ResumeSessionResponse, SessionConfigOption, SessionId, SessionInfo, SessionModeState,
+    AgentHandle, AuthMethodId, AuthenticateRequest, DeleteSessionRequest, InitializeResponse,
+    ListSessionsRequest, LoadSessionRequest, LoadSessionResponse, LogoutRequest, NewSessionRequest,
+    ResumeSessionRequest, ResumeSessionResponse, SessionConfigOption, SessionId, SessionInfo,
+    SessionModeState,
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -126,6 +127,20 @@ impl Client {
         self.inner.answer("authenticate", call).await.map(drop)
     }
 
+    /// Has the agent forget who the user is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
+    /// or is gone.
+    pub async fn logout(&self) -> Result<()> {
+        if self.agent_info().agent_capabilities.auth.logout.is_none() {
+            return Err(Error::unsupported("logout", "auth.logout"));
+        }
+        let call = self.inner.agent.logout(LogoutRequest::new());
+        self.inner.answer("logout", call).await.map(drop)
+    }
+
     /// Starts a session in a directory.
     ///
     /// # Errors
@@ -234,6 +249,25 @@ impl Client {
             }
             request.cursor = page.next_cursor;
         }
+    }
+
+    /// Has the agent forget a session of the past, with its history.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
+    /// or is gone.
+    pub async fn delete_session(&self, id: impl Into<SessionId>) -> Result<()> {
+        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
+        if capabilities.delete.is_none() {
+            return Err(Error::unsupported(
+                "session/delete",
+                "sessionCapabilities.delete",
+            ));
+        }
+        let request = DeleteSessionRequest::new(id);
+        let call = self.inner.agent.delete_session(request);
+        self.inner.answer("session/delete", call).await.map(drop)
     }
 
     /// Ends the connection: the agent sees the end of its input, and if it was started for

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use acp_sdk::v1::{
-    CancelNotification, CloseSessionRequest, PromptRequest, SessionConfigOption, SessionId,
-    SessionModeId, SessionModeState, SetSessionModeRequest, StopReason,
+    CancelNotification, CloseSessionRequest, PromptRequest, SessionConfigId, SessionConfigOption,
+    SessionConfigOptionValue, SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId,
+    SessionConfigValueId, SessionId, SessionModeId, SessionModeState,
+    SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
 };
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -115,6 +117,20 @@ impl Session {
         }
     }
 
+    /// Waits for updates while no turn is going on: slash commands, a title, a mode that the
+    /// agent has changed. `None` when the agent is gone and nothing is left. Dropping the future
+    /// loses nothing.
+    pub async fn next_missed(&self) -> Option<Missed> {
+        let inbox = &self.open.inbox;
+        tokio::select! {
+            biased;
+            missed = inbox.next_missed() => Some(missed),
+            () = self.open.client.ended() => {
+                Some(inbox.take_missed()).filter(|missed| !missed.is_empty())
+            }
+        }
+    }
+
     /// The updates that came while no turn was going on, and the history of a loaded session.
     #[must_use]
     pub fn take_missed(&self) -> Missed {
@@ -131,6 +147,47 @@ impl Session {
         let request = SetSessionModeRequest::new(self.id().clone(), mode);
         let call = client.agent.set_session_mode(request);
         client.answer("session/set_mode", call).await.map(drop)
+    }
+
+    /// Chooses a value of a config option, such as a model, by the value's id. Returns all
+    /// options, for one choice may change what the others are.
+    ///
+    /// # Errors
+    ///
+    /// When the agent refuses, does not answer in time, or is gone.
+    pub async fn set_choice(
+        &self,
+        option: impl Into<SessionConfigId>,
+        value: impl Into<SessionConfigValueId>,
+    ) -> Result<Vec<SessionConfigOption>> {
+        let value = SessionConfigOptionValueValueId::new(value);
+        self.set_option(option.into(), value.into()).await
+    }
+
+    /// Switches a config option that is a switch, and returns all options.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_choice`](Self::set_choice).
+    pub async fn set_flag(
+        &self,
+        option: impl Into<SessionConfigId>,
+        on: bool,
+    ) -> Result<Vec<SessionConfigOption>> {
+        let value = SessionConfigOptionValueBoolean::new(on);
+        self.set_option(option.into(), value.into()).await
+    }
+
+    async fn set_option(
+        &self,
+        option: SessionConfigId,
+        value: SessionConfigOptionValue,
+    ) -> Result<Vec<SessionConfigOption>> {
+        let client = &self.open.client;
+        let request = SetSessionConfigOptionRequest::new(self.id().clone(), option, value);
+        let call = client.agent.set_session_config_option(request);
+        let answer = client.answer("session/set_config_option", call).await?;
+        Ok(answer.config_options)
     }
 
     /// Ends the session: the agent lets go of what it holds for it.

@@ -201,6 +201,8 @@ struct State {
     turn: Option<Arc<TurnState>>,
     idle: Queue<SessionUpdate>,
     dropped: u64,
+    /// Told when an update comes outside of a turn.
+    kept: Arc<Notify>,
     calls: VecDeque<Announced>,
 }
 
@@ -320,6 +322,21 @@ impl Inbox {
         question
     }
 
+    /// Waits for updates that come outside of turns.
+    pub(crate) async fn next_missed(&self) -> Missed {
+        let kept = lock(&self.0).kept.clone();
+        loop {
+            let mut another = std::pin::pin!(kept.notified());
+            // Registered before the look, so that no update falls between.
+            another.as_mut().enable();
+            let missed = self.take_missed();
+            if !missed.is_empty() {
+                return missed;
+            }
+            another.await;
+        }
+    }
+
     /// The updates that came outside of turns.
     pub(crate) fn take_missed(&self) -> Missed {
         let mut state = lock(&self.0);
@@ -373,6 +390,7 @@ impl State {
             UNCLAIMED_BYTES
         };
         self.idle.push(update, bytes);
+        self.kept.notify_waiters();
         while self.idle.bytes > most && self.idle.pop().is_some() {
             self.dropped += 1;
         }

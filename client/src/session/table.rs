@@ -24,6 +24,14 @@ pub struct Missed {
     pub dropped: u64,
 }
 
+impl Missed {
+    /// Whether nothing came.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.updates.is_empty() && self.dropped == 0
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<Table>);
 

@@ -215,6 +215,11 @@ pub struct Raw {
 impl Raw {
     /// A client that believes it has initialized this agent.
     pub async fn connect(builder: ClientBuilder) -> (Client, Self) {
+        Self::connect_saying(builder, json!({"protocolVersion": 1})).await
+    }
+
+    /// The same, with this answer to `initialize`.
+    pub async fn connect_saying(builder: ClientBuilder, hello: Value) -> (Client, Self) {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
         let mut raw = Self {
@@ -225,7 +230,7 @@ impl Raw {
         let (client, ()) = within(async {
             tokio::join!(
                 builder.connect(reader, writer),
-                raw.answer("initialize", json!({"protocolVersion": 1}))
+                raw.answer("initialize", hello)
             )
         })
         .await;
@@ -251,10 +256,16 @@ impl Raw {
 
     /// Awaits a call of `method` and answers it.
     pub async fn answer(&mut self, method: &str, result: Value) {
-        let request = self.next().await;
+        self.params(method, result).await;
+    }
+
+    /// The same, with the params that it came with.
+    pub async fn params(&mut self, method: &str, result: Value) -> Value {
+        let mut request = self.next().await;
         assert_eq!(request["method"], method);
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
             .await;
+        request["params"].take()
     }
 
     pub async fn say(&mut self, session: &str, text: &str) {

@@ -200,3 +200,69 @@ async fn an_agent_that_says_nothing_is_given_up() {
          what it wrote to standard output is no message:\n  Welcome to the tool!"
     );
 }
+
+#[tokio::test]
+async fn options_are_set_by_choice_and_by_switch() {
+    let (client, mut raw) = Raw::connect(Client::builder()).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", json!({"sessionId": "s"}))
+    );
+    let session = session.unwrap();
+    let options = json!([{ "id": "web", "name": "Web", "type": "boolean", "currentValue": true }]);
+    let answer = || json!({ "configOptions": options });
+    const METHOD: &str = "session/set_config_option";
+    let (set, params) = tokio::join!(
+        session.set_choice("model", "large"),
+        raw.params(METHOD, answer())
+    );
+    assert_eq!(json!(set.unwrap()), options);
+    let expected = json!({ "sessionId": "s", "configId": "model", "value": "large" });
+    assert_eq!(params, expected);
+    let (set, params) = tokio::join!(session.set_flag("web", true), raw.params(METHOD, answer()));
+    assert_eq!(json!(set.unwrap()), options);
+    assert_eq!(
+        (&params["type"], &params["value"]),
+        (&json!("boolean"), &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_deleted_and_a_user_forgotten_where_the_agent_can() {
+    let hello = json!({ "protocolVersion": 1, "agentCapabilities": {
+        "auth": { "logout": {} }, "sessionCapabilities": { "delete": {} } } });
+    let (client, mut raw) = Raw::connect_saying(Client::builder(), hello).await;
+    let (deleted, params) = tokio::join!(
+        client.delete_session("s"),
+        raw.params("session/delete", json!({}))
+    );
+    deleted.unwrap();
+    assert_eq!(params, json!({ "sessionId": "s" }));
+    let (gone, ()) = tokio::join!(client.logout(), raw.answer("logout", json!({})));
+    gone.unwrap();
+    let (client, _raw) = Raw::connect(Client::builder()).await;
+    let error = within(client.delete_session("s")).await.unwrap_err();
+    assert!(
+        error.to_string().contains("sessionCapabilities.delete"),
+        "{error}"
+    );
+    let error = within(client.logout()).await.unwrap_err();
+    assert!(error.to_string().contains("auth.logout"), "{error}");
+}
+
+#[tokio::test]
+async fn updates_outside_of_turns_are_waited_for_until_the_agent_is_gone() {
+    let (client, mut raw) = Raw::connect(Client::builder()).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", json!({"sessionId": "s"}))
+    );
+    let session = session.unwrap();
+    let (missed, ()) = tokio::join!(within(session.next_missed()), raw.say("s", "first"));
+    assert_eq!(missed.unwrap().updates, [said("first")]);
+    raw.say("s", "last words").await;
+    drop(raw);
+    let missed = within(session.next_missed()).await;
+    assert_eq!(missed.unwrap().updates, [said("last words")]);
+    assert!(within(session.next_missed()).await.is_none());
+}

@@ -4,6 +4,7 @@
 
 use acp_sdk::v1::{
     ConfigOptionUpdate, CurrentModeUpdate, SessionConfigId, SessionConfigOptionValue,
+    SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId, SessionConfigValueId,
     SessionModeId, SessionUpdate,
 };
 
@@ -24,19 +25,37 @@ impl Turn {
             .await
     }
 
-    /// Changes a config option and tells the client.
+    /// Chooses a value of a config option, by the value's id, and tells the client.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`](crate::Error::Failed) if the session has no such option, or it does not take this value;
     /// else as [`text`](Self::text).
-    pub async fn set_option(
+    pub async fn set_choice(
         &self,
-        id: impl Into<SessionConfigId>,
-        value: impl Into<SessionConfigOptionValue>,
+        option: impl Into<SessionConfigId>,
+        value: impl Into<SessionConfigValueId>,
     ) -> Result<()> {
-        let (id, value) = (id.into(), value.into());
-        self.set(|session| session.set(|settings| settings.set(&id, &value)))
+        let value = SessionConfigOptionValueValueId::new(value);
+        self.set_option(&option.into(), value.into()).await
+    }
+
+    /// Switches a config option that is a switch, and tells the client.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_choice`](Self::set_choice).
+    pub async fn set_flag(&self, option: impl Into<SessionConfigId>, on: bool) -> Result<()> {
+        let value = SessionConfigOptionValueBoolean::new(on);
+        self.set_option(&option.into(), value.into()).await
+    }
+
+    async fn set_option(
+        &self,
+        option: &SessionConfigId,
+        value: SessionConfigOptionValue,
+    ) -> Result<()> {
+        self.set(|session| session.set(|settings| settings.set(option, &value)))
             .await
     }
 

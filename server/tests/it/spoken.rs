@@ -33,9 +33,9 @@ impl Handler for Author {
             }
             "nowhere" => turn.set_mode("nowhere").await?,
             "web" => {
-                let on = SessionConfigOptionValueBoolean::new(true);
-                let on = SessionConfigOptionValue::Boolean(on);
-                turn.set_option("web", on).await?;
+                turn.set_flag("web", true).await?;
+                // The mode is an option, too.
+                turn.set_choice("mode", "do").await?;
             }
             "learn" => {
                 let learned = AvailableCommand::new("test", "Runs the tests");
@@ -99,6 +99,7 @@ async fn an_option_that_the_agent_changes_is_the_session_s() {
     assert_eq!(told[0]["configOptions"][1]["currentValue"], true);
     let loaded = json!(desk.load().await.unwrap());
     assert_eq!(loaded["configOptions"][1]["currentValue"], true);
+    assert_eq!(loaded["modes"]["currentModeId"], "do");
     // No client asked for a mode that there is not.
     let error = desk.prompt("nowhere").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::INTERNAL_ERROR));
