@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Cx;
 use crate::harness::{Caps, Conn, Consent, Outcome, Terminals, UserInput};
+use crate::wire::{Kind, Party};
 
 /// Every prompt of the profile, to a client that can do everything.
 pub(super) fn with_everything(cx: &mut Cx) -> Outcome {
@@ -20,12 +21,22 @@ pub(super) fn with_everything(cx: &mut Cx) -> Outcome {
             conn.turn_reply(request)?;
         }
     }
-    interrupt(conn, "permission", "session/request_permission")?;
-    interrupt(conn, "terminal", "terminal/create")
+    interrupt(conn, "permission", |conn, request| {
+        conn.asked(request, "session/request_permission").map(drop)
+    })?;
+    interrupt(conn, "terminal", |conn, request| {
+        let created = conn.asked(request, "terminal/create")?;
+        uses_what_it_created(conn, request, created);
+        Ok(())
+    })
 }
 
-/// Cancels a turn while the agent waits for the client.
-fn interrupt(conn: &mut Conn, word: &str, asks: &str) -> Outcome {
+/// Cancels a turn when it is `ready`: when the agent waits for the client.
+fn interrupt(
+    conn: &mut Conn,
+    word: &str,
+    ready: impl FnOnce(&mut Conn, usize) -> Outcome,
+) -> Outcome {
     if conn.word(&[word]).is_err() {
         return Ok(());
     }
@@ -33,10 +44,25 @@ fn interrupt(conn: &mut Conn, word: &str, asks: &str) -> Outcome {
     conn.script.terminals = Terminals::Run;
     let session = conn.session()?;
     let request = conn.begin(&session, word)?;
-    conn.asked(request, asks)?;
+    ready(conn, request)?;
     conn.settle()?;
     conn.cancel(&session);
     conn.turn_reply(request).map(drop)
+}
+
+/// Waits until the agent asks something about the terminal that it has just created. That it
+/// reads on does not say so: it may answer other requests before it goes on with the turn, and
+/// a turn that is cancelled by then never comes to wait for the command.
+fn uses_what_it_created(conn: &mut Conn, request: usize, created: usize) {
+    let limit = conn.env.timeout;
+    // An agent may as well do without: then the turn is cancelled where it stands.
+    let _ = conn.wait(created + 1, "use of the terminal", limit, |all, index| {
+        let entry = all.entries.get(index)?;
+        let method = entry.method.as_deref().unwrap_or_default();
+        let asks = entry.from == Party::Agent && entry.kind == Kind::Request;
+        let ended = entry.request == Some(request);
+        (ended || (asks && method.starts_with("terminal/"))).then_some(())
+    });
 }
 
 /// Every prompt of the profile, to a client that can do nothing.
