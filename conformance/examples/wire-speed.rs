@@ -1,11 +1,15 @@
 //! CPU time of judging messages, beside that of parsing them.
 //!
 //! `cargo run --release -p acp-conformance --example wire-speed [SECONDS]` prints a
-//! Markdown table: nanoseconds of CPU a message, the best of five rounds. Columns:
-//! the text into a `serde_json::Value`; into the SDK's types; judging a `Value`;
-//! text to verdict, which is parsing and judging; and what the proxy's judge does,
-//! which is text to verdict, secrets taken out and a transcript written (to
-//! nowhere). Linux only: it reads its CPU time from `/proc`.
+//! Markdown table: nanoseconds of CPU a message. Columns: the text into a
+//! `serde_json::Value`; into the SDK's types; the schema's verdict on a `Value`; text to
+//! that verdict; text to verdict with the rules over sequences, which is what `check` does;
+//! and what the proxy's judge does, which is all of that, secrets taken out and a
+//! transcript written (to nowhere). Then what the last two cost in terms of parsing.
+//!
+//! The columns are measured in turn, round by round, and the median round counts, so that
+//! other work on the machine disturbs all of them alike. Linux only: it reads its CPU time
+//! from `/proc`.
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails is none")]
 
@@ -15,7 +19,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use acp_conformance::proxy::Recorder;
-use acp_conformance::wire::{Party, Schema, Tracker};
+use acp_conformance::transcript::{Judge, Record};
+use acp_conformance::wire::{Finding, Party, Schema, Tracker};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -31,15 +36,20 @@ const MIX: [(&str, usize); 7] = [
     ("available_commands_update", 1),
 ];
 
+const SESSION: &str = "sess_000000000001";
+
+/// How often each column is measured.
+const ROUNDS: usize = 15;
+
 fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok());
-    let round = Duration::from_secs_f64(seconds.unwrap_or(0.2) / 5.0);
+    let round = Duration::from_secs_f64(seconds.unwrap_or(0.3) / ROUNDS as f64);
     let updates = updates();
     let schema = Arc::new(Schema::v1().unwrap());
     println!(
-        "| update | bytes | Value | typed | judge | text to verdict | proxy's judge | verdict/Value | verdict/typed |"
+        "| update | bytes | Value | typed | schema alone | text to schema | with rules (a second) | proxy's judge (a second) | rules/Value | rules/typed | proxy/Value |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for (name, text) in &updates {
         row(name, &[text], &schema, round);
     }
@@ -53,53 +63,107 @@ fn main() {
 
 fn row(name: &str, texts: &[&String], schema: &Arc<Schema>, round: Duration) {
     let values: Vec<Value> = texts.iter().map(|text| parse(text)).collect();
-    let value = cpu(texts, round, |text| drop(black_box(parse(text))));
-    let typed = cpu(texts, round, |text| drop(black_box(parse_typed(text))));
-    let mut tracker = Tracker::new(schema.clone());
-    let mut judge = |value: &Value| {
-        let observed = tracker.observe(Party::Agent, 0, value);
-        assert!(observed.findings.is_empty(), "{observed:?}");
-    };
-    let judged = cpu(&values, round, &mut judge);
-    let verdict = cpu(texts, round, |text| judge(&parse(text)));
-    let findings = Box::new(|finding: &_| panic!("{finding:?}"));
-    let log = Some(Box::new(io::sink()) as _);
-    let mut recorder = Recorder::new(schema.clone(), log, true, findings);
-    let now = SystemTime::now();
     let lines: Vec<Vec<u8>> = texts
         .iter()
         .map(|text| format!("{text}\n").into())
         .collect();
-    let recorded = cpu(&lines, round, |line| {
-        recorder.bytes(Party::Agent, now, line)
-    });
+    let mut tracker = Tracker::new(schema.clone());
+    let mut verdict = |value: &Value| {
+        let observed = tracker.observe(Party::Agent, 0, value);
+        assert!(observed.findings.is_empty(), "{observed:?}");
+    };
+    let sound = |finding: Finding| panic!("{finding:?}");
+    let mut judge = Judge::new(schema.clone(), None);
+    let log = Some(Box::new(io::sink()) as _);
+    let findings = Box::new(move |finding: &Finding| sound(finding.clone()));
+    let mut recorder = Recorder::new(schema.clone(), log, true, findings);
+    let now = SystemTime::now();
+    for (from, value) in beginning() {
+        recorder.bytes(from, now, format!("{value}\n").as_bytes());
+        judge.record(1, &Record::Message(from, value), &mut { sound });
+    }
+    let mut taken: [Vec<f64>; 6] = Default::default();
+    for _ in 0..ROUNDS {
+        let [value, typed, alone, text, rules, proxy] = &mut taken;
+        value.push(cpu(texts, round, |text| drop(black_box(parse(text)))));
+        typed.push(cpu(texts, round, |text| drop(black_box(parse_typed(text)))));
+        alone.push(cpu(&values, round, &mut verdict));
+        text.push(cpu(texts, round, |text| verdict(&parse(text))));
+        rules.push(cpu(texts, round, |text| {
+            let record = Record::Message(Party::Agent, parse(text));
+            judge.record(1, &record, &mut { sound });
+        }));
+        proxy.push(cpu(&lines, round, |line| {
+            recorder.bytes(Party::Agent, now, line)
+        }));
+    }
+    let ratio = |above: &[f64], below: &[f64]| {
+        let ratios = above.iter().zip(below).map(|(above, below)| above / below);
+        median(ratios.collect())
+    };
     let bytes = texts.iter().map(|text| text.len()).sum::<usize>() / texts.len();
+    let [ref value, ref typed, .., ref rules, ref proxy] = taken;
+    let to_value = ratio(rules, value);
+    let to_typed = ratio(rules, typed);
+    let proxy_to_value = ratio(proxy, value);
+    let [value, typed, alone, text, rules, proxy] = taken.map(median);
     println!(
-        "| {name} | {bytes} | {value:.0} | {typed:.0} | {judged:.0} | {verdict:.0} ({:.0} a second) | {recorded:.0} ({:.0}) | {:.2} | {:.2} |",
-        1e9 / verdict,
-        1e9 / recorded,
-        verdict / value,
-        verdict / typed
+        "| {name} | {bytes} | {value:.0} | {typed:.0} | {alone:.0} | {text:.0} | {rules:.0} ({:.0}) | {proxy:.0} ({:.0}) | {to_value:.2} | {to_typed:.2} | {proxy_to_value:.2} |",
+        1e9 / rules,
+        1e9 / proxy,
     );
 }
 
-/// CPU nanoseconds an item: the best of five rounds, which is the one that other
-/// work on the machine has disturbed least.
+/// The handshake and the open turn before a stream of updates: rules look at both.
+fn beginning() -> Vec<(Party, Value)> {
+    let call = |id: u32, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    let answer = |id: u32, result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let info = json!({"name": "measurement", "version": "1"});
+    let hello = json!({"protocolVersion": 1, "clientInfo": info});
+    let prompt = json!([{"type": "text", "text": "hello"}]);
+    vec![
+        (Party::Client, call(0, "initialize", hello)),
+        (
+            Party::Agent,
+            answer(0, json!({"protocolVersion": 1, "agentInfo": info})),
+        ),
+        (
+            Party::Client,
+            call(
+                1,
+                "session/new",
+                json!({"cwd": "/workspace", "mcpServers": []}),
+            ),
+        ),
+        (Party::Agent, answer(1, json!({"sessionId": SESSION}))),
+        (
+            Party::Client,
+            call(
+                2,
+                "session/prompt",
+                json!({"sessionId": SESSION, "prompt": prompt}),
+            ),
+        ),
+    ]
+}
+
+/// CPU nanoseconds an item, after a turn to warm up.
 fn cpu<T>(items: &[T], round: Duration, mut act: impl FnMut(&T)) -> f64 {
     items.iter().for_each(&mut act);
-    let mut best = f64::INFINITY;
-    for _ in 0..5 {
-        let (started, before) = (Instant::now(), used());
-        let mut done = 0;
-        while started.elapsed() < round {
-            for _ in 0..1 + 100 / items.len() {
-                items.iter().for_each(&mut act);
-                done += items.len();
-            }
+    let (started, before) = (Instant::now(), used());
+    let mut done = 0;
+    while started.elapsed() < round {
+        for _ in 0..1 + 100 / items.len() {
+            items.iter().for_each(&mut act);
+            done += items.len();
         }
-        best = best.min((used() - before) / done as f64);
     }
-    best
+    (used() - before) / done as f64
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// CPU time of this thread in nanoseconds.
@@ -152,7 +216,7 @@ fn updates() -> Vec<(&'static str, String)> {
         .into_iter()
         .map(|update| {
             let kind = update["sessionUpdate"].as_str().unwrap().to_owned();
-            let params = json!({"sessionId": "sess_000000000001", "update": update});
+            let params = json!({"sessionId": SESSION, "update": update});
             let message = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
             let name = MIX.iter().find(|(name, _)| *name == kind).unwrap().0;
             (name, message.to_string())

@@ -31,7 +31,8 @@
 //!
 //! With the feature `v2` there is also `v2`, the draft of protocol version 2. The same functions
 //! serve and connect what implements its traits, and `Both` of an implementation of each
-//! version, which finds out what the other side speaks. `examples/agent-v2.rs` is such an agent.
+//! version, which finds out what the other side speaks. `examples/agent-v2.rs` is such an agent, `examples/client-v2.rs` a
+//! client of version 2.
 //!
 //! With the feature `schemars` the types implement `JsonSchema` of schemars 1, with everything
 //! that the protocol's schema says of them, so that they can stand in types that derive it.

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::clients::{BrokenClient, answer, filter, mutter, param, refuse, says, shell};
+use crate::subject::Passing;
+use crate::wire::Party;
 
 /// Every broken client of version 2.
 pub const CLIENTS: &[BrokenClient] = &[
@@ -185,13 +187,117 @@ pub const CLIENTS: &[BrokenClient] = &[
         &["client.hears-after-cancelling"],
         |tap, it| {
             let gone = *tap.kept("gone") == true;
-            tap.lose(&it, gone && it.from == crate::wire::Party::Client);
+            tap.lose(&it, gone && it.from == Party::Client);
             if says(&it, "session/request_permission") {
                 *tap.kept("gone") = json!(true);
             }
         },
     ),
+    filter(
+        "v2-answers-one-by-one",
+        "v2-batches",
+        &["client.batch"],
+        |tap, it| match array(&it, Party::Client) {
+            Some(answers) => answers.iter().for_each(|answer| tap.to_agent(answer)),
+            None => tap.forward(&it),
+        },
+    ),
+    filter(
+        "v2-answers-news-in-batches",
+        "v2-batches",
+        &["client.notification-batch"],
+        |tap, it| {
+            let batch = array(&it, Party::Agent);
+            tap.forward(&it);
+            let news = |all: &Vec<Value>| {
+                all.iter()
+                    .all(|one| one.get("method").is_some() && one.get("id").is_none())
+            };
+            if batch.is_some_and(|all| !all.is_empty() && news(&all)) {
+                tap.to_agent(&json!([]));
+            }
+        },
+    ),
+    filter(
+        "v2-overlooks-empty-batches",
+        "v2-batches",
+        &["client.empty-batch"],
+        |tap, it| {
+            let hit = array(&it, Party::Agent).is_some_and(|all| all.is_empty());
+            tap.lose(&it, hit);
+        },
+    ),
+    filter(
+        "v2-refuses-whole-batches",
+        "v2-batches",
+        &["client.bad-batch-entry"],
+        |tap, it| {
+            let batch = array(&it, Party::Agent);
+            if batch.is_some_and(|all| all.iter().any(|one| !one.is_object())) {
+                let error = json!({"code": -32600, "message": "no"});
+                tap.to_agent(&json!({"jsonrpc": "2.0", "id": Value::Null, "error": error}));
+            } else {
+                tap.forward(&it);
+            }
+        },
+    ),
+    filter(
+        "v2-overlooks-garbage",
+        "v2-batches",
+        &["client.bad-batch"],
+        |tap, it| {
+            let garbage = it.raw.is_some() && array(&it, it.from).is_none();
+            tap.lose(&it, garbage && it.from == Party::Agent);
+        },
+    ),
+    filter(
+        "v2-tidies-cursors",
+        "v2-pages",
+        &["client.opaque-cursors"],
+        |tap, it| {
+            let hit = it.asks("session/list") && it.params["cursor"].is_string();
+            tap.edit(it, hit, |value| {
+                let cursor = value["params"]["cursor"].as_str().unwrap_or_default();
+                value["params"]["cursor"] = json!(cursor.trim());
+            });
+        },
+    ),
+    filter(
+        "v2-asks-for-more-pages",
+        "v2-pages",
+        &["client.end-of-pages"],
+        |tap, it| {
+            let result = it
+                .value
+                .get("result")
+                .filter(|_| it.succeeds("session/list"));
+            let next = result.map(|result| result["nextCursor"].clone());
+            tap.forward(&it);
+            match next {
+                Some(Value::Null) => {
+                    // As if the last cursor led to more.
+                    let params = json!({"cursor": tap.kept("cursor").take()});
+                    tap.to_agent(&json!({"jsonrpc": "2.0", "id": "filter-1",
+                        "method": "session/list", "params": params}));
+                }
+                Some(cursor) => *tap.kept("cursor") = cursor,
+                None => {}
+            }
+        },
+    ),
+    shell(
+        "v2-overlooks-death",
+        "v2-death",
+        &["client.notices-death"],
+        "\"$@\"; exit 0",
+    ),
 ];
+
+/// The messages of a batch by this party.
+fn array(it: &Passing, from: Party) -> Option<Vec<Value>> {
+    let line = it.raw.as_deref().filter(|_| it.from == from)?;
+    serde_json::from_slice(line).ok()
+}
 
 fn scold(tap: &mut crate::subject::Tap<'_>) {
     let error = json!({"code": -32601, "message": "no"});

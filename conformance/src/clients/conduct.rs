@@ -170,7 +170,7 @@ pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {
     answer(played, STILL_THERE, 0).map(drop)
 }
 
-fn notices_death(played: &Played) -> Outcome {
+pub(super) fn notices_death(played: &Played) -> Outcome {
     first(played, "session/prompt")?;
     match played.exit {
         None => fail("the client goes on although its agent has ended"),

@@ -15,6 +15,8 @@ pub struct Scene {
     pub version: u32,
     /// Whether it is played to a client that declares no terminals, if it can do without.
     pub without_terminals: bool,
+    /// Whether the agent knows earlier sessions, and lists them page by page.
+    pub pages: bool,
     /// The version of the protocol that everything else is of.
     pub protocol: Version,
     /// What happens in a turn. Whether the agent lives on.
@@ -28,6 +30,7 @@ pub const SCENES: &[Scene] = &[
         name: "version",
         version: 65_535,
         without_terminals: false,
+        pages: false,
         protocol: Version::V1,
         turn: hello,
     },
@@ -38,6 +41,7 @@ pub const SCENES: &[Scene] = &[
         name: "without-terminals",
         version: 1,
         without_terminals: true,
+        pages: false,
         protocol: Version::V1,
         turn: without_terminals,
     },
@@ -53,6 +57,7 @@ const fn scene(name: &'static str, turn: fn(&mut Stage) -> bool) -> Scene {
         name,
         version: 1,
         without_terminals: false,
+        pages: false,
         protocol: Version::V1,
         turn,
     }

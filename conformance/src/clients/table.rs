@@ -31,7 +31,10 @@ pub fn all() -> impl Iterator<Item = &'static ClientRequirement> {
 
 /// All requirements of clients of a version.
 pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> {
-    let second = second::ROWS.iter().filter(move |_| version == Version::V2);
+    let second = second::TABLES
+        .into_iter()
+        .flatten()
+        .filter(move |_| version == Version::V2);
     all().filter(move |_| version == Version::V1).chain(second)
 }
 

@@ -122,7 +122,9 @@ impl Core {
             }
         };
         tracing::debug!(reason, "skipped a batch");
-        self.skip(text, code, reason);
+        self.shared.options.observer.bad_line(text, &reason);
+        // Whoever takes arrays answers bad ones, a client too: version 2 says so of all receivers.
+        self.complain(None, None, RpcError::new(code, reason));
     }
 
     /// Passes over input that holds no message, and says so if bad lines are answered.
@@ -164,7 +166,8 @@ impl Core {
             } => {
                 tracing::debug!(reason, "skipped a line that is no message");
                 self.shared.options.observer.bad_line(text, &reason);
-                if answerable && (id.is_some() || self.shared.options.answers_bad_lines) {
+                let asked = id.is_some() || batch.is_some();
+                if answerable && (asked || self.shared.options.answers_bad_lines) {
                     self.complain(id, batch, RpcError::new(code, reason));
                 }
             }

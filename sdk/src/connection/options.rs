@@ -155,7 +155,8 @@ impl ConnectionBuilder {
     }
 
     /// Whether lines that are no message are answered with an error (default yes). Clients
-    /// say no: what agents print by accident is not a question.
+    /// say no: what agents print by accident is not a question. Bad arrays, and bad entries of
+    /// arrays, are answered all the same where the protocol has arrays: in version 2.
     pub fn answer_bad_lines(mut self, answer: bool) -> Self {
         self.options.answers_bad_lines = answer;
         self

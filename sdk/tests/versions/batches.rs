@@ -116,6 +116,24 @@ async fn what_is_no_batch_gets_one_answer() {
 }
 
 #[tokio::test]
+async fn a_client_answers_bad_arrays_and_no_other_noise() {
+    let (_agent, mut raw, _driver) = client(NewClient(Log::default()));
+    raw.write("agent 1.0: this is no message\n".to_owned())
+        .await;
+    for (text, code) in [("[]", -32600), ("[1,", -32700)] {
+        raw.write(format!("{text}\n")).await;
+        let answer = raw.expect().await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(null), &json!(code))
+        );
+    }
+    raw.send(json!([call(1, "_none"), 7])).await;
+    let expected = [(json!(1), Some(-32601)), (json!(null), Some(-32600))];
+    assert_eq!(answers(&raw.expect().await), expected);
+}
+
+#[tokio::test]
 async fn version_1_has_no_batches() {
     let (mut raw, _driver) = agent(Old::default());
     raw.send(json!([call(1, "session/new")])).await;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::pages;
 use crate::clients::Scene;
 use crate::clients::stage::{SESSION, Stage};
 
@@ -22,7 +23,7 @@ pub(in crate::clients) fn serve(stage: &mut Stage, scene: &Scene, message: &Valu
             stage.folder = cwd.unwrap_or_default().to_owned();
             stage.answer(message, &json!({"sessionId": SESSION}));
         }
-        Some("session/list") => stage.answer(message, &json!({"sessions": []})),
+        Some("session/list") => pages::list(stage, scene.pages, message),
         Some("session/resume" | "session/close") => stage.answer(message, &json!({})),
         Some("session/prompt") => {
             stage.cancelled = false;

@@ -1,11 +1,11 @@
 //! The reference client of version 2: launches an agent, says one thing, shows the answer.
 //!
-//! It owes nothing to the types that the suite is to judge. Permission is given; Ctrl-C
-//! cancels the work.
+//! It owes nothing to the types that the suite is to judge. Before it speaks it reads the list of
+//! sessions to its end. Permission is given; Ctrl-C cancels the work.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -16,8 +16,15 @@ use crate::{Error, Result};
 /// How many lines of the agent wait to be looked at.
 const QUEUE: usize = 1024;
 
+/// The id of requests for a page of sessions, one of which is open at a time.
+const LIST: u64 = 3;
+
+/// An agent that always has another page of sessions is not followed for ever.
+const PAGES: usize = 100;
+
 enum Event {
-    Line(Value),
+    /// A line, if it is JSON.
+    Line(Option<Value>),
     Interrupt,
     End,
 }
@@ -44,14 +51,14 @@ pub(crate) fn run(prompt: &str, command: &[OsString]) -> Result<bool> {
         .map_err(failed)?;
     if let Some(output) = agent.stdout.take() {
         thread::spawn(move || {
-            // What is no message is of no interest to a client.
             for line in BufReader::new(output)
                 .split(b'\n')
                 .map_while(std::io::Result::ok)
             {
-                let Ok(message) = serde_json::from_slice(&line) else {
+                if line.trim_ascii().is_empty() {
                     continue;
-                };
+                }
+                let message = serde_json::from_slice(&line).ok();
                 if sender.send(Event::Line(message)).is_err() {
                     return;
                 }
@@ -67,10 +74,18 @@ pub(crate) fn run(prompt: &str, command: &[OsString]) -> Result<bool> {
         cwd: cwd.to_string_lossy().into_owned(),
         session: Value::Null,
         cancelled: false,
+        pages: 0,
+        agent_is_gone: false,
     };
     let done = client.talk(&events);
+    let agent_is_gone = client.agent_is_gone;
+    // Closes the agent's input.
     drop(client);
-    end(&mut agent, &events);
+    if !agent_is_gone {
+        drain(&events);
+    }
+    // It may be gone already.
+    let _ = agent.wait();
     Ok(done)
 }
 
@@ -89,11 +104,9 @@ fn listen_for_interrupts(events: SyncSender<Event>) {
     });
 }
 
-/// Reads away what the agent still says, until it has ended.
-fn end(agent: &mut Child, events: &Receiver<Event>) {
+/// Reads away what the agent still says, until its output ends.
+fn drain(events: &Receiver<Event>) {
     while !matches!(events.recv(), Ok(Event::End) | Err(_)) {}
-    // It may be gone already.
-    let _ = agent.wait();
 }
 
 struct Client {
@@ -102,6 +115,9 @@ struct Client {
     cwd: String,
     session: Value,
     cancelled: bool,
+    /// How many pages of sessions were asked for after the first.
+    pages: usize,
+    agent_is_gone: bool,
 }
 
 impl Client {
@@ -112,10 +128,13 @@ impl Client {
         self.call(0, "initialize", hello);
         loop {
             match events.recv() {
-                Ok(Event::Line(message)) => {
-                    if let Some(done) = self.take(&message) {
+                Ok(Event::Line(Some(message))) => {
+                    if let Some(done) = self.hear(&message) {
                         return done;
                     }
+                }
+                Ok(Event::Line(None)) => {
+                    self.send(&refusal(&Value::Null, -32700, "this is not JSON"));
                 }
                 Ok(Event::Interrupt) if self.session.is_string() => {
                     self.cancelled = true;
@@ -123,27 +142,66 @@ impl Client {
                     self.send(&json!({"jsonrpc": "2.0", "method": "session/cancel",
                         "params": params}));
                 }
-                Ok(Event::Interrupt | Event::End) | Err(_) => return false,
+                Ok(Event::Interrupt) => return false,
+                Ok(Event::End) | Err(_) => {
+                    self.agent_is_gone = true;
+                    return false;
+                }
             }
         }
     }
 
-    /// Takes a message; tells whether all is done, once it is.
-    fn take(&mut self, message: &Value) -> Option<bool> {
+    /// Takes a line, which may hold several messages; tells whether all is done, once it is.
+    fn hear(&mut self, line: &Value) -> Option<bool> {
+        let Some(all) = line.as_array().filter(|all| !all.is_empty()) else {
+            let (answer, done) = self.take(line);
+            if let Some(answer) = answer {
+                self.send(&answer);
+            }
+            return done;
+        };
+        let mut answers = Vec::new();
+        let mut done = None;
+        for message in all {
+            let (answer, end) = self.take(message);
+            answers.extend(answer);
+            done = done.or(end);
+        }
+        // Notifications alone are not answered, not even by an empty array.
+        if !answers.is_empty() {
+            self.send(&Value::Array(answers));
+        }
+        done
+    }
+
+    /// Takes a message. Yields the answer, and whether all is done, once it is.
+    fn take(&mut self, message: &Value) -> (Option<Value>, Option<bool>) {
+        if !message.is_object() {
+            let refused = refusal(&Value::Null, -32600, "this is no message");
+            return (Some(refused), None);
+        }
         let method = message.get("method").and_then(Value::as_str);
         let params = message.get("params").unwrap_or(&Value::Null);
         match (method, message.get("id")) {
-            (Some(method), Some(id)) => self.answer(id, method, params),
-            (Some("session/update"), None) => return Self::show(params.get("update")?),
-            (Some(_), None) | (None, None) => {}
-            (None, Some(id)) => return self.answered(id, message.get("result")),
+            (Some(method), Some(id)) => (Some(self.answer(id, method, params)), None),
+            (Some("session/update"), None) => (None, params.get("update").and_then(Self::show)),
+            (Some(_), None) | (None, None) => (None, None),
+            (None, Some(id)) => (None, self.answered(id, message.get("result"))),
         }
-        None
     }
 
     fn answered(&mut self, id: &Value, result: Option<&Value>) -> Option<bool> {
         match (id.as_u64()?, result) {
             (0, Some(result)) if result["protocolVersion"] == 2 => {
+                self.call(LIST, "session/list", json!({}));
+            }
+            (LIST, Some(result)) if result["nextCursor"].is_string() && self.pages < PAGES => {
+                self.pages += 1;
+                let params = json!({"cursor": result["nextCursor"]});
+                self.call(LIST, "session/list", params);
+            }
+            // A list that is refused is no reason not to talk.
+            (LIST, _) => {
                 let params = json!({"cwd": self.cwd});
                 self.call(1, "session/new", params);
             }
@@ -167,12 +225,8 @@ impl Client {
         (update["state"] == "idle").then_some(true)
     }
 
-    fn answer(&mut self, id: &Value, method: &str, params: &Value) {
-        let refused = |code: i64, message: &str| {
-            let error = json!({"code": code, "message": message});
-            json!({"jsonrpc": "2.0", "id": id, "error": error})
-        };
-        let answer = match method {
+    fn answer(&self, id: &Value, method: &str, params: &Value) -> Value {
+        match method {
             "session/request_permission" => {
                 let options = params.get("options").and_then(Value::as_array);
                 let allows = |option: &&Value| {
@@ -186,10 +240,9 @@ impl Client {
                 };
                 json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})
             }
-            "elicitation/create" => refused(-32602, "this client does not ask its user"),
-            _ => refused(-32601, "the client has no such method"),
-        };
-        self.send(&answer);
+            "elicitation/create" => refusal(id, -32602, "this client does not ask its user"),
+            _ => refusal(id, -32601, "the client has no such method"),
+        }
     }
 
     fn call(&mut self, id: u64, method: &str, params: Value) {
@@ -202,4 +255,8 @@ impl Client {
             let _ = writeln!(input, "{message}").and_then(|()| input.flush());
         }
     }
+}
+
+fn refusal(id: &Value, code: i64, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::clients::Played;
 use crate::clients::conduct::{
     answers_extensions, cancels_permission, hears_after_cancelling, ignores_notifications,
-    method_not_found,
+    method_not_found, notices_death,
 };
 use crate::clients::handshake::{
     absolute_cwd, asks_for, closes_on_other_version, comes_to_an_end, custom_fields,
@@ -170,6 +170,14 @@ pub(in crate::clients) const ROWS: &[ClientRequirement] = &[
         "v2/prompt-lifecycle#cancellation",
         "The Client SHOULD still accept tool call updates received after sending `session/cancel`.",
         hears_after_cancelling,
+    ),
+    row(
+        Info,
+        "client.notices-death",
+        "v2-death",
+        "v2/transports#stdio",
+        "Client->>Agent Process: Close stdin, terminate subprocess",
+        notices_death,
     ),
 ];
 

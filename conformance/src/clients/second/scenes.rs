@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::batches;
 use crate::clients::Scene;
 use crate::clients::scenes::{CURTAIN, STILL_THERE};
 use crate::clients::stage::Stage;
@@ -15,6 +16,12 @@ pub(in crate::clients) const SCENES: &[Scene] = &[
     scene("v2-strangeness", 2, strangeness),
     scene("v2-questions", 2, questions),
     scene("v2-cancellation", 2, cancellation),
+    scene("v2-batches", 2, batches::turn),
+    Scene {
+        pages: true,
+        ..scene("v2-pages", 2, hello)
+    },
+    scene("v2-death", 2, death),
 ];
 
 const fn scene(name: &'static str, version: u32, turn: fn(&mut Stage) -> bool) -> Scene {
@@ -22,6 +29,7 @@ const fn scene(name: &'static str, version: u32, turn: fn(&mut Stage) -> bool) -
         name,
         version,
         without_terminals: false,
+        pages: false,
         protocol: Version::V2,
         turn,
     }
@@ -35,7 +43,7 @@ fn say(stage: &mut Stage, text: &str) {
     );
 }
 
-fn hello(stage: &mut Stage) -> bool {
+pub(super) fn hello(stage: &mut Stage) -> bool {
     say(stage, CURTAIN);
     true
 }
@@ -102,4 +110,9 @@ fn cancellation(stage: &mut Stage) -> bool {
         stage.ask(STILL_THERE, json!({}));
     }
     true
+}
+
+fn death(stage: &mut Stage) -> bool {
+    say(stage, "farewell");
+    false
 }

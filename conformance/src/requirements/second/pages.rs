@@ -124,7 +124,7 @@ pub(in crate::requirements) const PAGES: &[Page] = &[
     Page {
         name: "v2/session-list",
         address: "https://agentclientprotocol.com/protocol/v2/session-list",
-        anchors: &["listing-sessions"],
+        anchors: &["listing-sessions", "pagination"],
     },
     Page {
         name: "v2/session-setup",
