@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use acp_schema::Document;
 
 /// Why generation failed. Each message names the place and what to do.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` form is the message, too, for that is what Cargo shows of a build script whose
+/// `main` returns the error.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The document, an overlay or the method table is not valid.
@@ -96,6 +99,12 @@ impl Error {
             *file = name.to_owned();
         }
         self
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -22,6 +22,7 @@
 //! ```
 
 mod builder;
+mod clash;
 mod diff;
 mod dispatch;
 mod error;
@@ -126,9 +127,11 @@ fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
     let protocol = Protocol::from_document(document)?;
     let lowered = lower::lower(document, &overrides)?;
     names::check(&lowered.types)?;
+    clash::check(&lowered.types)?;
     let skeletons = types::Skeletons::new(&lowered.plain)?;
     let model = refine::Model::new(&lowered.types, &skeletons);
     let calls = dispatch::calls(&protocol, &model, &overrides, options);
+    clash::functions(calls.iter().map(dispatch::Call::names))?;
     let mut chunks = refine::types(&model, &dispatch::uses(&calls))?;
     chunks.extend(dispatch::dispatch(&model, &calls)?);
     if options.json_schemas {

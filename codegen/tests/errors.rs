@@ -45,6 +45,11 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
              make every branch an object, or move the union into a property",
         ),
         (
+            r#"{"NewNotification": {"type": "object", "x-method": "_a", "x-side": "agent"}}"#,
+            "/$defs/NewNotification: its method would be the function `new`, which all traits \
+             and handles have already; rename the definition, which gives the function its name",
+        ),
+        (
             r#"{"Option": {"type": "string"}}"#,
             "/$defs/Option: the name is taken by Rust; rename the definition (and its `$ref`s)",
         ),
@@ -93,4 +98,18 @@ fn a_hint_that_nothing_uses_is_an_error_for_the_document_it_belongs_to() {
     let error = generate(&document, &Options::v1()).unwrap_err().to_string();
     assert!(error.contains("session/prompt (RequiredMethod)"), "{error}");
     assert!(generate(&document, &Options::other()).is_ok());
+}
+
+/// Cargo shows the `Debug` form of what a build script's `main` returns.
+#[test]
+fn a_build_script_shows_the_message() {
+    let result = acp_codegen::Builder::v1()
+        .overlay("no-such-file.json")
+        .generate();
+    let error = result.unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+    assert!(
+        error.to_string().starts_with("no-such-file.json: "),
+        "{error}"
+    );
 }

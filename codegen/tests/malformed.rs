@@ -143,6 +143,64 @@ const ROWS: &[Row] = &[
         &["doc.json: /$defs/ANotification/x-side: a side without a method"],
     ),
     (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"A": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}}}"#,
+        )],
+        &["doc.json"],
+        &["doc.json: /$defs/A/required: no member `b` among the properties; correct the name"],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"A": {"type": "object", "properties": {"a": {"type": "string", "default": 5}}}}}"#,
+        )],
+        &["doc.json"],
+        &["doc.json: /$defs/A/properties/a/default: 5 is not of the type beside it"],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"A": {"oneOf": [{"type": "string", "const": "a-b"}, {"type": "string", "const": "a_b"}]}}}"#,
+        )],
+        &["doc.json"],
+        &[
+            "doc.json: /$defs/A: the values `a-b` and `a_b` would both be `AXb` in Rust; give them names",
+        ],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"A": {"oneOf": [{"type": "string", "const": "a"}, {"type": "string", "const": "a"}]}}}"#,
+        )],
+        &["doc.json"],
+        &["doc.json: /$defs/A: two values are called `a`"],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"A": {"anyOf": [{"type": "integer", "const": 1, "title": "a"}, {"type": "integer", "const": 2, "title": "A"}, {"type": "integer"}]}}}"#,
+        )],
+        &["doc.json"],
+        &["doc.json: /$defs/A: the values `a` and `A` would both be `A` in Rust"],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"A": {"oneOf": [{"type": "object", "properties": {"t": {"const": "x"}}, "required": ["t"]}, {"type": "object", "properties": {"t": {"const": "x"}}, "required": ["t"]}]}}}"#,
+        )],
+        &["doc.json"],
+        &["doc.json: /$defs/A: two variants are called `x`"],
+    ),
+    (
+        &[(
+            "doc.json",
+            r#"{"$defs": {"A": {"type": "object", "properties": {"a-b": {"type": "string"}, "a_b": {"type": "string"}}}}}"#,
+        )],
+        &["doc.json"],
+        &["the members `a-b` and `a_b` would both be `a_b` in Rust"],
+    ),
+    (
         &[
             ("doc.json", r#"{"$defs": {"A": {"type": "string"}}}"#),
             ("more.json", "["),

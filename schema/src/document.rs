@@ -168,8 +168,9 @@ impl Document {
     ///
     /// # Errors
     /// When a keyword that starts with `x-` is not one of ours, a `$ref` leads nowhere, a
-    /// `type` is none of JSON's, or the values of a definition would have no end; the error
-    /// names the file, the place and what is wrong.
+    /// `type` is none of JSON's, a member is required that is none, a `default` is of another
+    /// type, or the values of a definition would have no end; the error names the file, the
+    /// place and what is wrong.
     pub fn check(&self) -> Result<(), Error> {
         self.check_schemas()?;
         let Some(way) = endless::first(self) else {
@@ -200,6 +201,14 @@ impl Document {
             if let Some(kind) = keywords.get("type").and_then(unknown_type) {
                 let message = format!("{kind} is no type; known are {}", TYPES.join(", "));
                 return Err(self.invalid(&format!("{at}/type"), message));
+            }
+            if let Some(name) = required_unknown(keywords) {
+                let message = format!("no member `{name}` among the properties; correct the name");
+                return Err(self.invalid(&format!("{at}/required"), message));
+            }
+            if let Some(default) = default_of_another_type(keywords) {
+                let message = format!("{default} is not of the type beside it; correct either");
+                return Err(self.invalid(&format!("{at}/default"), message));
             }
             match keywords.get("$ref").and_then(Value::as_str) {
                 Some(target) => self.resolve(&format!("{at}/$ref"), target),
@@ -265,6 +274,44 @@ fn unknown_type(kind: &Value) -> Option<&Value> {
         Value::Array(kinds) => kinds.iter().find(is_unknown),
         kind => Some(kind).filter(is_unknown),
     }
+}
+
+/// A member that is required by a schema that says all of its members, and not this one.
+fn required_unknown(keywords: &Map<String, Value>) -> Option<&str> {
+    let elsewhere = ["$ref", "allOf", "anyOf", "oneOf"];
+    if elsewhere
+        .iter()
+        .any(|keyword| keywords.contains_key(*keyword))
+    {
+        return None;
+    }
+    let properties = keywords.get("properties")?.as_object()?;
+    let mut required = keywords.get("required")?.as_array()?.iter();
+    let name = required.find(|name| {
+        name.as_str()
+            .is_none_or(|name| !properties.contains_key(name))
+    });
+    name.map(|name| name.as_str().unwrap_or("that is no text"))
+}
+
+/// A default that could not stand in its own place.
+fn default_of_another_type(keywords: &Map<String, Value>) -> Option<&Value> {
+    let default = keywords.get("default")?;
+    let kinds = match keywords.get("type")? {
+        Value::Array(kinds) => kinds.as_slice(),
+        kind => std::slice::from_ref(kind),
+    };
+    let fits = |kind: &Value| match (kind.as_str().unwrap_or_default(), default) {
+        ("integer", Value::Number(number)) => number.as_f64().is_some_and(|n| n.fract() == 0.0),
+        ("null", Value::Null)
+        | ("boolean", Value::Bool(_))
+        | ("number", Value::Number(_))
+        | ("string", Value::String(_))
+        | ("array", Value::Array(_))
+        | ("object", Value::Object(_)) => true,
+        _ => false,
+    };
+    (!kinds.iter().any(fits)).then_some(default)
 }
 
 fn verb(operation: &PatchOperation) -> &'static str {

@@ -38,6 +38,14 @@ pub(crate) struct Call<'a> {
     default: Option<&'static str>,
 }
 
+impl Call<'_> {
+    /// The side that handles it, its function, and the definition of its params.
+    pub(crate) fn names(&self) -> (Side, String, String) {
+        let params = self.method.kind.params().to_owned();
+        (self.method.side, self.function.to_string(), params)
+    }
+}
+
 /// One side of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Role {

@@ -5,7 +5,9 @@ use quote::quote;
 
 /// The doc attributes of a description, or of `fallback` when there is none.
 pub(crate) fn described(text: Option<&str>, fallback: &str) -> TokenStream {
-    match text.map(str::trim) {
+    // The compiler refuses comments that could look different from what they are.
+    let text = text.map(|text| text.replace(turns_direction, ""));
+    match text.as_deref().map(str::trim) {
         Some(text) if !text.is_empty() => {
             let mut fenced = false;
             attributes(text.lines().flat_map(|line| {
@@ -77,6 +79,11 @@ fn starts_block(word: &str) -> bool {
         || word.starts_with("```")
 }
 
+/// Whether a character changes the direction in which text around it is shown.
+fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// One line without what rustdoc would misread.
 fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -118,7 +125,13 @@ fn is_link(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{safe, wrapped};
+    use super::{described, safe, wrapped};
+
+    #[test]
+    fn what_turns_the_direction_of_text_is_left_out() {
+        let tokens = described(Some("a\u{202e}b\n```\nc\u{2066}d\n```"), "").to_string();
+        assert!(tokens.contains("ab") && tokens.contains("cd"), "{tokens}");
+    }
 
     #[test]
     fn long_lines_are_broken_where_markdown_does_not_care() {

@@ -25,6 +25,7 @@ use self::judge::{Verdict, judge};
 use self::sample::{Amount, choices, object, variations};
 use self::view::{Form, View};
 use crate::Error;
+use crate::clash;
 use crate::lower::{is_any, lower};
 use crate::names;
 use crate::overrides::{self, Overrides};
@@ -87,7 +88,9 @@ pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
     Protocol::from_document(document)?;
     let lowered = lower(document, &Overrides::new(overrides::V1));
     let lowered = lowered.map_err(|error| error.in_document(document))?;
-    names::check(&lowered.types).map_err(|error| error.in_document(document))?;
+    names::check(&lowered.types)
+        .and_then(|()| clash::check(&lowered.types))
+        .map_err(|error| error.in_document(document))?;
     let is_type = |schema: &Value| {
         let envelope = schema.get("x-docs-ignore").is_some_and(|flag| flag == true);
         !envelope && !is_any(schema)
