@@ -45,8 +45,8 @@ pub enum Error {
     },
     /// The agent did not answer in time.
     #[error(
-        "the agent did not answer {method} within {} s: is it an agent of this protocol?{}",
-        .limit.as_secs_f32(), said(.noise)
+        "the agent did not answer {method} within {} s{}{}",
+        .limit.as_secs_f32(), doubt(.method), said(.noise)
     )]
     Timeout {
         /// The method that was called.
@@ -142,6 +142,14 @@ fn last_words(stderr: &[String]) -> String {
         return "; it wrote nothing to standard error".to_owned();
     }
     indented("; its standard error ends with:", stderr)
+}
+
+/// Whoever does not even say hello may be something else.
+fn doubt(method: &str) -> &'static str {
+    match method {
+        "initialize" => " (is it an agent of this protocol?)",
+        _ => "",
+    }
 }
 
 fn said(noise: &[String]) -> String {

@@ -222,6 +222,8 @@ async fn run(
     let result = answered(&open, request, &state).await;
     state.told.cancel();
     state.ended.cancel();
+    // Before it is told: whoever hears of the end may open the session again at once.
+    drop(open);
     // Nobody may be reading the turn any more.
     let _ = tell.send(result);
 }

@@ -196,7 +196,7 @@ async fn an_agent_that_says_nothing_is_given_up() {
     let error = builder.connect(reader, writer).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the agent did not answer initialize within 3 s: is it an agent of this protocol?; \
+        "the agent did not answer initialize within 3 s (is it an agent of this protocol?); \
          what it wrote to standard output is no message:\n  Welcome to the tool!"
     );
 }
@@ -265,4 +265,16 @@ async fn updates_outside_of_turns_are_waited_for_until_the_agent_is_gone() {
     let missed = within(session.next_missed()).await;
     assert_eq!(missed.unwrap().updates, [said("last words")]);
     assert!(within(session.next_missed()).await.is_none());
+}
+
+/// Whoever has the outcome of the last turn holds the last of the session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_can_be_opened_again_as_soon_as_its_turn_is_over() {
+    let client = connect(TestAgent::default(), Client::builder()).await;
+    for _ in 0..300 {
+        let session = within(client.load_session("known", "/")).await.unwrap();
+        let turn = within(session.prompt("hello")).await.unwrap();
+        drop(session);
+        within(turn.outcome()).await.unwrap();
+    }
 }

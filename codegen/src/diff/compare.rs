@@ -119,11 +119,7 @@ impl<'a> Comparison<'a> {
         match (definition(old), definition(new)) {
             (Some(before), Some(after)) => {
                 if before != after {
-                    let what = format!("refers to `{after}` in place of `{before}`");
-                    self.report(at, what, Effect::Same);
-                    if self.seen.insert((before.to_owned(), after.to_owned())) {
-                        self.waiting.push((before.to_owned(), after.to_owned()));
-                    }
+                    self.other_name(at, before, after);
                 }
             }
             // One of the two is written out; what is referred to must be the same.
@@ -138,6 +134,21 @@ impl<'a> Comparison<'a> {
                 }
             }
             (None, None) => self.written_out(at, old, new),
+        }
+    }
+
+    /// A reference to a definition of another name. One that only has a new name is told of
+    /// once, not at every place that refers to it.
+    fn other_name(&mut self, at: &str, before: &str, after: &str) {
+        let first = self.seen.insert((before.to_owned(), after.to_owned()));
+        if self.new.def(before).is_some() || self.old.def(after).is_some() {
+            let what = format!("refers to `{after}` in place of `{before}`");
+            self.report(at, what, Effect::Same);
+        } else if first {
+            self.report(after, format!("was called `{before}`"), Effect::Same);
+        }
+        if first {
+            self.waiting.push((before.to_owned(), after.to_owned()));
         }
     }
 

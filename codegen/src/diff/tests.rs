@@ -278,3 +278,31 @@ fn the_proposals_break_agents_in_one_place_alone() {
         .unwrap();
     assert!(update.breaks_clients && !update.breaks_agents, "{update:?}");
 }
+
+#[test]
+fn a_definition_with_a_new_name_is_told_of_once() {
+    let document = |name: &str, leaf: &str| {
+        let to = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
+        let text = json!({ "$defs": {
+            "DoNotification": { "type": "object", "x-side": "agent", "x-method": "do",
+                "properties": { "a": to(name), "b": to(name), "c": to("Other") } },
+            name: { "type": "object", "properties": { "leaf": { "type": leaf } } },
+            "Other": { "type": "object" },
+        }});
+        Document::parse("doc.json", &text.to_string()).unwrap()
+    };
+    let found = diff(&document("Part", "string"), &document("Piece", "integer")).unwrap();
+    let found: Vec<_> = found
+        .iter()
+        .map(|c| format!("{}: {}", c.at, c.what))
+        .collect();
+    let expected = [
+        "Piece: was called `Part`",
+        "Piece.leaf: is integer in place of string",
+    ];
+    assert_eq!(found, expected);
+    // What is there under both names has not been renamed.
+    let found = diff(&document("Part", "string"), &document("Other", "string")).unwrap();
+    assert_eq!(found[0].what, "refers to `Other` in place of `Part`");
+    assert_eq!(found[0].at, "DoNotification.a");
+}
