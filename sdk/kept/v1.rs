@@ -53,7 +53,7 @@ runtime::value_union!(RequestId { Null: () = Null, Number: i64 = Number, Str: St
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 ///
 /// Handled by [`Client::write_text_file`], sent by [`ClientHandle::write_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WriteTextFileRequest {
@@ -94,10 +94,10 @@ impl WriteTextFileRequest {
 }
 
 runtime::members!(WriteTextFileRequest {
-    "sessionId": SessionId = required,
-    "path": String = required,
-    "content": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    path "path": String = required,
+    content "content": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Names a session; chosen by the agent and opaque to the client.
@@ -119,7 +119,7 @@ runtime::string_id!(SessionId);
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 ///
 /// Handled by [`Client::read_text_file`], sent by [`ClientHandle::read_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReadTextFileRequest {
@@ -175,11 +175,11 @@ impl ReadTextFileRequest {
 }
 
 runtime::members!(ReadTextFileRequest {
-    "sessionId": SessionId = required,
-    "path": String = required,
-    "line": Option<u32> = optional,
-    "limit": Option<u32> = optional,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    path "path": String = required,
+    line "line": Option<u32> = optional,
+    limit "limit": Option<u32> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/request_permission` asks the user whether a tool call may go ahead.
@@ -190,7 +190,7 @@ runtime::members!(ReadTextFileRequest {
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 ///
 /// Handled by [`Client::request_permission`], sent by [`ClientHandle::request_permission`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct RequestPermissionRequest {
@@ -231,10 +231,10 @@ impl RequestPermissionRequest {
 }
 
 runtime::members!(RequestPermissionRequest {
-    "sessionId": SessionId = required,
-    "toolCall": ToolCallUpdate = required,
-    "options": Vec<PermissionOption> = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    tool_call "toolCall": ToolCallUpdate = required,
+    options "options": Vec<PermissionOption> = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Changes to a tool call.
@@ -242,7 +242,7 @@ runtime::members!(RequestPermissionRequest {
 /// Members that are absent or null stay as they are; lists are replaced as a whole.
 ///
 /// Specification: [Updating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#updating).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ToolCallUpdate {
@@ -361,16 +361,16 @@ impl ToolCallUpdate {
 }
 
 runtime::members!(ToolCallUpdate {
-    "toolCallId": ToolCallId = required,
-    "kind": Option<ToolKind> = optional + or_default,
-    "status": Option<ToolCallStatus> = optional + or_default,
-    "title": Option<String> = optional + or_default,
-    "name": Option<String> = optional + or_default,
-    "content": Option<Vec<ToolCallContent>> = optional + or_default + valid_items,
-    "locations": Option<Vec<ToolCallLocation>> = optional + or_default + valid_items,
-    "rawInput": Option<Json> = optional + or_default,
-    "rawOutput": Option<Json> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    tool_call_id "toolCallId": ToolCallId = required,
+    kind "kind": Option<ToolKind> = optional + or_default,
+    status "status": Option<ToolCallStatus> = optional + or_default,
+    title "title": Option<String> = optional + or_default,
+    name "name": Option<String> = optional + or_default,
+    content "content": Option<Vec<ToolCallContent>> = optional + or_default + valid_items,
+    locations "locations": Option<Vec<ToolCallLocation>> = optional + or_default + valid_items,
+    raw_input "rawInput": Option<Json> = optional + or_default,
+    raw_output "rawOutput": Option<Json> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Names a tool call within its session; chosen by the agent and opaque to the client.
@@ -607,7 +607,7 @@ runtime::tagged_union!(ContentBlock ["type"] {
 /// Hints on how to use or show a piece of content.
 ///
 /// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Annotations {
@@ -664,10 +664,10 @@ impl Annotations {
 }
 
 runtime::members!(Annotations {
-    "audience": Option<Vec<Role>> = optional + or_default + valid_items,
-    "lastModified": Option<String> = optional + or_default,
-    "priority": Option<f64> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    audience "audience": Option<Vec<Role>> = optional + or_default + valid_items,
+    last_modified "lastModified": Option<String> = optional + or_default,
+    priority "priority": Option<f64> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// One of the two who talk in a session.
@@ -689,7 +689,7 @@ runtime::string_enum!(Role { Assistant = "assistant", User = "user", ..Unknown }
 /// Text to show or to read.
 ///
 /// Specification: [Text content](https://agentclientprotocol.com/protocol/v1/content#text-content).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TextContent {
@@ -731,15 +731,15 @@ impl TextContent {
 }
 
 runtime::members!(TextContent {
-    "annotations": Option<Annotations> = optional + or_default,
-    "text": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    annotations "annotations": Option<Annotations> = optional + or_default,
+    text "text": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A picture, contained in the message.
 ///
 /// Specification: [Image content](https://agentclientprotocol.com/protocol/v1/content#image-content).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ImageContent {
@@ -795,17 +795,17 @@ impl ImageContent {
 }
 
 runtime::members!(ImageContent {
-    "annotations": Option<Annotations> = optional + or_default,
-    "data": String = required,
-    "mimeType": String = required,
-    "uri": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    annotations "annotations": Option<Annotations> = optional + or_default,
+    data "data": String = required,
+    mime_type "mimeType": String = required,
+    uri "uri": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Sound, contained in the message.
 ///
 /// Specification: [Audio content](https://agentclientprotocol.com/protocol/v1/content#audio-content).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AudioContent {
@@ -850,16 +850,16 @@ impl AudioContent {
 }
 
 runtime::members!(AudioContent {
-    "annotations": Option<Annotations> = optional + or_default,
-    "data": String = required,
-    "mimeType": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    annotations "annotations": Option<Annotations> = optional + or_default,
+    data "data": String = required,
+    mime_type "mimeType": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// The address of a file or other resource that the receiver can read by itself.
 ///
 /// Specification: [Resource link](https://agentclientprotocol.com/protocol/v1/content#resource-link).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ResourceLink {
@@ -948,14 +948,14 @@ impl ResourceLink {
 }
 
 runtime::members!(ResourceLink {
-    "annotations": Option<Annotations> = optional + or_default,
-    "description": Option<String> = optional + or_default,
-    "mimeType": Option<String> = optional + or_default,
-    "name": String = required,
-    "size": Option<i64> = optional + or_default,
-    "title": Option<String> = optional + or_default,
-    "uri": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    annotations "annotations": Option<Annotations> = optional + or_default,
+    description "description": Option<String> = optional + or_default,
+    mime_type "mimeType": Option<String> = optional + or_default,
+    name "name": String = required,
+    size "size": Option<i64> = optional + or_default,
+    title "title": Option<String> = optional + or_default,
+    uri "uri": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Address and contents of an embedded resource.
@@ -991,7 +991,7 @@ runtime::object_union!(EmbeddedResourceResource {
 /// A resource whose contents are text.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TextResourceContents {
@@ -1036,16 +1036,16 @@ impl TextResourceContents {
 }
 
 runtime::members!(TextResourceContents {
-    "mimeType": Option<String> = optional + or_default,
-    "text": String = required,
-    "uri": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    mime_type "mimeType": Option<String> = optional + or_default,
+    text "text": String = required,
+    uri "uri": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A resource whose contents are bytes.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct BlobResourceContents {
@@ -1090,10 +1090,10 @@ impl BlobResourceContents {
 }
 
 runtime::members!(BlobResourceContents {
-    "blob": String = required,
-    "mimeType": Option<String> = optional + or_default,
-    "uri": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    blob "blob": String = required,
+    mime_type "mimeType": Option<String> = optional + or_default,
+    uri "uri": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A file or other resource, contained in the message.
@@ -1102,7 +1102,7 @@ runtime::members!(BlobResourceContents {
 /// yet.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct EmbeddedResource {
@@ -1144,15 +1144,15 @@ impl EmbeddedResource {
 }
 
 runtime::members!(EmbeddedResource {
-    "annotations": Option<Annotations> = optional + or_default,
-    "resource": EmbeddedResourceResource = required,
-    "_meta": Option<Meta> = optional + or_default,
+    annotations "annotations": Option<Annotations> = optional + or_default,
+    resource "resource": EmbeddedResourceResource = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Content that a tool call produced, in the form that messages have.
 ///
 /// Specification: [Regular content](https://agentclientprotocol.com/protocol/v1/tool-calls#regular-content).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Content {
@@ -1183,14 +1183,14 @@ impl Content {
 }
 
 runtime::members!(Content {
-    "content": ContentBlock = required,
-    "_meta": Option<Meta> = optional + or_default,
+    content "content": ContentBlock = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A change to a file, as its text before and after.
 ///
 /// Specification: [Diffs](https://agentclientprotocol.com/protocol/v1/tool-calls#diffs).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Diff {
@@ -1235,10 +1235,10 @@ impl Diff {
 }
 
 runtime::members!(Diff {
-    "path": String = required,
-    "oldText": Option<String> = optional + or_default,
-    "newText": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    path "path": String = required,
+    old_text "oldText": Option<String> = optional + or_default,
+    new_text "newText": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Names a terminal of `terminal/create`; chosen by the client and valid until it is
@@ -1256,7 +1256,7 @@ runtime::string_id!(TerminalId);
 /// call names the terminal before it is released.
 ///
 /// Specification: [Terminals in tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#terminals).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Terminal {
@@ -1287,14 +1287,14 @@ impl Terminal {
 }
 
 runtime::members!(Terminal {
-    "terminalId": TerminalId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    terminal_id "terminalId": TerminalId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A place in a file that a tool call is about, so that an editor can follow along.
 ///
 /// Specification: [Following the agent](https://agentclientprotocol.com/protocol/v1/tool-calls#following-the-agent).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ToolCallLocation {
@@ -1336,15 +1336,15 @@ impl ToolCallLocation {
 }
 
 runtime::members!(ToolCallLocation {
-    "path": String = required,
-    "line": Option<u32> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    path "path": String = required,
+    line "line": Option<u32> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// An answer that the user can give to a permission request.
 ///
 /// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PermissionOption {
@@ -1385,10 +1385,10 @@ impl PermissionOption {
 }
 
 runtime::members!(PermissionOption {
-    "optionId": PermissionOptionId = required,
-    "name": String = required,
-    "kind": PermissionOptionKind = required,
-    "_meta": Option<Meta> = optional + or_default,
+    option_id "optionId": PermissionOptionId = required,
+    name "name": String = required,
+    kind "kind": PermissionOptionKind = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Names an answer within its permission request; opaque to the client.
@@ -1434,7 +1434,7 @@ runtime::string_enum!(PermissionOptionKind {
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 ///
 /// Handled by [`Client::create_terminal`], sent by [`ClientHandle::create_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateTerminalRequest {
@@ -1443,18 +1443,10 @@ pub struct CreateTerminalRequest {
     /// The program to run: a name or a path.
     pub command: String,
     /// Arguments of the program, in order; none when absent.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables to add to the command's environment; none when absent.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVariable>,
     /// Absolute path of the directory to run in; when absent the client chooses, commonly the
     /// session's.
@@ -1522,19 +1514,19 @@ impl CreateTerminalRequest {
 }
 
 runtime::members!(CreateTerminalRequest {
-    "sessionId": SessionId = required,
-    "command": String = required,
-    "args": Vec<String> = optional + or_null,
-    "env": Vec<EnvVariable> = optional + or_null,
-    "cwd": Option<String> = optional,
-    "outputByteLimit": Option<u64> = optional,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    command "command": String = required,
+    args "args": Vec<String> = optional + or_null,
+    env "env": Vec<EnvVariable> = optional + or_null,
+    cwd "cwd": Option<String> = optional,
+    output_byte_limit "outputByteLimit": Option<u64> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A variable in the environment of a program that is about to be started.
 ///
 /// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct EnvVariable {
@@ -1568,9 +1560,9 @@ impl EnvVariable {
 }
 
 runtime::members!(EnvVariable {
-    "name": String = required,
-    "value": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    name "name": String = required,
+    value "value": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
@@ -1580,7 +1572,7 @@ runtime::members!(EnvVariable {
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 ///
 /// Handled by [`Client::terminal_output`], sent by [`ClientHandle::terminal_output`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TerminalOutputRequest {
@@ -1617,9 +1609,9 @@ impl TerminalOutputRequest {
 }
 
 runtime::members!(TerminalOutputRequest {
-    "sessionId": SessionId = required,
-    "terminalId": TerminalId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    terminal_id "terminalId": TerminalId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `terminal/release` gives a terminal back, and ends its command if it still runs.
@@ -1630,7 +1622,7 @@ runtime::members!(TerminalOutputRequest {
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 ///
 /// Handled by [`Client::release_terminal`], sent by [`ClientHandle::release_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReleaseTerminalRequest {
@@ -1667,9 +1659,9 @@ impl ReleaseTerminalRequest {
 }
 
 runtime::members!(ReleaseTerminalRequest {
-    "sessionId": SessionId = required,
-    "terminalId": TerminalId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    terminal_id "terminalId": TerminalId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
@@ -1680,7 +1672,7 @@ runtime::members!(ReleaseTerminalRequest {
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
 ///
 /// Handled by [`Client::wait_for_terminal_exit`], sent by [`ClientHandle::wait_for_terminal_exit`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WaitForTerminalExitRequest {
@@ -1717,9 +1709,9 @@ impl WaitForTerminalExitRequest {
 }
 
 runtime::members!(WaitForTerminalExitRequest {
-    "sessionId": SessionId = required,
-    "terminalId": TerminalId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    terminal_id "terminalId": TerminalId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `terminal/kill` ends the command in a terminal and keeps the terminal.
@@ -1730,7 +1722,7 @@ runtime::members!(WaitForTerminalExitRequest {
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 ///
 /// Handled by [`Client::kill_terminal`], sent by [`ClientHandle::kill_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct KillTerminalRequest {
@@ -1767,9 +1759,9 @@ impl KillTerminalRequest {
 }
 
 runtime::members!(KillTerminalRequest {
-    "sessionId": SessionId = required,
-    "terminalId": TerminalId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    terminal_id "terminalId": TerminalId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `elicitation/create` asks the user for something, in a form or on a web page.
@@ -1886,7 +1878,7 @@ runtime::tagged_union!(ElicitationMode ["mode"] {
 /// Says that a question belongs to a session, and maybe to a tool call in it.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationSessionScope {
@@ -1918,15 +1910,15 @@ impl ElicitationSessionScope {
 }
 
 runtime::members!(ElicitationSessionScope {
-    "sessionId": SessionId = required,
-    "toolCallId": Option<ToolCallId> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    tool_call_id "toolCallId": Option<ToolCallId> = optional + or_default,
 });
 
 /// Says that a question belongs to a request outside of any session, such as
 /// `authenticate`.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationRequestScope {
@@ -1944,23 +1936,21 @@ impl ElicitationRequestScope {
     }
 }
 
-runtime::members!(ElicitationRequestScope { "requestId": RequestId = required });
+runtime::members!(ElicitationRequestScope { request_id "requestId": RequestId = required });
 
 /// The fields of a form, in a small part of JSON Schema: one flat object.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationSchema {
     /// Always `object`, which is also what absent means.
-    #[serde(default = "ElicitationSchema::default_type")]
     pub type_: ElicitationSchemaType,
     /// Heading of the form; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The fields by name; none when absent.
-    #[serde(default)]
     pub properties: Map<ElicitationPropertySchema>,
     /// Names of the fields that must be filled in; absent when none must.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -2045,12 +2035,12 @@ impl Default for ElicitationSchema {
 }
 
 runtime::members!(ElicitationSchema {
-    "type": ElicitationSchemaType = optional + or_default,
-    "title": Option<String> = optional + or_default,
-    "properties": Map<ElicitationPropertySchema> = optional,
-    "required": Option<Vec<String>> = optional,
-    "description": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    type_ "type": ElicitationSchemaType = optional(Self::default_type) + or_default,
+    title "title": Option<String> = optional + or_default,
+    properties "properties": Map<ElicitationPropertySchema> = optional(Default::default),
+    required "required": Option<Vec<String>> = optional,
+    description "description": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// What a form's schema describes.
@@ -2177,7 +2167,7 @@ runtime::string_enum!(StringFormat {
 /// A text to choose, with its label.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct EnumOption {
@@ -2222,10 +2212,10 @@ impl EnumOption {
 }
 
 runtime::members!(EnumOption {
-    "const": String = required,
-    "title": String = required,
-    "description": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    const_ "const": String = required,
+    title "title": String = required,
+    description "description": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A field for text, or for the choice of one text among several.
@@ -2233,7 +2223,7 @@ runtime::members!(EnumOption {
 /// It is a choice when `enum` or `oneOf` is present.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct StringPropertySchema {
@@ -2349,22 +2339,22 @@ impl StringPropertySchema {
 }
 
 runtime::members!(StringPropertySchema {
-    "title": Option<String> = optional + or_default,
-    "description": Option<String> = optional + or_default,
-    "minLength": Option<u32> = optional,
-    "maxLength": Option<u32> = optional,
-    "pattern": Option<String> = optional,
-    "format": Option<StringFormat> = optional,
-    "default": Option<String> = optional + or_default,
-    "enum": Option<Vec<String>> = optional,
-    "oneOf": Option<Vec<EnumOption>> = optional,
-    "_meta": Option<Meta> = optional + or_default,
+    title "title": Option<String> = optional + or_default,
+    description "description": Option<String> = optional + or_default,
+    min_length "minLength": Option<u32> = optional,
+    max_length "maxLength": Option<u32> = optional,
+    pattern "pattern": Option<String> = optional,
+    format "format": Option<StringFormat> = optional,
+    default "default": Option<String> = optional + or_default,
+    enum_ "enum": Option<Vec<String>> = optional,
+    one_of "oneOf": Option<Vec<EnumOption>> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A field for a number, with or without a fraction.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NumberPropertySchema {
@@ -2440,18 +2430,18 @@ impl NumberPropertySchema {
 }
 
 runtime::members!(NumberPropertySchema {
-    "title": Option<String> = optional + or_default,
-    "description": Option<String> = optional + or_default,
-    "minimum": Option<f64> = optional,
-    "maximum": Option<f64> = optional,
-    "default": Option<f64> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    title "title": Option<String> = optional + or_default,
+    description "description": Option<String> = optional + or_default,
+    minimum "minimum": Option<f64> = optional,
+    maximum "maximum": Option<f64> = optional,
+    default "default": Option<f64> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A field for a whole number.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct IntegerPropertySchema {
@@ -2527,18 +2517,18 @@ impl IntegerPropertySchema {
 }
 
 runtime::members!(IntegerPropertySchema {
-    "title": Option<String> = optional + or_default,
-    "description": Option<String> = optional + or_default,
-    "minimum": Option<i64> = optional,
-    "maximum": Option<i64> = optional,
-    "default": Option<i64> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    title "title": Option<String> = optional + or_default,
+    description "description": Option<String> = optional + or_default,
+    minimum "minimum": Option<i64> = optional,
+    maximum "maximum": Option<i64> = optional,
+    default "default": Option<i64> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A field for yes or no.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct BooleanPropertySchema {
@@ -2594,10 +2584,10 @@ impl BooleanPropertySchema {
 }
 
 runtime::members!(BooleanPropertySchema {
-    "title": Option<String> = optional + or_default,
-    "description": Option<String> = optional + or_default,
-    "default": Option<bool> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    title "title": Option<String> = optional + or_default,
+    description "description": Option<String> = optional + or_default,
+    default "default": Option<bool> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// The texts of which any number can be chosen.
@@ -2653,7 +2643,7 @@ runtime::tagged_union!(MultiSelectItems ["type"] or TitledMultiSelectItems {
 /// Texts to choose from that need no labels.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct StringMultiSelectItems {
@@ -2681,14 +2671,14 @@ impl StringMultiSelectItems {
 }
 
 runtime::members!(StringMultiSelectItems {
-    "enum": Vec<String> = required,
-    "_meta": Option<Meta> = optional + or_default,
+    enum_ "enum": Vec<String> = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Texts to choose from, with a label each.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TitledMultiSelectItems {
@@ -2716,14 +2706,14 @@ impl TitledMultiSelectItems {
 }
 
 runtime::members!(TitledMultiSelectItems {
-    "anyOf": Vec<EnumOption> = required,
-    "_meta": Option<Meta> = optional + or_default,
+    any_of "anyOf": Vec<EnumOption> = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A field for the choice of any number of texts.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct MultiSelectPropertySchema {
@@ -2809,13 +2799,13 @@ impl MultiSelectPropertySchema {
 }
 
 runtime::members!(MultiSelectPropertySchema {
-    "title": Option<String> = optional + or_default,
-    "description": Option<String> = optional + or_default,
-    "minItems": Option<u64> = optional,
-    "maxItems": Option<u64> = optional,
-    "items": MultiSelectItems = required,
-    "default": Option<Vec<String>> = optional + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    title "title": Option<String> = optional + or_default,
+    description "description": Option<String> = optional + or_default,
+    min_items "minItems": Option<u64> = optional,
+    max_items "maxItems": Option<u64> = optional,
+    items "items": MultiSelectItems = required,
+    default "default": Option<Vec<String>> = optional + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A question that is answered by filling in a form.
@@ -2968,7 +2958,7 @@ impl<'de> Deserialize<'de> for ElicitationUrlMode {
 /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
 ///
 /// Returned by [`Agent::initialize`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct InitializeResponse {
@@ -2976,10 +2966,8 @@ pub struct InitializeResponse {
     /// not speak that; a client that cannot speak it closes the connection.
     pub protocol_version: ProtocolVersion,
     /// What the client may ask of this agent; whatever is left out is not supported.
-    #[serde(default)]
     pub agent_capabilities: AgentCapabilities,
     /// Ways for the user to log in; empty when none is needed.
-    #[serde(default)]
     pub auth_methods: Vec<AuthMethod>,
     /// Name and version of the agent program; absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -3036,11 +3024,11 @@ impl InitializeResponse {
 }
 
 runtime::members!(InitializeResponse {
-    "protocolVersion": ProtocolVersion = required,
-    "agentCapabilities": AgentCapabilities = optional + or_default,
-    "authMethods": Vec<AuthMethod> = optional + or_default + valid_items,
-    "agentInfo": Option<Implementation> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    protocol_version "protocolVersion": ProtocolVersion = required,
+    agent_capabilities "agentCapabilities": AgentCapabilities = optional(Default::default) + or_default,
+    auth_methods "authMethods": Vec<AuthMethod> = optional(Default::default) + or_default + valid_items,
+    agent_info "agentInfo": Option<Implementation> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// The protocol's major version, a whole number that grows with breaking changes only.
@@ -3061,24 +3049,19 @@ runtime::integer!(ProtocolVersion, u16);
 /// What an agent can do for clients, sent once in the answer to `initialize`.
 ///
 /// Specification: [Agent capabilities](https://agentclientprotocol.com/protocol/v1/initialization#agent-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AgentCapabilities {
     /// The agent answers `session/load`; false when absent.
-    #[serde(default)]
     pub load_session: bool,
     /// Kinds of content that prompts may hold beside text and links.
-    #[serde(default)]
     pub prompt_capabilities: PromptCapabilities,
     /// Ways to reach MCP servers beside stdio.
-    #[serde(default)]
     pub mcp_capabilities: McpCapabilities,
     /// Session methods that the agent answers beside the ones every agent has.
-    #[serde(default)]
     pub session_capabilities: SessionCapabilities,
     /// What the agent offers about login, beside its login methods.
-    #[serde(default)]
     pub auth: AgentAuthCapabilities,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -3143,12 +3126,12 @@ impl AgentCapabilities {
 }
 
 runtime::members!(AgentCapabilities {
-    "loadSession": bool = optional + or_default,
-    "promptCapabilities": PromptCapabilities = optional + or_default,
-    "mcpCapabilities": McpCapabilities = optional + or_default,
-    "sessionCapabilities": SessionCapabilities = optional + or_default,
-    "auth": AgentAuthCapabilities = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    load_session "loadSession": bool = optional(Default::default) + or_default,
+    prompt_capabilities "promptCapabilities": PromptCapabilities = optional(Default::default) + or_default,
+    mcp_capabilities "mcpCapabilities": McpCapabilities = optional(Default::default) + or_default,
+    session_capabilities "sessionCapabilities": SessionCapabilities = optional(Default::default) + or_default,
+    auth "auth": AgentAuthCapabilities = optional(Default::default) + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Kinds of content that an agent takes in `session/prompt`.
@@ -3156,18 +3139,15 @@ runtime::members!(AgentCapabilities {
 /// Text and resource links are always allowed; the others only when they are true here.
 ///
 /// Specification: [Prompt capabilities](https://agentclientprotocol.com/protocol/v1/initialization#prompt-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptCapabilities {
     /// Prompts may hold images; false when absent.
-    #[serde(default)]
     pub image: bool,
     /// Prompts may hold sound; false when absent.
-    #[serde(default)]
     pub audio: bool,
     /// Prompts may hold whole resources, contents included; false when absent.
-    #[serde(default)]
     pub embedded_context: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -3212,25 +3192,23 @@ impl PromptCapabilities {
 }
 
 runtime::members!(PromptCapabilities {
-    "image": bool = optional + or_default,
-    "audio": bool = optional + or_default,
-    "embeddedContext": bool = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    image "image": bool = optional(Default::default) + or_default,
+    audio "audio": bool = optional(Default::default) + or_default,
+    embedded_context "embeddedContext": bool = optional(Default::default) + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Ways in which an agent reaches MCP servers beside stdio, which every agent has.
 ///
 /// Specification: [MCP capabilities](https://agentclientprotocol.com/protocol/v1/initialization#mcp-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpCapabilities {
     /// The agent connects to MCP servers over HTTP; false when absent.
-    #[serde(default)]
     pub http: bool,
     /// The agent connects to MCP servers over server-sent events, a transport that MCP has
     /// given up; false when absent.
-    #[serde(default)]
     pub sse: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -3268,9 +3246,9 @@ impl McpCapabilities {
 }
 
 runtime::members!(McpCapabilities {
-    "http": bool = optional + or_default,
-    "sse": bool = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    http "http": bool = optional(Default::default) + or_default,
+    sse "sse": bool = optional(Default::default) + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Session methods that an agent answers beside `session/new`, `session/prompt` and
@@ -3280,7 +3258,7 @@ runtime::members!(McpCapabilities {
 /// `session/load` has a flag of its own, `loadSession`.
 ///
 /// Specification: [Session capabilities](https://agentclientprotocol.com/protocol/v1/initialization#session-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionCapabilities {
@@ -3359,18 +3337,18 @@ impl SessionCapabilities {
 }
 
 runtime::members!(SessionCapabilities {
-    "list": Option<SessionListCapabilities> = optional + or_default,
-    "delete": Option<SessionDeleteCapabilities> = optional + or_default,
-    "additionalDirectories": Option<SessionAdditionalDirectoriesCapabilities> = optional + or_default,
-    "resume": Option<SessionResumeCapabilities> = optional + or_default,
-    "close": Option<SessionCloseCapabilities> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    list "list": Option<SessionListCapabilities> = optional + or_default,
+    delete "delete": Option<SessionDeleteCapabilities> = optional + or_default,
+    additional_directories "additionalDirectories": Option<SessionAdditionalDirectoriesCapabilities> = optional + or_default,
+    resume "resume": Option<SessionResumeCapabilities> = optional + or_default,
+    close "close": Option<SessionCloseCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the agent answers `session/list`. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-list#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionListCapabilities {
@@ -3395,12 +3373,12 @@ impl SessionListCapabilities {
     }
 }
 
-runtime::members!(SessionListCapabilities { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(SessionListCapabilities { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Says that the agent answers `session/delete`. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-delete#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionDeleteCapabilities {
@@ -3425,14 +3403,16 @@ impl SessionDeleteCapabilities {
     }
 }
 
-runtime::members!(SessionDeleteCapabilities { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(SessionDeleteCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the agent takes directories beside `cwd`. An empty object is enough.
 ///
 /// Such an agent may also name them in the answers to `session/list`.
 ///
 /// Specification: [Additional workspace roots](https://agentclientprotocol.com/protocol/v1/session-setup#additional-workspace-roots).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionAdditionalDirectoriesCapabilities {
@@ -3458,13 +3438,13 @@ impl SessionAdditionalDirectoriesCapabilities {
 }
 
 runtime::members!(SessionAdditionalDirectoriesCapabilities {
-    "_meta": Option<Meta> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the agent answers `session/resume`. An empty object is enough.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionResumeCapabilities {
@@ -3489,12 +3469,14 @@ impl SessionResumeCapabilities {
     }
 }
 
-runtime::members!(SessionResumeCapabilities { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(SessionResumeCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the agent answers `session/close`. An empty object is enough.
 ///
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionCloseCapabilities {
@@ -3519,12 +3501,12 @@ impl SessionCloseCapabilities {
     }
 }
 
-runtime::members!(SessionCloseCapabilities { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(SessionCloseCapabilities { meta "_meta": Option<Meta> = optional + or_default });
 
 /// What an agent offers about login, beside its login methods.
 ///
 /// Specification: [Authentication capabilities](https://agentclientprotocol.com/protocol/v1/initialization#authentication-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AgentAuthCapabilities {
@@ -3560,14 +3542,14 @@ impl AgentAuthCapabilities {
 }
 
 runtime::members!(AgentAuthCapabilities {
-    "logout": Option<LogoutCapabilities> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    logout "logout": Option<LogoutCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the agent answers `logout`. An empty object is enough.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutCapabilities {
@@ -3592,7 +3574,7 @@ impl LogoutCapabilities {
     }
 }
 
-runtime::members!(LogoutCapabilities { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(LogoutCapabilities { meta "_meta": Option<Meta> = optional + or_default });
 
 /// One way for the user to log in, as the agent offers it.
 ///
@@ -3659,7 +3641,7 @@ runtime::string_id!(AuthMethodId);
 /// anew. `authenticate` is not called for such a method.
 ///
 /// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/authentication#terminal-authentication).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthMethodTerminal {
@@ -3671,19 +3653,11 @@ pub struct AuthMethodTerminal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Arguments to append to those with which the client starts the agent; empty when absent.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables to add to the agent's usual environment; a name that is there already gets the
     /// value given here.
-    #[serde(
-        default,
-        skip_serializing_if = "Map::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub env: Map<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -3735,18 +3709,18 @@ impl AuthMethodTerminal {
 }
 
 runtime::members!(AuthMethodTerminal {
-    "id": AuthMethodId = required,
-    "name": String = required,
-    "description": Option<String> = optional + or_default,
-    "args": Vec<String> = optional + or_null,
-    "env": Map<String> = optional + or_null,
-    "_meta": Option<Meta> = optional + or_default,
+    id "id": AuthMethodId = required,
+    name "name": String = required,
+    description "description": Option<String> = optional + or_default,
+    args "args": Vec<String> = optional + or_null,
+    env "env": Map<String> = optional + or_null,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A login that the agent carries out itself, for example in a browser that it opens.
 ///
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthMethodAgent {
@@ -3791,16 +3765,16 @@ impl AuthMethodAgent {
 }
 
 runtime::members!(AuthMethodAgent {
-    "id": AuthMethodId = required,
-    "name": String = required,
-    "description": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    id "id": AuthMethodId = required,
+    name "name": String = required,
+    description "description": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Which program is at one end of a connection.
 ///
 /// Specification: [Implementation information](https://agentclientprotocol.com/protocol/v1/initialization#implementation-information).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Implementation {
@@ -3846,10 +3820,10 @@ impl Implementation {
 }
 
 runtime::members!(Implementation {
-    "name": String = required,
-    "title": Option<String> = optional + or_default,
-    "version": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    name "name": String = required,
+    title "title": Option<String> = optional + or_default,
+    version "version": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `authenticate` once the user is logged in; a failed login is an error.
@@ -3857,7 +3831,7 @@ runtime::members!(Implementation {
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 ///
 /// Returned by [`Agent::authenticate`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthenticateResponse {
@@ -3882,14 +3856,14 @@ impl AuthenticateResponse {
     }
 }
 
-runtime::members!(AuthenticateResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(AuthenticateResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `logout` once the user is logged out.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 ///
 /// Returned by [`Agent::logout`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutResponse {
@@ -3914,14 +3888,14 @@ impl LogoutResponse {
     }
 }
 
-runtime::members!(LogoutResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(LogoutResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/new` with the id of the session that was made.
 ///
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 ///
 /// Returned by [`Agent::new_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NewSessionResponse {
@@ -3978,16 +3952,16 @@ impl NewSessionResponse {
 }
 
 runtime::members!(NewSessionResponse {
-    "sessionId": SessionId = required,
-    "modes": Option<SessionModeState> = optional + or_default,
-    "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    modes "modes": Option<SessionModeState> = optional + or_default,
+    config_options "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// The modes of a session and which of them is on.
 ///
 /// Specification: [Session mode state](https://agentclientprotocol.com/protocol/v1/session-modes#sessionmodestate).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionModeState {
@@ -4024,9 +3998,9 @@ impl SessionModeState {
 }
 
 runtime::members!(SessionModeState {
-    "currentModeId": SessionModeId = required,
-    "availableModes": Vec<SessionMode> = required + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    current_mode_id "currentModeId": SessionModeId = required,
+    available_modes "availableModes": Vec<SessionMode> = required + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Names a mode of the agent; opaque to the client.
@@ -4042,7 +4016,7 @@ runtime::string_id!(SessionModeId);
 /// Settings of category `mode` are the newer way to offer this.
 ///
 /// Specification: [Session modes](https://agentclientprotocol.com/protocol/v1/session-modes).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionMode {
@@ -4087,10 +4061,10 @@ impl SessionMode {
 }
 
 runtime::members!(SessionMode {
-    "id": SessionModeId = required,
-    "name": String = required,
-    "description": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    id "id": SessionModeId = required,
+    name "name": String = required,
+    description "description": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A setting of a session that the user can change, with its value.
@@ -4319,7 +4293,7 @@ runtime::value_union!(SessionConfigSelectOptions {
 /// One of the values of a setting.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigSelectOption {
@@ -4364,16 +4338,16 @@ impl SessionConfigSelectOption {
 }
 
 runtime::members!(SessionConfigSelectOption {
-    "value": SessionConfigValueId = required,
-    "name": String = required,
-    "description": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    value "value": SessionConfigValueId = required,
+    name "name": String = required,
+    description "description": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Values of a setting under a common heading.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigSelectGroup {
@@ -4414,10 +4388,10 @@ impl SessionConfigSelectGroup {
 }
 
 runtime::members!(SessionConfigSelectGroup {
-    "group": SessionConfigGroupId = required,
-    "name": String = required,
-    "options": Vec<SessionConfigSelectOption> = required + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    group "group": SessionConfigGroupId = required,
+    name "name": String = required,
+    options "options": Vec<SessionConfigSelectOption> = required + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Names a group of values within a setting.
@@ -4431,7 +4405,7 @@ runtime::string_id!(SessionConfigGroupId);
 /// A setting with several values, one of which is chosen.
 ///
 /// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigSelect {
@@ -4456,14 +4430,14 @@ impl SessionConfigSelect {
 }
 
 runtime::members!(SessionConfigSelect {
-    "currentValue": SessionConfigValueId = required,
-    "options": SessionConfigSelectOptions = required,
+    current_value "currentValue": SessionConfigValueId = required,
+    options "options": SessionConfigSelectOptions = required,
 });
 
 /// A setting that is on or off.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/session-config-options#boolean-config-options).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigBoolean {
@@ -4479,14 +4453,14 @@ impl SessionConfigBoolean {
     }
 }
 
-runtime::members!(SessionConfigBoolean { "currentValue": bool = required });
+runtime::members!(SessionConfigBoolean { current_value "currentValue": bool = required });
 
 /// Answers `session/load` once the last update of the history has been sent.
 ///
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 ///
 /// Returned by [`Agent::load_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LoadSessionResponse {
@@ -4535,9 +4509,9 @@ impl LoadSessionResponse {
 }
 
 runtime::members!(LoadSessionResponse {
-    "modes": Option<SessionModeState> = optional + or_default,
-    "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    modes "modes": Option<SessionModeState> = optional + or_default,
+    config_options "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `session/list` with one page of sessions.
@@ -4545,7 +4519,7 @@ runtime::members!(LoadSessionResponse {
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 ///
 /// Returned by [`Agent::list_sessions`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ListSessionsResponse {
@@ -4587,15 +4561,15 @@ impl ListSessionsResponse {
 }
 
 runtime::members!(ListSessionsResponse {
-    "sessions": Vec<SessionInfo> = required + or_default + valid_items,
-    "nextCursor": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    sessions "sessions": Vec<SessionInfo> = required + or_default + valid_items,
+    next_cursor "nextCursor": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A session as `session/list` shows it.
 ///
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionInfo {
@@ -4606,7 +4580,7 @@ pub struct SessionInfo {
     /// Absolute paths of all directories that belong to the session beside `cwd`, in order;
 
     /// absent and empty both mean that none are reported.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// What the session is about, to show to the user; absent while it has no title.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -4669,12 +4643,12 @@ impl SessionInfo {
 }
 
 runtime::members!(SessionInfo {
-    "sessionId": SessionId = required,
-    "cwd": String = required,
-    "additionalDirectories": Vec<String> = optional + or_default + valid_items,
-    "title": Option<String> = optional + or_default,
-    "updatedAt": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    cwd "cwd": String = required,
+    additional_directories "additionalDirectories": Vec<String> = optional + or_default + valid_items,
+    title "title": Option<String> = optional + or_default,
+    updated_at "updatedAt": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `session/delete` once the session is no longer listed.
@@ -4683,7 +4657,7 @@ runtime::members!(SessionInfo {
 /// [Semantics](https://agentclientprotocol.com/protocol/v1/session-delete#semantics).
 ///
 /// Returned by [`Agent::delete_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct DeleteSessionResponse {
@@ -4708,14 +4682,14 @@ impl DeleteSessionResponse {
     }
 }
 
-runtime::members!(DeleteSessionResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(DeleteSessionResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/resume` once the session takes prompts.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 ///
 /// Returned by [`Agent::resume_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ResumeSessionResponse {
@@ -4764,9 +4738,9 @@ impl ResumeSessionResponse {
 }
 
 runtime::members!(ResumeSessionResponse {
-    "modes": Option<SessionModeState> = optional + or_default,
-    "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    modes "modes": Option<SessionModeState> = optional + or_default,
+    config_options "configOptions": Option<Vec<SessionConfigOption>> = optional + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `session/close` once the session holds nothing any more.
@@ -4774,7 +4748,7 @@ runtime::members!(ResumeSessionResponse {
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 ///
 /// Returned by [`Agent::close_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CloseSessionResponse {
@@ -4799,14 +4773,14 @@ impl CloseSessionResponse {
     }
 }
 
-runtime::members!(CloseSessionResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(CloseSessionResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/set_mode` once the mode is on.
 ///
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 ///
 /// Returned by [`Agent::set_session_mode`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionModeResponse {
@@ -4831,14 +4805,14 @@ impl SetSessionModeResponse {
     }
 }
 
-runtime::members!(SetSessionModeResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(SetSessionModeResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `session/set_config_option` with all settings, for one may change others.
 ///
 /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
 ///
 /// Returned by [`Agent::set_session_config_option`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionResponse {
@@ -4866,8 +4840,8 @@ impl SetSessionConfigOptionResponse {
 }
 
 runtime::members!(SetSessionConfigOptionResponse {
-    "configOptions": Vec<SessionConfigOption> = required + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    config_options "configOptions": Vec<SessionConfigOption> = required + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `session/prompt` at the end of the turn, and says why it ended.
@@ -4875,7 +4849,7 @@ runtime::members!(SetSessionConfigOptionResponse {
 /// Specification: [Check for completion](https://agentclientprotocol.com/protocol/v1/prompt-turn#4-check-for-completion).
 ///
 /// Returned by [`Agent::prompt`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptResponse {
@@ -4906,8 +4880,8 @@ impl PromptResponse {
 }
 
 runtime::members!(PromptResponse {
-    "stopReason": StopReason = required,
-    "_meta": Option<Meta> = optional + or_default,
+    stop_reason "stopReason": StopReason = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Why a prompt turn ended.
@@ -4943,7 +4917,7 @@ runtime::string_enum!(StopReason {
 /// Why a request failed, as JSON-RPC reports it.
 ///
 /// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Error {
@@ -4977,9 +4951,9 @@ impl Error {
 }
 
 runtime::members!(Error {
-    "code": ErrorCode = required,
-    "message": String = required,
-    "data": Option<Json> = optional + or_default,
+    code "code": ErrorCode = required,
+    message "message": String = required,
+    data "data": Option<Json> = optional + or_default,
 });
 
 /// The kind of failure, as a number.
@@ -5028,7 +5002,7 @@ runtime::integer!(ErrorCode, i32);
 /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
 ///
 /// Handled by [`Client::session_update`], sent by [`ClientHandle::session_update`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionNotification {
@@ -5065,9 +5039,9 @@ impl SessionNotification {
 }
 
 runtime::members!(SessionNotification {
-    "sessionId": SessionId = required,
-    "update": SessionUpdate = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    update "update": SessionUpdate = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// One thing that happened in a session.
@@ -5249,7 +5223,7 @@ runtime::string_id!(MessageId);
 /// The next piece of a message.
 ///
 /// Specification: [Message IDs](https://agentclientprotocol.com/protocol/v1/prompt-turn#message-ids).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ContentChunk {
@@ -5292,15 +5266,15 @@ impl ContentChunk {
 }
 
 runtime::members!(ContentChunk {
-    "content": ContentBlock = required,
-    "messageId": Option<MessageId> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    content "content": ContentBlock = required,
+    message_id "messageId": Option<MessageId> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A tool call that has just become known: something the agent does on behalf of the model.
 ///
 /// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ToolCall {
@@ -5318,10 +5292,10 @@ pub struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolCallStatus>,
     /// What the call has produced so far.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ToolCallContent>,
     /// Files, and places in them, that the call is about.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<ToolCallLocation>,
     /// What the model passed to the tool, as it came; absent when the agent does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -5411,22 +5385,22 @@ impl ToolCall {
 }
 
 runtime::members!(ToolCall {
-    "toolCallId": ToolCallId = required,
-    "title": String = required,
-    "name": Option<String> = optional + or_default,
-    "kind": Option<ToolKind> = optional + or_default,
-    "status": Option<ToolCallStatus> = optional + or_default,
-    "content": Vec<ToolCallContent> = optional + or_default + valid_items,
-    "locations": Vec<ToolCallLocation> = optional + or_default + valid_items,
-    "rawInput": Option<Json> = optional + or_default,
-    "rawOutput": Option<Json> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    tool_call_id "toolCallId": ToolCallId = required,
+    title "title": String = required,
+    name "name": Option<String> = optional + or_default,
+    kind "kind": Option<ToolKind> = optional + or_default,
+    status "status": Option<ToolCallStatus> = optional + or_default,
+    content "content": Vec<ToolCallContent> = optional + or_default + valid_items,
+    locations "locations": Vec<ToolCallLocation> = optional + or_default + valid_items,
+    raw_input "rawInput": Option<Json> = optional + or_default,
+    raw_output "rawOutput": Option<Json> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A step of a plan.
 ///
 /// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PlanEntry {
@@ -5467,10 +5441,10 @@ impl PlanEntry {
 }
 
 runtime::members!(PlanEntry {
-    "content": String = required,
-    "priority": PlanEntryPriority = required,
-    "status": PlanEntryStatus = required,
-    "_meta": Option<Meta> = optional + or_default,
+    content "content": String = required,
+    priority "priority": PlanEntryPriority = required,
+    status "status": PlanEntryStatus = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// How much a step of a plan matters.
@@ -5524,7 +5498,7 @@ runtime::string_enum!(PlanEntryStatus {
 /// Every report holds the whole plan and replaces the one before.
 ///
 /// Specification: [Agent plan](https://agentclientprotocol.com/protocol/v1/agent-plan).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Plan {
@@ -5552,14 +5526,14 @@ impl Plan {
 }
 
 runtime::members!(Plan {
-    "entries": Vec<PlanEntry> = required + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    entries "entries": Vec<PlanEntry> = required + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// A command that the user can give by beginning a prompt with `/` and its name.
 ///
 /// Specification: [Available command](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommand).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AvailableCommand {
@@ -5604,10 +5578,10 @@ impl AvailableCommand {
 }
 
 runtime::members!(AvailableCommand {
-    "name": String = required,
-    "description": String = required,
-    "input": Option<AvailableCommandInput> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    name "name": String = required,
+    description "description": String = required,
+    input "input": Option<AvailableCommandInput> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// What may follow the name of a slash command.
@@ -5634,7 +5608,7 @@ runtime::object_union!(AvailableCommandInput {
 /// Free text that follows the name of a slash command.
 ///
 /// Specification: [Available command input](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommandinput).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct UnstructuredCommandInput {
@@ -5665,14 +5639,14 @@ impl UnstructuredCommandInput {
 }
 
 runtime::members!(UnstructuredCommandInput {
-    "hint": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    hint "hint": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// The slash commands of a session from now on; the list replaces the one before.
 ///
 /// Specification: [Advertising commands](https://agentclientprotocol.com/protocol/v1/slash-commands#advertising-commands).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AvailableCommandsUpdate {
@@ -5703,14 +5677,14 @@ impl AvailableCommandsUpdate {
 }
 
 runtime::members!(AvailableCommandsUpdate {
-    "availableCommands": Vec<AvailableCommand> = required + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    available_commands "availableCommands": Vec<AvailableCommand> = required + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the agent put the session into another mode.
 ///
 /// Specification: [Changing the mode from the agent](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-agent).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CurrentModeUpdate {
@@ -5741,14 +5715,14 @@ impl CurrentModeUpdate {
 }
 
 runtime::members!(CurrentModeUpdate {
-    "currentModeId": SessionModeId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    current_mode_id "currentModeId": SessionModeId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the agent changed settings of the session.
 ///
 /// Specification: [Changing options from the agent](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-agent).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ConfigOptionUpdate {
@@ -5776,8 +5750,8 @@ impl ConfigOptionUpdate {
 }
 
 runtime::members!(ConfigOptionUpdate {
-    "configOptions": Vec<SessionConfigOption> = required + or_default + valid_items,
-    "_meta": Option<Meta> = optional + or_default,
+    config_options "configOptions": Vec<SessionConfigOption> = required + or_default + valid_items,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Changes to what `session/list` shows of the session.
@@ -5786,15 +5760,15 @@ runtime::members!(ConfigOptionUpdate {
 /// before.
 ///
 /// Specification: [Updating session metadata](https://agentclientprotocol.com/protocol/v1/session-list#updating-session-metadata).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionInfoUpdate {
     /// What the session is about, to show to the user.
-    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub title: Patch<String>,
     /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`.
-    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub updated_at: Patch<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -5832,15 +5806,15 @@ impl SessionInfoUpdate {
 }
 
 runtime::members!(SessionInfoUpdate {
-    "title": Patch<String> = optional + or_default,
-    "updatedAt": Patch<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    title "title": Patch<String> = optional + or_default,
+    updated_at "updatedAt": Patch<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// An amount of money, or of what an agent charges instead.
 ///
 /// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Cost {
@@ -5874,15 +5848,15 @@ impl Cost {
 }
 
 runtime::members!(Cost {
-    "amount": f64 = required,
-    "currency": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    amount "amount": f64 = required,
+    currency "currency": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// How much of the model's context the session fills, and what it has cost.
 ///
 /// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct UsageUpdate {
@@ -5927,10 +5901,10 @@ impl UsageUpdate {
 }
 
 runtime::members!(UsageUpdate {
-    "used": u64 = required,
-    "size": u64 = required,
-    "cost": Option<Cost> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    used "used": u64 = required,
+    size "size": u64 = required,
+    cost "cost": Option<Cost> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// How grave a notice is.
@@ -5964,7 +5938,7 @@ runtime::string_enum!(NoticeSeverity {
 /// agent sends it only to clients that advertise `session.notices`.
 ///
 /// Specification: [Notice](https://agentclientprotocol.com/protocol/v1/schema#notice).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Notice {
@@ -6009,10 +5983,10 @@ impl Notice {
 }
 
 runtime::members!(Notice {
-    "severity": NoticeSeverity = required,
-    "title": String = required,
-    "description": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    severity "severity": NoticeSeverity = required,
+    title "title": String = required,
+    description "description": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Names one shortening of the context within its session; chosen by the agent.
@@ -6058,7 +6032,7 @@ runtime::string_enum!(CompactionStatus {
 /// before. Only for clients that advertise `session.compaction`.
 ///
 /// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompactionUpdate {
@@ -6067,14 +6041,14 @@ pub struct CompactionUpdate {
     /// How far it has come.
     pub status: CompactionStatus,
     /// The whole summary to show to the user; null and an empty list take it away.
-    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub summary: Patch<Vec<ContentBlock>>,
     /// What went wrong, to show to the user.
-    #[serde(default, skip_serializing_if = "Patch::is_absent")]
+    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub error: Patch<String>,
     /// Free space for data that the protocol does not define; absent leaves it as it is, null
     /// takes it away.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Patch::is_absent")]
+    #[serde(rename = "_meta", skip_serializing_if = "Patch::is_absent")]
     pub meta: Patch<Meta>,
 }
 
@@ -6117,11 +6091,11 @@ impl CompactionUpdate {
 }
 
 runtime::members!(CompactionUpdate {
-    "compactionId": CompactionId = required,
-    "status": CompactionStatus = required,
-    "summary": Patch<Vec<ContentBlock>> = optional + or_default + valid_items,
-    "error": Patch<String> = optional + or_default,
-    "_meta": Patch<Meta> = optional + or_default,
+    compaction_id "compactionId": CompactionId = required,
+    status "status": CompactionStatus = required,
+    summary "summary": Patch<Vec<ContentBlock>> = optional + or_default + valid_items,
+    error "error": Patch<String> = optional + or_default,
+    meta "_meta": Patch<Meta> = optional + or_default,
 });
 
 /// The next piece of the summary that replaces shortened context.
@@ -6130,7 +6104,7 @@ runtime::members!(CompactionUpdate {
 /// `session.compaction`.
 ///
 /// Specification: [Compaction summary chunk](https://agentclientprotocol.com/protocol/v1/schema#compactionsummarychunk).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompactionSummaryChunk {
@@ -6167,9 +6141,9 @@ impl CompactionSummaryChunk {
 }
 
 runtime::members!(CompactionSummaryChunk {
-    "compactionId": CompactionId = required,
-    "content": ContentBlock = required,
-    "_meta": Option<Meta> = optional + or_default,
+    compaction_id "compactionId": CompactionId = required,
+    content "content": ContentBlock = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `elicitation/complete` says that the user is done on the web page of a question.
@@ -6180,7 +6154,7 @@ runtime::members!(CompactionSummaryChunk {
 /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
 ///
 /// Handled by [`Client::complete_elicitation`], sent by [`ClientHandle::complete_elicitation`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CompleteElicitationNotification {
@@ -6211,8 +6185,8 @@ impl CompleteElicitationNotification {
 }
 
 runtime::members!(CompleteElicitationNotification {
-    "elicitationId": ElicitationId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    elicitation_id "elicitationId": ElicitationId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `initialize` opens a connection: the client says which version it speaks and what it can
@@ -6224,14 +6198,13 @@ runtime::members!(CompleteElicitationNotification {
 /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
 ///
 /// Handled by [`Agent::initialize`], sent by [`AgentHandle::initialize`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct InitializeRequest {
     /// The newest version that the client speaks.
     pub protocol_version: ProtocolVersion,
     /// What the agent may ask of this client; whatever is left out is not supported.
-    #[serde(default)]
     pub client_capabilities: ClientCapabilities,
     /// Name and version of the client program; absent when it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -6280,30 +6253,27 @@ impl InitializeRequest {
 }
 
 runtime::members!(InitializeRequest {
-    "protocolVersion": ProtocolVersion = required,
-    "clientCapabilities": ClientCapabilities = optional + or_default,
-    "clientInfo": Option<Implementation> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    protocol_version "protocolVersion": ProtocolVersion = required,
+    client_capabilities "clientCapabilities": ClientCapabilities = optional(Default::default) + or_default,
+    client_info "clientInfo": Option<Implementation> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// What a client can do for agents, sent once with `initialize`.
 ///
 /// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ClientCapabilities {
     /// Which file methods the client answers.
-    #[serde(default)]
     pub fs: FileSystemCapabilities,
     /// The client answers all five `terminal/*` methods; false when absent.
-    #[serde(default)]
     pub terminal: bool,
     /// Extras in what a session may report; absent when the client knows none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<ClientSessionCapabilities>,
     /// Which kinds of login the client can carry out.
-    #[serde(default)]
     pub auth: AuthCapabilities,
     /// Which ways of questioning the user the client offers; absent when `elicitation/create`
     /// is not supported.
@@ -6366,26 +6336,24 @@ impl ClientCapabilities {
 }
 
 runtime::members!(ClientCapabilities {
-    "fs": FileSystemCapabilities = optional + or_default,
-    "terminal": bool = optional + or_default,
-    "session": Option<ClientSessionCapabilities> = optional + or_default,
-    "auth": AuthCapabilities = optional + or_default,
-    "elicitation": Option<ElicitationCapabilities> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    fs "fs": FileSystemCapabilities = optional(Default::default) + or_default,
+    terminal "terminal": bool = optional(Default::default) + or_default,
+    session "session": Option<ClientSessionCapabilities> = optional + or_default,
+    auth "auth": AuthCapabilities = optional(Default::default) + or_default,
+    elicitation "elicitation": Option<ElicitationCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Which file methods a client answers; agents must not call the others.
 ///
 /// Specification: [File system](https://agentclientprotocol.com/protocol/v1/initialization#file-system).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct FileSystemCapabilities {
     /// The client answers `fs/read_text_file`; false when absent.
-    #[serde(default)]
     pub read_text_file: bool,
     /// The client answers `fs/write_text_file`; false when absent.
-    #[serde(default)]
     pub write_text_file: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -6423,15 +6391,15 @@ impl FileSystemCapabilities {
 }
 
 runtime::members!(FileSystemCapabilities {
-    "readTextFile": bool = optional + or_default,
-    "writeTextFile": bool = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    read_text_file "readTextFile": bool = optional(Default::default) + or_default,
+    write_text_file "writeTextFile": bool = optional(Default::default) + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Extras in what a session may report to this client.
 ///
 /// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ClientSessionCapabilities {
@@ -6493,10 +6461,10 @@ impl ClientSessionCapabilities {
 }
 
 runtime::members!(ClientSessionCapabilities {
-    "compaction": Option<CompactionCapabilities> = optional + or_default,
-    "configOptions": Option<SessionConfigOptionsCapabilities> = optional + or_default,
-    "notices": Option<NoticeCapabilities> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    compaction "compaction": Option<CompactionCapabilities> = optional + or_default,
+    config_options "configOptions": Option<SessionConfigOptionsCapabilities> = optional + or_default,
+    notices "notices": Option<NoticeCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the client understands reports about shortening of the context. No members are
@@ -6518,12 +6486,10 @@ impl CompactionCapabilities {
 
 runtime::members!(CompactionCapabilities {  });
 
-runtime::deserialize_with!(CompactionCapabilities, runtime::empty_object);
-
 /// Kinds of settings that a client can show beyond `select`, which every client knows.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOptionsCapabilities {
@@ -6560,14 +6526,14 @@ impl SessionConfigOptionsCapabilities {
 }
 
 runtime::members!(SessionConfigOptionsCapabilities {
-    "boolean": Option<BooleanConfigOptionCapabilities> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    boolean "boolean": Option<BooleanConfigOptionCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the client can show settings that are on or off. An empty object is enough.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct BooleanConfigOptionCapabilities {
@@ -6593,7 +6559,7 @@ impl BooleanConfigOptionCapabilities {
 }
 
 runtime::members!(BooleanConfigOptionCapabilities {
-    "_meta": Option<Meta> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the client shows notices. No members are needed.
@@ -6614,18 +6580,15 @@ impl NoticeCapabilities {
 
 runtime::members!(NoticeCapabilities {  });
 
-runtime::deserialize_with!(NoticeCapabilities, runtime::empty_object);
-
 /// Kinds of login that a client can carry out beyond `authenticate`.
 ///
 /// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/initialization#terminal-authentication).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthCapabilities {
     /// The client can run the agent's program in an interactive terminal; only then may the
     /// agent offer login methods of type `terminal`. False when absent.
-    #[serde(default)]
     pub terminal: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -6656,8 +6619,8 @@ impl AuthCapabilities {
 }
 
 runtime::members!(AuthCapabilities {
-    "terminal": bool = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    terminal "terminal": bool = optional(Default::default) + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Which ways of questioning the user a client offers.
@@ -6665,7 +6628,7 @@ runtime::members!(AuthCapabilities {
 /// Each way counts only when it is present and not null: an empty object here means none.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationCapabilities {
@@ -6711,15 +6674,15 @@ impl ElicitationCapabilities {
 }
 
 runtime::members!(ElicitationCapabilities {
-    "form": Option<ElicitationFormCapabilities> = optional + or_default,
-    "url": Option<ElicitationUrlCapabilities> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    form "form": Option<ElicitationFormCapabilities> = optional + or_default,
+    url "url": Option<ElicitationUrlCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Says that the client can show forms. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationFormCapabilities {
@@ -6744,12 +6707,14 @@ impl ElicitationFormCapabilities {
     }
 }
 
-runtime::members!(ElicitationFormCapabilities { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(ElicitationFormCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
 
 /// Says that the client can send the user to a web page. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationUrlCapabilities {
@@ -6774,7 +6739,9 @@ impl ElicitationUrlCapabilities {
     }
 }
 
-runtime::members!(ElicitationUrlCapabilities { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(ElicitationUrlCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
 
 /// `authenticate` logs the user in by a method that the agent offered; it may take as long
 /// as the user does.
@@ -6784,7 +6751,7 @@ runtime::members!(ElicitationUrlCapabilities { "_meta": Option<Meta> = optional 
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 ///
 /// Handled by [`Agent::authenticate`], sent by [`AgentHandle::authenticate`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct AuthenticateRequest {
@@ -6815,8 +6782,8 @@ impl AuthenticateRequest {
 }
 
 runtime::members!(AuthenticateRequest {
-    "methodId": AuthMethodId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    method_id "methodId": AuthMethodId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `logout` ends the user's login; the client sends it to agents that advertise
@@ -6828,7 +6795,7 @@ runtime::members!(AuthenticateRequest {
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 ///
 /// Handled by [`Agent::logout`], sent by [`AgentHandle::logout`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LogoutRequest {
@@ -6853,7 +6820,7 @@ impl LogoutRequest {
     }
 }
 
-runtime::members!(LogoutRequest { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(LogoutRequest { meta "_meta": Option<Meta> = optional + or_default });
 
 /// `session/new` starts an empty session in a working directory.
 ///
@@ -6863,7 +6830,7 @@ runtime::members!(LogoutRequest { "_meta": Option<Meta> = optional + or_default 
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 ///
 /// Handled by [`Agent::new_session`], sent by [`AgentHandle::new_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct NewSessionRequest {
@@ -6871,14 +6838,9 @@ pub struct NewSessionRequest {
     pub cwd: String,
     /// Absolute paths of directories that belong to the session beside `cwd`; only for agents
     /// that advertise `sessionCapabilities.additionalDirectories`, and none when absent.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// MCP servers whose tools the agent should use in this session; may be empty.
-    #[serde(deserialize_with = "runtime::default_on_null")]
     pub mcp_servers: Vec<McpServer>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -6917,10 +6879,10 @@ impl NewSessionRequest {
 }
 
 runtime::members!(NewSessionRequest {
-    "cwd": String = required,
-    "additionalDirectories": Vec<String> = optional + or_null,
-    "mcpServers": Vec<McpServer> = required + or_null,
-    "_meta": Option<Meta> = optional + or_default,
+    cwd "cwd": String = required,
+    additional_directories "additionalDirectories": Vec<String> = optional + or_null,
+    mcp_servers "mcpServers": Vec<McpServer> = required + or_null,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// How to reach an MCP server whose tools the agent should use.
@@ -6989,7 +6951,7 @@ runtime::tagged_union!(McpServer ["type"] or McpServerStdio {
 /// A header of the agent's HTTP requests to an MCP server.
 ///
 /// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct HttpHeader {
@@ -7023,15 +6985,15 @@ impl HttpHeader {
 }
 
 runtime::members!(HttpHeader {
-    "name": String = required,
-    "value": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    name "name": String = required,
+    value "value": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// An MCP server that is reached over HTTP.
 ///
 /// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpServerHttp {
@@ -7040,7 +7002,6 @@ pub struct McpServerHttp {
     /// Address of the server's MCP endpoint.
     pub url: String,
     /// Headers that every request to the server carries, such as `Authorization`.
-    #[serde(deserialize_with = "runtime::default_on_null")]
     pub headers: Vec<HttpHeader>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -7073,17 +7034,17 @@ impl McpServerHttp {
 }
 
 runtime::members!(McpServerHttp {
-    "name": String = required,
-    "url": String = required,
-    "headers": Vec<HttpHeader> = required + or_null,
-    "_meta": Option<Meta> = optional + or_default,
+    name "name": String = required,
+    url "url": String = required,
+    headers "headers": Vec<HttpHeader> = required + or_null,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// An MCP server that is reached over server-sent events, which MCP has given up in favour
 /// of HTTP.
 ///
 /// Specification: [SSE transport](https://agentclientprotocol.com/protocol/v1/session-setup#sse-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpServerSse {
@@ -7092,7 +7053,6 @@ pub struct McpServerSse {
     /// Address of the server's event stream.
     pub url: String,
     /// Headers with which the agent opens the stream, such as `Authorization`.
-    #[serde(deserialize_with = "runtime::default_on_null")]
     pub headers: Vec<HttpHeader>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -7125,16 +7085,16 @@ impl McpServerSse {
 }
 
 runtime::members!(McpServerSse {
-    "name": String = required,
-    "url": String = required,
-    "headers": Vec<HttpHeader> = required + or_null,
-    "_meta": Option<Meta> = optional + or_default,
+    name "name": String = required,
+    url "url": String = required,
+    headers "headers": Vec<HttpHeader> = required + or_null,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// An MCP server that the agent starts as a program of its own.
 ///
 /// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct McpServerStdio {
@@ -7143,10 +7103,8 @@ pub struct McpServerStdio {
     /// Absolute path of the program.
     pub command: String,
     /// Arguments of the program, in order.
-    #[serde(deserialize_with = "runtime::default_on_null")]
     pub args: Vec<String>,
     /// Variables to add to the program's environment.
-    #[serde(deserialize_with = "runtime::default_on_null")]
     pub env: Vec<EnvVariable>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -7181,11 +7139,11 @@ impl McpServerStdio {
 }
 
 runtime::members!(McpServerStdio {
-    "name": String = required,
-    "command": String = required,
-    "args": Vec<String> = required + or_null,
-    "env": Vec<EnvVariable> = required + or_null,
-    "_meta": Option<Meta> = optional + or_default,
+    name "name": String = required,
+    command "command": String = required,
+    args "args": Vec<String> = required + or_null,
+    env "env": Vec<EnvVariable> = required + or_null,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/load` opens a session of the past, and the agent tells its whole history again
@@ -7197,22 +7155,17 @@ runtime::members!(McpServerStdio {
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 ///
 /// Handled by [`Agent::load_session`], sent by [`AgentHandle::load_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct LoadSessionRequest {
     /// MCP servers to use from now on; those of earlier are not remembered.
-    #[serde(deserialize_with = "runtime::default_on_null")]
     pub mcp_servers: Vec<McpServer>,
     /// Absolute path of the session's working directory.
     pub cwd: String,
     /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
     /// are not remembered, so absent means none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// The session to open.
     pub session_id: SessionId,
@@ -7258,11 +7211,11 @@ impl LoadSessionRequest {
 }
 
 runtime::members!(LoadSessionRequest {
-    "mcpServers": Vec<McpServer> = required + or_null,
-    "cwd": String = required,
-    "additionalDirectories": Vec<String> = optional + or_null,
-    "sessionId": SessionId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    mcp_servers "mcpServers": Vec<McpServer> = required + or_null,
+    cwd "cwd": String = required,
+    additional_directories "additionalDirectories": Vec<String> = optional + or_null,
+    session_id "sessionId": SessionId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/list` asks for the sessions that the agent keeps, page by page.
@@ -7273,7 +7226,7 @@ runtime::members!(LoadSessionRequest {
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 ///
 /// Handled by [`Agent::list_sessions`], sent by [`AgentHandle::list_sessions`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ListSessionsRequest {
@@ -7319,9 +7272,9 @@ impl ListSessionsRequest {
 }
 
 runtime::members!(ListSessionsRequest {
-    "cwd": Option<String> = optional,
-    "cursor": Option<String> = optional,
-    "_meta": Option<Meta> = optional + or_default,
+    cwd "cwd": Option<String> = optional,
+    cursor "cursor": Option<String> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/delete` takes a session out of what `session/list` shows.
@@ -7332,7 +7285,7 @@ runtime::members!(ListSessionsRequest {
 /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
 ///
 /// Handled by [`Agent::delete_session`], sent by [`AgentHandle::delete_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct DeleteSessionRequest {
@@ -7363,8 +7316,8 @@ impl DeleteSessionRequest {
 }
 
 runtime::members!(DeleteSessionRequest {
-    "sessionId": SessionId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/resume` opens a session of the past without telling its history again.
@@ -7375,7 +7328,7 @@ runtime::members!(DeleteSessionRequest {
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 ///
 /// Handled by [`Agent::resume_session`], sent by [`AgentHandle::resume_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ResumeSessionRequest {
@@ -7385,19 +7338,11 @@ pub struct ResumeSessionRequest {
     pub cwd: String,
     /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
     /// are not remembered, so absent means none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// MCP servers to use from now on; those of earlier are not remembered, so absent means
     /// none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "runtime::default_on_null"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
@@ -7444,11 +7389,11 @@ impl ResumeSessionRequest {
 }
 
 runtime::members!(ResumeSessionRequest {
-    "sessionId": SessionId = required,
-    "cwd": String = required,
-    "additionalDirectories": Vec<String> = optional + or_null,
-    "mcpServers": Vec<McpServer> = optional + or_null,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    cwd "cwd": String = required,
+    additional_directories "additionalDirectories": Vec<String> = optional + or_null,
+    mcp_servers "mcpServers": Vec<McpServer> = optional + or_null,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/close` ends the work of an open session and frees what it holds.
@@ -7460,7 +7405,7 @@ runtime::members!(ResumeSessionRequest {
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 ///
 /// Handled by [`Agent::close_session`], sent by [`AgentHandle::close_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CloseSessionRequest {
@@ -7491,8 +7436,8 @@ impl CloseSessionRequest {
 }
 
 runtime::members!(CloseSessionRequest {
-    "sessionId": SessionId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/set_mode` puts a session into another mode, during a turn or between turns.
@@ -7503,7 +7448,7 @@ runtime::members!(CloseSessionRequest {
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 ///
 /// Handled by [`Agent::set_session_mode`], sent by [`AgentHandle::set_session_mode`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SetSessionModeRequest {
@@ -7540,9 +7485,9 @@ impl SetSessionModeRequest {
 }
 
 runtime::members!(SetSessionModeRequest {
-    "sessionId": SessionId = required,
-    "modeId": SessionModeId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    mode_id "modeId": SessionModeId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `session/set_config_option` gives a setting another value, during a turn or between
@@ -7682,7 +7627,7 @@ runtime::tagged_union!(SessionConfigOptionValue ["type"] otherwise SessionConfig
 });
 
 /// The new value of a setting that is on or off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueBoolean {
@@ -7698,11 +7643,11 @@ impl SessionConfigOptionValueBoolean {
     }
 }
 
-runtime::members!(SessionConfigOptionValueBoolean { "value": bool = required });
+runtime::members!(SessionConfigOptionValueBoolean { value "value": bool = required });
 
 /// The new value of a setting with several ones; what `value` means when there is no
 /// `type`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueValueId {
@@ -7718,7 +7663,9 @@ impl SessionConfigOptionValueValueId {
     }
 }
 
-runtime::members!(SessionConfigOptionValueValueId { "value": SessionConfigValueId = required });
+runtime::members!(SessionConfigOptionValueValueId {
+    value "value": SessionConfigValueId = required,
+});
 
 /// `session/prompt` starts a turn: the agent works on the user's message and answers when
 /// it is done.
@@ -7729,7 +7676,7 @@ runtime::members!(SessionConfigOptionValueValueId { "value": SessionConfigValueI
 /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
 ///
 /// Handled by [`Agent::prompt`], sent by [`AgentHandle::prompt`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct PromptRequest {
@@ -7764,9 +7711,9 @@ impl PromptRequest {
 }
 
 runtime::members!(PromptRequest {
-    "sessionId": SessionId = required,
-    "prompt": Vec<ContentBlock> = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    prompt "prompt": Vec<ContentBlock> = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `fs/write_text_file` once the file is written.
@@ -7774,7 +7721,7 @@ runtime::members!(PromptRequest {
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 ///
 /// Returned by [`Client::write_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WriteTextFileResponse {
@@ -7799,14 +7746,14 @@ impl WriteTextFileResponse {
     }
 }
 
-runtime::members!(WriteTextFileResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(WriteTextFileResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `fs/read_text_file` with the text.
 ///
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 ///
 /// Returned by [`Client::read_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReadTextFileResponse {
@@ -7837,8 +7784,8 @@ impl ReadTextFileResponse {
 }
 
 runtime::members!(ReadTextFileResponse {
-    "content": String = required,
-    "_meta": Option<Meta> = optional + or_default,
+    content "content": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `session/request_permission` with what the user decided.
@@ -7846,7 +7793,7 @@ runtime::members!(ReadTextFileResponse {
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 ///
 /// Returned by [`Client::request_permission`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct RequestPermissionResponse {
@@ -7877,8 +7824,8 @@ impl RequestPermissionResponse {
 }
 
 runtime::members!(RequestPermissionResponse {
-    "outcome": RequestPermissionOutcome = required,
-    "_meta": Option<Meta> = optional + or_default,
+    outcome "outcome": RequestPermissionOutcome = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// What became of a permission request.
@@ -7925,7 +7872,7 @@ runtime::tagged_union!(RequestPermissionOutcome ["outcome"] {
 /// Which option was chosen.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SelectedPermissionOutcome {
@@ -7956,8 +7903,8 @@ impl SelectedPermissionOutcome {
 }
 
 runtime::members!(SelectedPermissionOutcome {
-    "optionId": PermissionOptionId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    option_id "optionId": PermissionOptionId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `terminal/create` with the terminal in which the command runs.
@@ -7965,7 +7912,7 @@ runtime::members!(SelectedPermissionOutcome {
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 ///
 /// Returned by [`Client::create_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CreateTerminalResponse {
@@ -7996,8 +7943,8 @@ impl CreateTerminalResponse {
 }
 
 runtime::members!(CreateTerminalResponse {
-    "terminalId": TerminalId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    terminal_id "terminalId": TerminalId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `terminal/output` with the text so far and, if the command has ended, how.
@@ -8005,7 +7952,7 @@ runtime::members!(CreateTerminalResponse {
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 ///
 /// Returned by [`Client::terminal_output`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TerminalOutputResponse {
@@ -8050,16 +7997,16 @@ impl TerminalOutputResponse {
 }
 
 runtime::members!(TerminalOutputResponse {
-    "output": String = required,
-    "truncated": bool = required,
-    "exitStatus": Option<TerminalExitStatus> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    output "output": String = required,
+    truncated "truncated": bool = required,
+    exit_status "exitStatus": Option<TerminalExitStatus> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// How a command ended.
 ///
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct TerminalExitStatus {
@@ -8106,9 +8053,9 @@ impl TerminalExitStatus {
 }
 
 runtime::members!(TerminalExitStatus {
-    "exitCode": Option<u32> = optional + or_default,
-    "signal": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    exit_code "exitCode": Option<u32> = optional + or_default,
+    signal "signal": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `terminal/release` once the terminal is gone.
@@ -8116,7 +8063,7 @@ runtime::members!(TerminalExitStatus {
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 ///
 /// Returned by [`Client::release_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ReleaseTerminalResponse {
@@ -8141,14 +8088,14 @@ impl ReleaseTerminalResponse {
     }
 }
 
-runtime::members!(ReleaseTerminalResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(ReleaseTerminalResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `terminal/wait_for_exit` with how the command ended.
 ///
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
 ///
 /// Returned by [`Client::wait_for_terminal_exit`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct WaitForTerminalExitResponse {
@@ -8195,9 +8142,9 @@ impl WaitForTerminalExitResponse {
 }
 
 runtime::members!(WaitForTerminalExitResponse {
-    "exitCode": Option<u32> = optional + or_default,
-    "signal": Option<String> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
+    exit_code "exitCode": Option<u32> = optional + or_default,
+    signal "signal": Option<String> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// Answers `terminal/kill` once the command has been told to end.
@@ -8205,7 +8152,7 @@ runtime::members!(WaitForTerminalExitResponse {
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 ///
 /// Returned by [`Client::kill_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct KillTerminalResponse {
@@ -8230,7 +8177,7 @@ impl KillTerminalResponse {
     }
 }
 
-runtime::members!(KillTerminalResponse { "_meta": Option<Meta> = optional + or_default });
+runtime::members!(KillTerminalResponse { meta "_meta": Option<Meta> = optional + or_default });
 
 /// Answers `elicitation/create` with what the user did.
 ///
@@ -8403,7 +8350,7 @@ runtime::value_union!(ElicitationContentValue {
 ///
 /// Specification:
 /// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct ElicitationAcceptAction {
@@ -8429,7 +8376,7 @@ impl ElicitationAcceptAction {
 }
 
 runtime::members!(ElicitationAcceptAction {
-    "content": Option<Map<ElicitationContentValue>> = optional,
+    content "content": Option<Map<ElicitationContentValue>> = optional,
 });
 
 /// `session/cancel` stops the turn that a session is in.
@@ -8443,7 +8390,7 @@ runtime::members!(ElicitationAcceptAction {
 /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
 ///
 /// Handled by [`Agent::cancel`], sent by [`AgentHandle::cancel`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CancelNotification {
@@ -8474,8 +8421,8 @@ impl CancelNotification {
 }
 
 runtime::members!(CancelNotification {
-    "sessionId": SessionId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    session_id "sessionId": SessionId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 /// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a
@@ -8485,7 +8432,7 @@ runtime::members!(CancelNotification {
 /// -32800. To stop a prompt turn, use `session/cancel`.
 ///
 /// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct CancelRequestNotification {
@@ -8517,8 +8464,8 @@ impl CancelRequestNotification {
 }
 
 runtime::members!(CancelRequestNotification {
-    "requestId": RequestId = required,
-    "_meta": Option<Meta> = optional + or_default,
+    request_id "requestId": RequestId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
 });
 
 impl Params for WriteTextFileRequest {

@@ -1,5 +1,5 @@
-//! How a struct is read: its shape as data, one line a member, and `Deserialize` where serde
-//! alone cannot write it.
+//! How a struct is read: its members as data, one line each, and `Deserialize` where that is
+//! not enough.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -16,14 +16,13 @@ pub(super) fn items(
     parts: &[Part<'_>],
     flattened: bool,
 ) -> TokenStream {
-    let members = parts.iter().map(|part| member(model, part));
-    let deserialize = match (flattened, parts.is_empty()) {
-        // A struct that shares its object with a union cannot be read by serde alone.
-        (true, _) => shared(model, name, parts),
-        // Of one without members serde would take an empty list for it.
-        (false, true) => quote!(runtime::deserialize_with!(#name, runtime::empty_object);),
-        (false, false) => quote!(),
-    };
+    let members = parts.iter().map(|part| {
+        let field = (!flattened).then_some(part.ident);
+        let member = member(model, part, flattened);
+        quote!(#field #member)
+    });
+    // A struct that shares its object with a union cannot be read member by member.
+    let deserialize = flattened.then(|| shared(model, name, parts));
     quote! {
         runtime::members!(#name { #(#members),* });
 
@@ -32,7 +31,7 @@ pub(super) fn items(
 }
 
 /// The entry of a member: its name, its type, and what it may lack.
-fn member(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
+fn member(model: &Model<'_>, part: &Part<'_>, flattened: bool) -> TokenStream {
     let required = part.field.presence == Presence::Required;
     let leniency = part.field.leniency;
     // A required field that has no default cannot be dropped.
@@ -50,7 +49,20 @@ fn member(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     let wire = &part.field.wire;
     let valid_items = leniency.skip_items.then(|| quote!(+ valid_items));
     let or_null = leniency.on_null.then(|| quote!(+ or_null));
-    quote!(#wire: #ty = #presence #or_default #valid_items #or_null)
+    let default = (!flattened).then(|| default(part));
+    quote!(#wire: #ty = #presence #default #or_default #valid_items #or_null)
+}
+
+/// What a member is when it is absent, unless absence is a value of its type.
+fn default(part: &Part<'_>) -> TokenStream {
+    match (&part.field.presence, &part.default) {
+        (Presence::Default(_), Some(_)) => {
+            let default = default_name(part.ident);
+            quote!((Self::#default))
+        }
+        (Presence::Default(_), None) => quote!((Default::default)),
+        _ => quote!(),
+    }
 }
 
 /// `Deserialize` by the members that are kept until all are there.

@@ -40,9 +40,6 @@ pub(super) fn items(
         derived.push("Default");
     }
     derived.push("Serialize");
-    if !flattened && !parts.is_empty() {
-        derived.push("Deserialize");
-    }
     let head = described(ty.docs.as_deref(), &format!("The object `{name}`."));
     let usage = usage.map(|usage| written(&format!("\n{usage}")));
     let derives = traits::derives(model, ty, &derived);
@@ -55,7 +52,7 @@ pub(super) fn items(
     let rename_all = rename_all.then(|| quote!(rename_all = "camelCase",));
     let members = parts
         .iter()
-        .map(|part| member(&name, part, rename_all.is_some(), flattened));
+        .map(|part| member(part, rename_all.is_some()));
     let construct = construct::items(model, &name, &parts, required, own_defaults);
     let decode = decode::items(model, &name, &parts, flattened);
     Ok(quote! {
@@ -99,7 +96,7 @@ fn part<'a>(model: &Model<'a>, ty: &Type, field: &'a Field) -> Result<Part<'a>, 
     })
 }
 
-fn member(owner: &Ident, part: &Part<'_>, rename_all: bool, flattened: bool) -> TokenStream {
+fn member(part: &Part<'_>, rename_all: bool) -> TokenStream {
     let Part {
         field, ident, ty, ..
     } = part;
@@ -107,28 +104,16 @@ fn member(owner: &Ident, part: &Part<'_>, rename_all: bool, flattened: bool) -> 
         field.docs.as_deref(),
         &format!("The member `{}`.", field.wire),
     );
-    let attributes = attributes(owner, part, rename_all, flattened);
+    let attributes = attributes(part, rename_all);
     let attributes = (!attributes.is_empty()).then(|| quote!(#[serde(#(#attributes),*)]));
     quote!(#docs #attributes pub #ident: #ty)
 }
 
-/// The serde attributes of a field; those for reading only when serde reads it.
-fn attributes(
-    owner: &Ident,
-    part: &Part<'_>,
-    rename_all: bool,
-    flattened: bool,
-) -> Vec<TokenStream> {
+/// The serde attributes of a field, for writing.
+fn attributes(part: &Part<'_>, rename_all: bool) -> Vec<TokenStream> {
     let Part {
         field, ident, ty, ..
     } = part;
-    if field.flattened {
-        let mut attributes = vec![quote!(flatten)];
-        if field.presence == Presence::Optional {
-            attributes.push(quote!(skip_serializing_if = "Option::is_none"));
-        }
-        return attributes;
-    }
     let mut attributes = Vec::new();
     let ident = ident.to_string();
     let natural = if rename_all {
@@ -136,39 +121,18 @@ fn attributes(
     } else {
         ident
     };
-    if natural != field.wire {
+    if field.flattened {
+        attributes.push(quote!(flatten));
+    } else if natural != field.wire {
         let wire = &field.wire;
         attributes.push(quote!(rename = #wire));
     }
-    let read = !flattened;
-    match &field.presence {
-        Presence::Required => {}
-        Presence::Optional => attributes.push(quote!(skip_serializing_if = "Option::is_none")),
-        Presence::Patch => {
-            if read {
-                attributes.push(quote!(default));
-            }
-            attributes.push(quote!(skip_serializing_if = "Patch::is_absent"));
-        }
-        Presence::Empty => {
-            if read {
-                attributes.push(quote!(default));
-            }
-            let (head, _) = super::head(ty);
-            let test = format!("{head}::is_empty");
-            attributes.push(quote!(skip_serializing_if = #test));
-        }
-        Presence::Default(_) if read => match &part.default {
-            Some(_) => {
-                let path = format!("{owner}::{}", construct::default_name(part.ident));
-                attributes.push(quote!(default = #path));
-            }
-            None => attributes.push(quote!(default)),
-        },
-        Presence::Default(_) => {}
-    }
-    if field.leniency.on_null && read && field.presence != Presence::Optional {
-        attributes.push(quote!(deserialize_with = "runtime::default_on_null"));
-    }
+    let test = match &field.presence {
+        Presence::Required | Presence::Default(_) => return attributes,
+        Presence::Optional => "Option::is_none".to_owned(),
+        Presence::Patch => "Patch::is_absent".to_owned(),
+        Presence::Empty => format!("{}::is_empty", super::head(ty).0),
+    };
+    attributes.push(quote!(skip_serializing_if = #test));
     attributes
 }

@@ -13,6 +13,7 @@ mod decode;
 mod integer;
 mod map;
 mod meta;
+mod object;
 mod patch;
 mod reader;
 mod scan;
@@ -31,11 +32,13 @@ pub use serde_json::value::RawValue;
 
 pub use self::decode::{
     DecodeError, Form, Kept, Leniency, Of, Part, Shape, Shaped, Variants, decode, decode_leniently,
-    decode_result, default_on_null, empty_object, first_object_of, first_value_of, object,
-    read_raw,
+    decode_result, first_object_of, first_value_of, object, read_raw,
 };
 pub use self::map::Map;
 pub use self::meta::Meta;
+pub use self::object::{
+    Object, next_name, read_member, read_nullable_member, read_object, required_member, skip_member,
+};
 pub use self::patch::Patch;
 #[cfg(feature = "schemars")]
 pub use self::schemas::{References, Schemas, schemars};

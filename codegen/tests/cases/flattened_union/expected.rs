@@ -99,7 +99,7 @@ impl Tagged for SettingType {
 runtime::tagged_union!(SettingType ["type"] { "flag": SettingTypeFlag });
 
 /// The object `SettingTypeFlag`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct SettingTypeFlag {
@@ -115,4 +115,4 @@ impl SettingTypeFlag {
     }
 }
 
-runtime::members!(SettingTypeFlag { "value": bool = required });
+runtime::members!(SettingTypeFlag { value "value": bool = required });

@@ -4,7 +4,7 @@ use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{self};
 
 /// The object `Point`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(crate = "::acp_sdk::runtime::serde")]
 #[non_exhaustive]
 pub struct Point {
@@ -20,7 +20,7 @@ impl Point {
     }
 }
 
-runtime::members!(Point { "x": i32 = required });
+runtime::members!(Point { x "x": i32 = required });
 
 /// A point under another name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

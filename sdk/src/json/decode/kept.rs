@@ -1,15 +1,11 @@
 //! Members that were kept unparsed until it is known what they belong to, and
 //! that serde then reads as if they came only now.
 
-use std::fmt;
-use std::marker::PhantomData;
 use std::slice;
 
 use serde::Deserializer;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
-};
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess};
 use serde_json::value::RawValue;
 
 use super::members::{AnyRaw, Member, collect};
@@ -128,30 +124,6 @@ pub fn object<'de, T, D: Deserializer<'de>>(
     read(&mut kept).ok_or_else(|| D::Error::custom("the members are not those of the type"))
 }
 
-/// `Deserialize` for an object without members, for which serde would also take an empty
-/// list.
-///
-/// # Errors
-/// When the input is not an object.
-pub fn empty_object<'de, T: Default, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(Empty(PhantomData))
-}
-
-struct Empty<T>(PhantomData<T>);
-
-impl<'de, T: Default> Visitor<'de> for Empty<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(T::default())
-    }
-}
-
 /// How to read one branch of a union of objects, and the members it must have.
 type ObjectBranch<T> = (&'static [&'static str], fn(&Kept<'_>) -> Option<T>);
 
@@ -218,8 +190,8 @@ impl<'a> MapAccess<'a> for Replay<'a, '_> {
             return Ok(None);
         };
         self.value = Some(&*member.raw);
-        seed.deserialize((*member.name).into_deserializer())
-            .map(Some)
+        let name = BorrowedStrDeserializer::new(&member.name);
+        seed.deserialize(name).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'a>>(

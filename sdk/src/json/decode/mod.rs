@@ -17,9 +17,8 @@ mod walk;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
 
-pub use self::kept::{Kept, empty_object, first_object_of, first_value_of, object, read_raw};
+pub use self::kept::{Kept, first_object_of, first_value_of, object, read_raw};
 pub(super) use self::members::{AnyRaw, Member, Name};
 pub use self::shape::{Form, Of, Part, Shape, Shaped, Variants};
 use self::walk::Walk;
@@ -120,16 +119,4 @@ pub fn decode_result<T: DeserializeOwned + Shaped>(
         reason,
     });
     Ok(empty)
-}
-
-/// `deserialize_with` of a field for which `null` means its default.
-///
-/// # Errors
-/// When the input is neither `null` nor a `T`.
-pub fn default_on_null<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-where
-    T: Deserialize<'de> + Default,
-    D: Deserializer<'de>,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

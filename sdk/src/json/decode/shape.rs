@@ -176,26 +176,6 @@ impl Form {
     }
 }
 
-/// Gives the shape of an object: its members, each with its type and what is to be made of
-/// its absence and of an invalid value.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_members {
-    ($name:ident { $($member:literal: $ty:ty = $presence:ident $(+ $leniency:ident)*),* $(,)? }) => {
-        impl $crate::runtime::Shaped for $name {
-            fn shape() -> &'static $crate::runtime::Shape {
-                const PARTS: &[$crate::runtime::Part] = &[$(
-                    $crate::runtime::Part::$presence(
-                        $member,
-                        <$ty as $crate::runtime::Shaped>::shape,
-                    )$(.$leniency())*
-                ),*];
-                &$crate::runtime::Shape::Object(PARTS)
-            }
-        }
-    };
-}
-
 /// Gives a type the shape of another.
 #[doc(hidden)]
 #[macro_export]

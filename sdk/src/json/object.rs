@@ -1,0 +1,185 @@
+//! Structs as objects: of a table with a line a member, the macro `members!` makes what the
+//! second pass reads by, and the way in which serde reads the struct.
+//!
+//! It writes far less than a derive does: a name is compared as text, and what is done with a
+//! member is a function that all structs share. This is what makes the types quick to compile.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+
+use super::decode::Name;
+
+/// A struct that is read member by member; `members!` implements it.
+pub trait Object<'de>: Sized {
+    /// The struct's name.
+    const NAME: &'static str;
+    /// The names of its members on the wire.
+    const MEMBERS: &'static [&'static str];
+
+    /// Reads the members.
+    ///
+    /// # Errors
+    /// When they are not those of the struct.
+    fn read<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
+}
+
+/// `Deserialize` for a struct.
+///
+/// # Errors
+/// When the input is not an object with the members of the struct.
+pub fn read_object<'de, T: Object<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_struct(T::NAME, T::MEMBERS, ObjectVisitor(PhantomData))
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Object<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "struct {}", T::NAME)
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::read(map)
+    }
+}
+
+/// The name of the next member.
+///
+/// # Errors
+/// When the input is broken.
+#[inline]
+pub fn next_name<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
+    Ok(map.next_key()?.map(|Name(name)| name))
+}
+
+/// Reads the value of the member `name` into `slot`.
+///
+/// # Errors
+/// When it does not fit, or is the second of that name.
+pub fn read_member<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    map: &mut A,
+    name: &'static str,
+    slot: &mut Option<T>,
+) -> Result<(), A::Error> {
+    if slot.is_some() {
+        return Err(A::Error::duplicate_field(name));
+    }
+    *slot = Some(map.next_value()?);
+    Ok(())
+}
+
+/// As [`read_member`], of a member for which `null` means the default.
+///
+/// # Errors
+/// As [`read_member`].
+pub fn read_nullable_member<'de, T: Deserialize<'de> + Default, A: MapAccess<'de>>(
+    map: &mut A,
+    name: &'static str,
+    slot: &mut Option<T>,
+) -> Result<(), A::Error> {
+    if slot.is_some() {
+        return Err(A::Error::duplicate_field(name));
+    }
+    *slot = Some(map.next_value::<Option<T>>()?.unwrap_or_default());
+    Ok(())
+}
+
+/// Passes over the value of a member that the struct does not have.
+///
+/// # Errors
+/// When the input is broken.
+pub fn skip_member<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
+    map.next_value::<IgnoredAny>().map(drop)
+}
+
+/// The value of the member `name`, which must have been there.
+///
+/// # Errors
+/// When it was not.
+#[inline]
+pub fn required_member<T, E: serde::de::Error>(
+    name: &'static str,
+    slot: Option<T>,
+) -> Result<T, E> {
+    slot.ok_or_else(|| E::missing_field(name))
+}
+
+/// Makes a struct an object: its members, each with its field, its type, and what is to be made
+/// of its absence and of an invalid value. Without fields it gives the shape alone, for a struct
+/// that shares its object with a union.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_members {
+    ($name:ident { $(
+        $field:ident $member:literal: $ty:ty =
+        $presence:ident $(($default:expr))? $(+ $leniency:ident)*
+    ),* $(,)? }) => {
+        $crate::__acp_members!(@shape $name { $($member: $ty = $presence $(+ $leniency)*),* });
+
+        $crate::__acp_deserialize_with!($name, $crate::runtime::read_object);
+
+        impl<'de> $crate::runtime::Object<'de> for $name {
+            const NAME: &'static str = stringify!($name);
+            const MEMBERS: &'static [&'static str] = &[$($member),*];
+
+            fn read<A: $crate::runtime::serde::de::MapAccess<'de>>(
+                mut map: A,
+            ) -> ::core::result::Result<Self, A::Error> {
+                $(let mut $field: ::core::option::Option<$ty> = ::core::option::Option::None;)*
+                while let ::core::option::Option::Some(name) =
+                    $crate::runtime::next_name(&mut map)?
+                {
+                    match &*name {
+                        $($member => $crate::__acp_members!(
+                            @read (&mut map, $member, &mut $field) $($leniency)*
+                        ),)*
+                        _ => $crate::runtime::skip_member(&mut map)?,
+                    }
+                }
+                ::core::result::Result::Ok(Self {
+                    $($field: $crate::__acp_members!(@take $presence $member, $field $(, $default)?),)*
+                })
+            }
+        }
+    };
+    ($name:ident { $($members:tt)* }) => {
+        $crate::__acp_members!(@shape $name { $($members)* });
+    };
+    (@shape $name:ident { $(
+        $member:literal: $ty:ty = $presence:ident $(+ $leniency:ident)*
+    ),* $(,)? }) => {
+        impl $crate::runtime::Shaped for $name {
+            fn shape() -> &'static $crate::runtime::Shape {
+                const PARTS: &[$crate::runtime::Part] = &[$(
+                    $crate::runtime::Part::$presence(
+                        $member,
+                        <$ty as $crate::runtime::Shaped>::shape,
+                    )$(.$leniency())*
+                ),*];
+                &$crate::runtime::Shape::Object(PARTS)
+            }
+        }
+    };
+    (@read $arguments:tt) => { $crate::runtime::read_member $arguments? };
+    (@read $arguments:tt or_null $($leniency:ident)*) => {
+        $crate::runtime::read_nullable_member $arguments?
+    };
+    (@read $arguments:tt $other:ident $($leniency:ident)*) => {
+        $crate::__acp_members!(@read $arguments $($leniency)*)
+    };
+    (@take required $member:literal, $slot:ident) => {
+        $crate::runtime::required_member($member, $slot)?
+    };
+    (@take optional $member:literal, $slot:ident) => { $slot.unwrap_or_default() };
+    (@take optional $member:literal, $slot:ident, $default:expr) => {
+        $slot.unwrap_or_else($default)
+    };
+}
