@@ -50,9 +50,7 @@ pub(super) fn items(
             && ident.to_lower_camel_case() == part.field.wire
     });
     let rename_all = rename_all.then(|| quote!(rename_all = "camelCase",));
-    let members = parts
-        .iter()
-        .map(|part| member(part, rename_all.is_some()));
+    let members = parts.iter().map(|part| member(part, rename_all.is_some()));
     let construct = construct::items(model, &name, &parts, required, own_defaults);
     let decode = decode::items(model, &name, &parts, flattened);
     Ok(quote! {

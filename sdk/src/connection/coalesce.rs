@@ -6,10 +6,30 @@
 
 use std::any::Any;
 
+use crate::json::{Encode, EncodeError};
 use crate::v1::{ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent};
 
 /// A joined chunk grows to about this many bytes of text.
 const LARGEST: usize = 16 << 10;
+
+/// Params whose type only their sender knows. Only he has the code that writes them: here it
+/// would be compiled a second time.
+pub(crate) trait Typed: Any + Encode {
+    /// What writes values of the same type.
+    fn encoder(&self) -> EncodeAny;
+}
+
+/// Writes a value of one type.
+pub(crate) type EncodeAny = fn(&dyn Any, &mut Vec<u8>) -> Result<(), EncodeError>;
+
+impl<T: Any + Encode> Typed for T {
+    fn encoder(&self) -> EncodeAny {
+        |value, bytes| match value.downcast_ref::<T>() {
+            Some(value) => value.encode(bytes),
+            None => Ok(()),
+        }
+    }
+}
 
 /// The notification behind `params`, if its text may be joined with another's.
 pub(crate) fn text_chunk(params: &dyn Any) -> Option<&SessionNotification> {

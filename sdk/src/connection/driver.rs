@@ -61,8 +61,7 @@ impl Driver {
     ///
     /// Outside of a tokio runtime.
     pub async fn spawned(self) -> Result<()> {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(self);
+        let mut tasks = self.spawn();
         match tasks.join_next().await {
             Some(Ok(result)) => result,
             Some(Err(failed)) if failed.is_panic() => {
@@ -71,6 +70,13 @@ impl Driver {
             // Nobody else can abort the task; a runtime that shuts down does.
             _ => Err(Error::Closed(Closed::new("the runtime has shut down"))),
         }
+    }
+
+    /// Not in the future above, for every caller of that would compile it anew.
+    fn spawn(self) -> JoinSet<Result<()>> {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self);
+        tasks
     }
 
     pub(crate) fn new(future: impl Future<Output = Result<()>> + Send + 'static) -> Self {

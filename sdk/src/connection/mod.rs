@@ -31,24 +31,24 @@ mod trace;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 pub(crate) use batch::Batch;
+pub(crate) use coalesce::Typed;
 pub use driver::Driver;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
 use lanes::{LaneId, Lanes};
 use options::Options;
 pub use options::{ConnectionBuilder, Observer};
-use outbox::Outbox;
+use outbox::{Outbox, unwritable};
 pub(crate) use pending::Preview;
 use pending::{Pending, Reply};
 pub(crate) use trace::Trace;
 
 use crate::error::{Closed, Error, Result};
-use crate::json::encode_raw;
+use crate::json::{Encode, encode_raw};
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
 use crate::tap::{Recorder, Tap};
 use crate::v1::Error as RpcError;
@@ -88,10 +88,10 @@ impl Shared {
 
     /// Sends a request and waits for the answer; dropping the future cancels the request.
     /// `preview` sees a result before anything that the peer wrote after it is handled.
-    pub(crate) async fn call<P: Serialize + ?Sized>(
+    pub(crate) async fn call(
         self: &Arc<Self>,
         method: &str,
-        params: Option<&P>,
+        params: Option<&(dyn Encode + Sync)>,
         session: Option<&str>,
         preview: Option<Preview>,
     ) -> Result<Box<RawValue>> {
@@ -106,6 +106,7 @@ impl Shared {
         if let Some(preview) = preview {
             lock(&self.pending).preview(call.id, preview);
         }
+        let params = params.map(|params| params as &dyn Encode);
         self.outbox
             .push(method, &Request::new(call.id, method, params))?;
         call.sent = true;
@@ -122,34 +123,24 @@ impl Shared {
             Err(_) => Err(Error::Closed(Closed::new("the connection was dropped"))),
         };
         if let Some(trace) = &mut trace {
-            trace.ended(&result);
+            trace.ended(result.as_ref().err());
         }
         result
     }
 
-    /// Sends a notification as soon as there is room for it.
-    pub(crate) async fn notify<P: Serialize + ?Sized>(
-        &self,
-        method: &str,
-        params: Option<&P>,
-    ) -> Result<()> {
-        self.outbox.room().await?;
+    /// Sends a notification; the caller has waited for room.
+    pub(crate) fn notify(&self, method: &str, params: Option<&dyn Encode>) -> Result<()> {
         self.outbox.push(method, &Notification::new(method, params))
     }
 
-    /// Sends params of a notification; text chunks join the one before if that is allowed.
-    pub(crate) async fn notify_typed<P: Serialize + 'static>(
-        &self,
-        method: &str,
-        params: &P,
-    ) -> Result<()> {
+    /// The same; text chunks join the one before if that is allowed.
+    pub(crate) fn notify_typed(&self, method: &str, params: &dyn Typed) -> Result<()> {
         if self.options.coalesce
             && let Some(chunk) = coalesce::text_chunk(params)
         {
-            self.outbox.room().await?;
-            return self.outbox.push_chunk(chunk);
+            return self.outbox.push_chunk(chunk, params.encoder());
         }
-        self.notify(method, Some(params)).await
+        self.notify(method, Some(params))
     }
 
     pub(crate) async fn room(&self) -> Result<()> {
@@ -157,9 +148,9 @@ impl Shared {
     }
 
     /// Answers a request, without waiting for room.
-    pub(crate) fn answer<R: Serialize>(&self, request: &RequestState, result: Result<R>) {
+    pub(crate) fn answer(&self, request: &RequestState, result: Result<&dyn Encode>) {
         let pushed = match result {
-            Ok(result) => self.respond(request, &Response::result(&request.id, &result)),
+            Ok(result) => self.respond(request, &Response::result(&request.id, result)),
             Err(error) => self.refuse(request, error),
         };
         match pushed {
@@ -178,18 +169,15 @@ impl Shared {
     }
 
     /// Writes the answer to a request, at once or as one of its batch.
-    fn respond(&self, request: &RequestState, response: &impl Serialize) -> Result<()> {
+    fn respond(&self, request: &RequestState, response: &Response<'_>) -> Result<()> {
         match &request.batch {
             None => self.outbox.push(&request.method, response),
             Some(batch) => self.respond_in(batch, &request.method, response),
         }
     }
 
-    fn respond_in(&self, batch: &Batch, method: &str, response: &impl Serialize) -> Result<()> {
-        let response = encode_raw(response).map_err(|error| Error::Encode {
-            method: method.to_owned(),
-            reason: error.to_string(),
-        })?;
+    fn respond_in(&self, batch: &Batch, method: &str, response: &Response<'_>) -> Result<()> {
+        let response = encode_raw(response).map_err(|error| unwritable(method, &error))?;
         self.complete(batch.answer(Some(response)))
     }
 

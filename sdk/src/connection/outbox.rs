@@ -11,12 +11,11 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 
-use super::coalesce;
+use super::coalesce::{self, EncodeAny};
 use crate::error::{Closed, Error, Result};
-use crate::json::encode;
+use crate::json::{Encode, EncodeError};
 use crate::jsonrpc::Notification;
 use crate::runtime::Notification as _;
 use crate::v1::{SessionNotification, methods};
@@ -39,12 +38,25 @@ struct State {
     /// So many were put in by those who could not wait, when there was no room any more.
     excess: usize,
     /// The last message, not yet written as JSON because more text may join it.
-    open: Option<Box<SessionNotification>>,
+    open: Option<Open>,
     /// The connection's loop, when it sleeps.
     writer: Option<Waker>,
     closed: Option<Closed>,
     /// Everything is to be written and the stream closed after it.
     finishing: bool,
+}
+
+/// A chunk that more text may join.
+#[derive(Debug)]
+struct Open {
+    note: Box<SessionNotification>,
+    encode: EncodeAny,
+}
+
+impl Encode for Open {
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+        (self.encode)(&*self.note, bytes)
+    }
 }
 
 impl Outbox {
@@ -92,7 +104,7 @@ impl Outbox {
     ///
     /// [`Error::Closed`] when the connection has ended, [`Error::Encode`] when
     /// the message has no JSON form; nothing has been put in then.
-    pub(crate) fn push<T: Serialize>(&self, method: &str, message: &T) -> Result<()> {
+    pub(crate) fn push(&self, method: &str, message: &dyn Encode) -> Result<()> {
         let mut state = self.accepting()?;
         let full = state.unsent() >= self.high_water;
         state.write_open();
@@ -105,20 +117,21 @@ impl Outbox {
         Ok(())
     }
 
-    /// Puts a text chunk at the end, or its text to the one that is there.
+    /// Puts a text chunk at the end, or its text to the one that is there. `encode` writes it.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`] when the connection has ended.
-    pub(crate) fn push_chunk(&self, note: &SessionNotification) -> Result<()> {
+    pub(crate) fn push_chunk(&self, note: &SessionNotification, encode: EncodeAny) -> Result<()> {
         let mut state = self.accepting()?;
         let joined = state
             .open
             .as_mut()
-            .is_some_and(|open| coalesce::join(open, note));
+            .is_some_and(|open| coalesce::join(&mut open.note, note));
         if !joined {
             state.write_open();
-            state.open = Some(Box::new(note.clone()));
+            let note = Box::new(note.clone());
+            state.open = Some(Open { note, encode });
         }
         wake(state);
         Ok(())
@@ -207,25 +220,29 @@ impl Outbox {
 
 impl State {
     fn unsent(&self) -> usize {
-        self.bytes.len() + self.open.as_deref().map_or(0, coalesce::text_bytes)
+        self.bytes.len()
+            + self
+                .open
+                .as_ref()
+                .map_or(0, |open| coalesce::text_bytes(&open.note))
     }
 
     /// Ends the chunk that texts were joined to.
     fn write_open(&mut self) {
-        if let Some(note) = self.open.take() {
+        if let Some(open) = self.open.take() {
             let method = methods::SessionUpdate::NAME;
-            let message = Notification::new(method, Some(&*note));
+            let message = Notification::new(method, Some(&open));
             // Strings always have a JSON form.
             let _ = self.write(method, &message);
         }
     }
 
-    fn write<T: Serialize>(&mut self, method: &str, message: &T) -> Result<()> {
+    fn write(&mut self, method: &str, message: &dyn Encode) -> Result<()> {
         let begin = self.bytes.len();
-        encode(message, &mut self.bytes).map_err(|error| Error::Encode {
-            method: method.to_owned(),
-            reason: error.to_string(),
-        })?;
+        if let Err(error) = message.encode(&mut self.bytes) {
+            self.bytes.truncate(begin);
+            return Err(unwritable(method, &error));
+        }
         // Raw JSON from the application may be spread over lines; between tokens a blank
         // means the same, and within strings JSON has no bare line feeds.
         let mut from = begin;
@@ -248,6 +265,14 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
+/// Why a message could not be written.
+pub(crate) fn unwritable(method: &str, error: &EncodeError) -> Error {
+    Error::Encode {
+        method: method.to_owned(),
+        reason: error.to_string(),
+    }
+}
+
 /// A broken pipe and its relatives, as a reason.
 pub(crate) fn write_failed(error: &io::Error) -> Closed {
     Closed::new(format!("writing to the peer failed: {error}"))
@@ -255,6 +280,8 @@ pub(crate) fn write_failed(error: &io::Error) -> Closed {
 
 #[cfg(test)]
 mod tests {
+    use serde::Serialize;
+
     use super::*;
 
     #[test]

@@ -105,7 +105,7 @@ mod tests {
         let shared = Shared::new(ConnectionBuilder::new().options, None);
         let mut output = Output::new(Box::pin(tokio::io::sink()), Framing::Lines);
         let large = "x".repeat(4 * KEEP);
-        shared.notify("x", Some(&large)).await.unwrap();
+        shared.notify("x", Some(&large)).unwrap();
         std::future::poll_fn(|cx| {
             while output.poll(cx, &shared).is_ready() {}
             Poll::Ready(())

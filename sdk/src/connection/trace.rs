@@ -14,7 +14,7 @@ use tracing::field::Empty;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// One request being watched. Dropped, it says how long it took and what became of it.
 #[derive(Debug)]
@@ -78,11 +78,12 @@ impl Trace {
         self.span.clone()
     }
 
-    pub(crate) fn ended<T>(&mut self, result: &Result<T>) {
-        self.outcome = match result {
-            Ok(_) => "ok",
-            Err(Error::Closed(_)) => "closed",
-            Err(error) => {
+    /// The request has its result, or failed.
+    pub(crate) fn ended(&mut self, error: Option<&Error>) {
+        self.outcome = match error {
+            None => "ok",
+            Some(Error::Closed(_)) => "closed",
+            Some(error) => {
                 if let Some(code) = error.code() {
                     self.span.record("code", code.get());
                 }

@@ -45,7 +45,7 @@ pub use self::schemas::{References, Schemas, schemars};
 pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged};
 pub use self::text::text;
 pub use self::value::Json;
-pub(crate) use self::writer::encode_raw;
+pub(crate) use self::writer::{Encode, encode_raw};
 pub use self::writer::{EncodeError, encode};
 pub use crate::__acp_json_schemas as json_schemas;
 pub use crate::{

@@ -34,7 +34,7 @@ impl Json {
     /// # Errors
     /// When `value` has no JSON form, such as a map whose keys are not strings.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        match encode_raw(value) {
+        match encode_raw(&value) {
             Ok(raw) => Ok(Self(raw)),
             Err(error) => Err(serde::ser::Error::custom(error)),
         }

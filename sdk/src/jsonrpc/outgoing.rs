@@ -1,8 +1,12 @@
 //! The three messages we write.
+//!
+//! What they carry may be of any type, which they do not know: they are written by the same
+//! code for every method.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::json::{Encode, EncodeError, encode};
 use crate::v1::Error as RpcError;
 
 /// The protocol-level notification that gives up a request.
@@ -10,77 +14,102 @@ use crate::v1::Error as RpcError;
 /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
 pub(crate) const CANCEL_REQUEST: &str = "$/cancel_request";
 
+/// How each message begins.
+const BEGIN: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+
 /// A request under an id that this connection chose.
-#[derive(Serialize)]
-pub(crate) struct Request<'a, P: ?Sized> {
-    jsonrpc: &'static str,
+pub(crate) struct Request<'a> {
     id: u64,
-    method: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<&'a P>,
+    call: Notification<'a>,
 }
 
-impl<'a, P: ?Sized> Request<'a, P> {
-    pub(crate) fn new(id: u64, method: &'a str, params: Option<&'a P>) -> Self {
-        Self {
-            jsonrpc: "2.0",
-            id,
-            method,
-            params,
-        }
+impl<'a> Request<'a> {
+    pub(crate) fn new(id: u64, method: &'a str, params: Option<&'a dyn Encode>) -> Self {
+        let call = Notification::new(method, params);
+        Self { id, call }
+    }
+}
+
+impl Encode for Request<'_> {
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+        bytes.extend_from_slice(BEGIN);
+        bytes.extend_from_slice(b",\"id\":");
+        encode(&self.id, bytes)?;
+        self.call.encode_rest(bytes)
     }
 }
 
 /// A notification.
-#[derive(Serialize)]
-pub(crate) struct Notification<'a, P: ?Sized> {
-    jsonrpc: &'static str,
+pub(crate) struct Notification<'a> {
     method: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<&'a P>,
+    params: Option<&'a dyn Encode>,
 }
 
-impl<'a, P: ?Sized> Notification<'a, P> {
-    pub(crate) fn new(method: &'a str, params: Option<&'a P>) -> Self {
-        Self {
-            jsonrpc: "2.0",
-            method,
-            params,
+impl<'a> Notification<'a> {
+    pub(crate) fn new(method: &'a str, params: Option<&'a dyn Encode>) -> Self {
+        Self { method, params }
+    }
+
+    /// Everything but what a request has before it.
+    fn encode_rest(&self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+        bytes.extend_from_slice(b",\"method\":");
+        encode(self.method, bytes)?;
+        if let Some(params) = self.params {
+            bytes.extend_from_slice(b",\"params\":");
+            params.encode(bytes)?;
         }
+        bytes.push(b'}');
+        Ok(())
+    }
+}
+
+impl Encode for Notification<'_> {
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+        bytes.extend_from_slice(BEGIN);
+        self.encode_rest(bytes)
     }
 }
 
 /// An answer. The id is written as it was read.
-#[derive(Serialize)]
-pub(crate) struct Response<'a, R: ?Sized> {
-    jsonrpc: &'static str,
+pub(crate) struct Response<'a> {
     id: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a R>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a RpcError>,
+    outcome: Result<&'a dyn Encode, &'a RpcError>,
 }
 
-impl<'a, R: ?Sized> Response<'a, R> {
-    pub(crate) fn result(id: &'a RawValue, result: &'a R) -> Self {
+impl<'a> Response<'a> {
+    pub(crate) fn result(id: &'a RawValue, result: &'a dyn Encode) -> Self {
         Self {
-            jsonrpc: "2.0",
             id: Some(id),
-            result: Some(result),
-            error: None,
+            outcome: Ok(result),
+        }
+    }
+
+    /// `id` is `None` where the request could not be made out; the wire then has null.
+    pub(crate) fn error(id: Option<&'a RawValue>, error: &'a RpcError) -> Self {
+        Self {
+            id,
+            outcome: Err(error),
         }
     }
 }
 
-impl<'a> Response<'a, ()> {
-    /// `id` is `None` where the request could not be made out; the wire then has null.
-    pub(crate) fn error(id: Option<&'a RawValue>, error: &'a RpcError) -> Self {
-        Self {
-            jsonrpc: "2.0",
-            id,
-            result: None,
-            error: Some(error),
+impl Encode for Response<'_> {
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+        bytes.extend_from_slice(BEGIN);
+        bytes.extend_from_slice(b",\"id\":");
+        bytes.extend_from_slice(self.id.map_or("null", RawValue::get).as_bytes());
+        match self.outcome {
+            Ok(result) => {
+                bytes.extend_from_slice(b",\"result\":");
+                result.encode(bytes)?;
+            }
+            Err(error) => {
+                bytes.extend_from_slice(b",\"error\":");
+                encode(error, bytes)?;
+            }
         }
+        bytes.push(b'}');
+        Ok(())
     }
 }
 

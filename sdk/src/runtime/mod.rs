@@ -20,8 +20,8 @@ use serde::{Serialize, de::DeserializeOwned};
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A type that travels in a message.
-pub trait Payload: Serialize + DeserializeOwned + Shaped + Send + 'static {}
-impl<T: Serialize + DeserializeOwned + Shaped + Send + 'static> Payload for T {}
+pub trait Payload: Serialize + DeserializeOwned + Shaped + Send + Sync + 'static {}
+impl<T: Serialize + DeserializeOwned + Shaped + Send + Sync + 'static> Payload for T {}
 
 /// The params of a method.
 pub trait Params: Payload {

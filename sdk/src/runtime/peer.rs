@@ -45,7 +45,8 @@ impl Peer {
     ///
     /// [`Error::Closed`] when the connection has ended.
     pub async fn notify<N: Notification>(&self, params: &N::Params) -> Result<()> {
-        self.shared.notify_typed(N::NAME, params).await
+        self.shared.room().await?;
+        self.shared.notify_typed(N::NAME, params)
     }
 
     /// Sends a request that the protocol does not define and waits for its result.
@@ -54,6 +55,7 @@ impl Peer {
     ///
     /// As [`call`](Self::call).
     pub async fn call_ext(&self, method: &str, params: Option<&Json>) -> Result<Json> {
+        let params = params.map(|params| params as _);
         let raw = self.shared.call(method, params, None, None).await?;
         self.decode(method, &raw)
     }
@@ -64,7 +66,8 @@ impl Peer {
     ///
     /// As [`notify`](Self::notify).
     pub async fn notify_ext(&self, method: &str, params: Option<&Json>) -> Result<()> {
-        self.shared.notify(method, params).await
+        self.shared.room().await?;
+        self.shared.notify(method, params.map(|params| params as _))
     }
 
     /// Writes everything out and closes our side of the stream. The peer may still write.
@@ -78,7 +81,7 @@ impl Peer {
     pub(crate) async fn call_previewed(
         &self,
         method: &str,
-        params: &impl serde::Serialize,
+        params: &(dyn crate::json::Encode + Sync),
         preview: crate::connection::Preview,
     ) -> Result<Box<RawValue>> {
         let params = Some(params);

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::peer::report;
 use super::{BoxFuture, Cx, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
 use crate::connection::{Batch, RequestState, Shared, Trace};
 use crate::error::{Error, Result};
+use crate::json::Encode;
 use crate::jsonrpc::clip;
 
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
@@ -29,6 +30,19 @@ pub trait Service: Send + Sync + 'static {
 pub struct Task {
     pub(crate) future: Option<BoxFuture>,
     pub(crate) request: Option<Arc<RequestState>>,
+}
+
+impl Task {
+    fn answering(future: BoxFuture, request: Arc<RequestState>, span: Option<Span>) -> Self {
+        let future = match span {
+            Some(span) => Box::pin(future.instrument(span)),
+            None => future,
+        };
+        Self {
+            future: Some(future),
+            request: Some(request),
+        }
+    }
 }
 
 impl std::fmt::Debug for Task {
@@ -226,44 +240,49 @@ struct Responder {
 }
 
 impl Responder {
+    /// Hands the request to `handler`. This is compiled for every method, what it calls is not.
     fn run<R, Fut>(self, handler: impl FnOnce(Cx) -> Fut) -> Task
     where
         R: Serialize + Send + 'static,
         Fut: Future<Output = Result<R>> + Send + 'static,
     {
-        let state = self.state.clone();
-        let cx = Cx::new(Peer::new(self.shared.clone()), Some(state.clone()));
+        let (cx, state, span) = self.begun();
         let handling = handler(cx);
-        let span = self.trace.as_ref().map(|trace| trace.span());
-        let mut future: BoxFuture = Box::pin(async move {
+        let future = Box::pin(async move {
             let mut responder = self;
             let result = handling.await;
-            if let Some(trace) = &mut responder.trace {
-                trace.ended(&result);
-            }
+            responder.ended(result.as_ref().err());
             // On a closed connection nobody waits for the answer.
             let _ = responder.shared.room().await;
-            responder.answer(result);
+            match result {
+                Ok(result) => responder.answer(Ok(&result)),
+                Err(error) => responder.answer(Err(error)),
+            }
         });
-        if let Some(span) = span {
-            future = Box::pin(future.instrument(span));
-        }
-        Task {
-            future: Some(future),
-            request: Some(state),
+        Task::answering(future, state, span)
+    }
+
+    /// What outlives the handing over: the context, the request, the span of its handler.
+    fn begun(&self) -> (Cx, Arc<RequestState>, Option<Span>) {
+        let peer = Peer::new(self.shared.clone());
+        let cx = Cx::new(peer, Some(self.state.clone()));
+        let span = self.trace.as_ref().map(|trace| trace.span());
+        (cx, self.state.clone(), span)
+    }
+
+    fn ended(&mut self, error: Option<&Error>) {
+        if let Some(trace) = &mut self.trace {
+            trace.ended(error);
         }
     }
 
     fn refuse(mut self, error: Error) -> Task {
-        let refusal = Err::<(), _>(error);
-        if let Some(trace) = &mut self.trace {
-            trace.ended(&refusal);
-        }
-        self.answer(refusal);
+        self.ended(Some(&error));
+        self.answer(Err(error));
         Task::default()
     }
 
-    fn answer<R: Serialize>(&mut self, result: Result<R>) {
+    fn answer(&mut self, result: Result<&dyn Encode>) {
         // Before the answer, for the peer may use the id again as soon as it has read that.
         self.shared.leave(&self.state);
         self.shared.answer(&self.state, result);
@@ -282,7 +301,7 @@ impl Drop for Responder {
             };
             let method = clip(&self.state.method);
             let error = Error::internal(format!("the handler of {method} {what}"));
-            self.answer(Err::<(), _>(error));
+            self.answer(Err(error));
         }
         self.state.over();
     }
@@ -316,8 +335,8 @@ fn read_ext_params(
 /// # Errors
 ///
 /// Always: method not found.
-pub async fn unsupported<M: Method>() -> Result<M::Result> {
-    Err(Error::method_not_found(M::NAME))
+pub fn unsupported<M: Method>() -> impl Future<Output = Result<M::Result>> + Send {
+    std::future::ready(Err(Error::method_not_found(M::NAME)))
 }
 
 /// The answer to an extension request that nobody serves.

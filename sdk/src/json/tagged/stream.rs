@@ -138,7 +138,7 @@ impl Branch for Late<'_> {
 
     fn unknown(mut self, tag: &str) -> Result<UnknownVariant, Refused> {
         // Most tags are known, so the tag's own JSON is only made here.
-        let raw = encode_raw(tag).map_err(|_| Refused)?;
+        let raw = encode_raw(&tag).map_err(|_| Refused)?;
         let members = &mut self.kept.members;
         if let Some(member) = members.iter_mut().find(|member| member.name == self.tag) {
             member.raw = Cow::Owned(raw);

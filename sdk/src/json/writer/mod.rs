@@ -68,17 +68,28 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, bytes: &mut Vec<u8>) -> Result {
     written
 }
 
+/// What has a JSON form, whatever its type: code that takes it is compiled once for all types.
+pub(crate) trait Encode {
+    /// Appends the JSON form. What has been appended when it fails is for the caller to remove.
+    ///
+    /// # Errors
+    /// As [`encode`].
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result;
+}
+
+impl<T: Serialize> Encode for T {
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result {
+        self.serialize(Writer::new(bytes))
+    }
+}
+
 /// The JSON form of `value`, as a value of its own.
 ///
 /// # Errors
 /// As [`encode`].
-pub(crate) fn encode_raw<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>> {
+pub(crate) fn encode_raw(value: &dyn Encode) -> Result<Box<RawValue>> {
     let mut bytes = Vec::new();
-    encode(value, &mut bytes)?;
-    raw(bytes)
-}
-
-fn raw(bytes: Vec<u8>) -> Result<Box<RawValue>> {
+    value.encode(&mut bytes)?;
     let text = String::from_utf8(bytes).map_err(serde::ser::Error::custom)?;
     reader::boxed(text).map_err(serde::ser::Error::custom)
 }

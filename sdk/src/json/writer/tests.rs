@@ -18,13 +18,13 @@ fn alike<T: Serialize + ?Sized>(value: &T) {
         Ok(theirs) => {
             assert_eq!(written, Ok(()), "{theirs}");
             assert_eq!(String::from_utf8(ours).unwrap(), format!("before{theirs}"));
-            assert_eq!(encode_raw(value).unwrap().get(), theirs);
+            assert_eq!(encode_raw(&value).unwrap().get(), theirs);
         }
         Err(_) => {
             let error = written.expect_err("serde_json refuses it").to_string();
             assert!(!error.is_empty());
             assert_eq!(ours, b"before", "nothing may be left of it");
-            assert!(encode_raw(value).is_err());
+            assert!(encode_raw(&value).is_err());
         }
     }
 }
