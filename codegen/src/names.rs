@@ -24,6 +24,7 @@ pub(crate) const RUNTIME: &[&str] = &[
     "Tagged",
     "Task",
     "UnknownVariant",
+    "VariantWriter",
 ];
 
 /// What Rust and the other imports have in scope.

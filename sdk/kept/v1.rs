@@ -4,7 +4,7 @@ use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
     self, Branch, Cx, Json, Kept, Map, Meta, Method, Note, Notification, Params, Patch,
-    Peer, Request, Service, Tagged, Task, UnknownVariant,
+    Peer, Request, Service, Tagged, Task, UnknownVariant, VariantWriter,
 };
 
 /// What ties a response to its request.
@@ -13,8 +13,7 @@ use ::acp_sdk::runtime::{
 /// open. Each side numbers its own requests, so both may use the same ids at once.
 ///
 /// Specification: [Communication model](https://agentclientprotocol.com/protocol/v1/overview#communication-model).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestId {
     /// No id; legal JSON, but a response can hardly be told from others, so avoid it.
@@ -43,6 +42,19 @@ impl From<&str> for RequestId {
     }
 }
 
+impl Serialize for RequestId {
+    fn serialize<S: runtime::serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Number(value) => value.serialize(serializer),
+            Self::Str(value) => value.serialize(serializer),
+        }
+    }
+}
+
 runtime::value_union!(RequestId { Null: () = Null, Number: i64 = Number, Str: String = String });
 
 /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
@@ -53,8 +65,7 @@ runtime::value_union!(RequestId { Null: () = Null, Number: i64 = Number, Str: St
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 ///
 /// Handled by [`Client::write_text_file`], sent by [`ClientHandle::write_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteTextFileRequest {
     /// The session that writes.
@@ -65,7 +76,6 @@ pub struct WriteTextFileRequest {
     pub content: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -119,8 +129,7 @@ runtime::string_id!(SessionId);
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 ///
 /// Handled by [`Client::read_text_file`], sent by [`ClientHandle::read_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadTextFileRequest {
     /// The session that needs the file.
@@ -128,14 +137,11 @@ pub struct ReadTextFileRequest {
     /// Absolute path of the file.
     pub path: String,
     /// First line to return, counted from 1; absent to start at the top.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// How many lines to return at most; absent for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -190,8 +196,7 @@ runtime::members!(ReadTextFileRequest {
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 ///
 /// Handled by [`Client::request_permission`], sent by [`ClientHandle::request_permission`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RequestPermissionRequest {
     /// The session whose turn asks.
@@ -202,7 +207,6 @@ pub struct RequestPermissionRequest {
     pub options: Vec<PermissionOption>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -242,39 +246,29 @@ runtime::members!(RequestPermissionRequest {
 /// Members that are absent or null stay as they are; lists are replaced as a whole.
 ///
 /// Specification: [Updating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#updating).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCallUpdate {
     /// The call that changes.
     pub tool_call_id: ToolCallId,
     /// What sort of thing the call does, if that changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
     /// How far the call has come, if that changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolCallStatus>,
     /// The title to show from now on, if it changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The tool's name for programs, if it changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Everything that the call has produced, in place of what was reported before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Vec<ToolCallContent>>,
     /// All places that the call is about, in place of those reported before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub locations: Option<Vec<ToolCallLocation>>,
     /// What the model passed to the tool, if that changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<Json>,
     /// What the tool returned, if that changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -454,21 +448,16 @@ runtime::string_enum!(ToolCallStatus {
 /// Something that a tool call produced.
 ///
 /// Specification: [Content of tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#content).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolCallContent {
     /// Text, pictures and so on, as in messages.
-    #[serde(rename = "content")]
     Content(Content),
     /// A change to a file.
-    #[serde(rename = "diff")]
     Diff(Diff),
     /// A terminal that the agent had the client open, shown live.
-    #[serde(rename = "terminal")]
     Terminal(Terminal),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -501,6 +490,15 @@ impl Tagged for ToolCallContent {
             other => branch.unknown(other).map(Self::Unknown),
         }
     }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Content(payload) => to.payload("content", payload),
+            Self::Diff(payload) => to.payload("diff", payload),
+            Self::Terminal(payload) => to.payload("terminal", payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
 }
 
 runtime::tagged_union!(ToolCallContent ["type"] {
@@ -514,28 +512,21 @@ runtime::tagged_union!(ToolCallContent ["type"] {
 /// The forms are those of MCP, so that an agent can pass on what its MCP servers return.
 ///
 /// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ContentBlock {
     /// Text, commonly Markdown; allowed in every prompt.
-    #[serde(rename = "text")]
     Text(TextContent),
     /// A picture; in prompts only with the capability `image`.
-    #[serde(rename = "image")]
     Image(ImageContent),
     /// Sound; in prompts only with the capability `audio`.
-    #[serde(rename = "audio")]
     Audio(AudioContent),
     /// The address of a resource that the agent can read; allowed in every prompt.
-    #[serde(rename = "resource_link")]
     ResourceLink(ResourceLink),
     /// A resource with its contents; in prompts only with the capability `embeddedContext`, and
     /// then better than a link.
-    #[serde(rename = "resource")]
     Resource(EmbeddedResource),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -594,6 +585,17 @@ impl Tagged for ContentBlock {
             other => branch.unknown(other).map(Self::Unknown),
         }
     }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Text(payload) => to.payload("text", payload),
+            Self::Image(payload) => to.payload("image", payload),
+            Self::Audio(payload) => to.payload("audio", payload),
+            Self::ResourceLink(payload) => to.payload("resource_link", payload),
+            Self::Resource(payload) => to.payload("resource", payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
 }
 
 runtime::tagged_union!(ContentBlock ["type"] {
@@ -607,23 +609,18 @@ runtime::tagged_union!(ContentBlock ["type"] {
 /// Hints on how to use or show a piece of content.
 ///
 /// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Annotations {
     /// Whom the content is for; absent when it is for everybody.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
     /// When the content was last changed, in ISO 8601; absent when unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
     /// How important the content is, commonly from 0 (may be left out) to 1 (needed); absent
     /// when it does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -689,18 +686,15 @@ runtime::string_enum!(Role { Assistant = "assistant", User = "user", ..Unknown }
 /// Text to show or to read.
 ///
 /// Specification: [Text content](https://agentclientprotocol.com/protocol/v1/content#text-content).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TextContent {
     /// Hints on how to use the text; absent when there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The text itself; clients should show it as Markdown.
     pub text: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -739,23 +733,19 @@ runtime::members!(TextContent {
 /// A picture, contained in the message.
 ///
 /// Specification: [Image content](https://agentclientprotocol.com/protocol/v1/content#image-content).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ImageContent {
     /// Hints on how to use the picture; absent when there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The bytes of the picture file, in Base64.
     pub data: String,
     /// The format of the file, such as `image/png`.
     pub mime_type: String,
     /// Where the picture comes from; absent when it has no address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -805,12 +795,10 @@ runtime::members!(ImageContent {
 /// Sound, contained in the message.
 ///
 /// Specification: [Audio content](https://agentclientprotocol.com/protocol/v1/content#audio-content).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AudioContent {
     /// Hints on how to use the sound; absent when there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The bytes of the sound file, in Base64.
     pub data: String,
@@ -818,7 +806,6 @@ pub struct AudioContent {
     pub mime_type: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -859,32 +846,25 @@ runtime::members!(AudioContent {
 /// The address of a file or other resource that the receiver can read by itself.
 ///
 /// Specification: [Resource link](https://agentclientprotocol.com/protocol/v1/content#resource-link).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceLink {
     /// Hints on how to use the resource; absent when there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// What the resource holds, for people and models; absent when it does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The format of the resource, such as `text/x-rust`; absent when unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Short name of the resource, such as a file's name.
     pub name: String,
     /// Size of the resource in bytes; absent when unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
     /// Name to show to the user; when absent, show `name`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Address of the resource, such as `file:///home/me/notes.md`.
     pub uri: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -961,8 +941,7 @@ runtime::members!(ResourceLink {
 /// Address and contents of an embedded resource.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmbeddedResourceResource {
     /// The contents are text.
@@ -991,12 +970,10 @@ runtime::object_union!(EmbeddedResourceResource {
 /// A resource whose contents are text.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextResourceContents {
     /// The format of the text, such as `text/x-rust`; absent when unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// All of the text.
     pub text: String,
@@ -1004,7 +981,6 @@ pub struct TextResourceContents {
     pub uri: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1045,20 +1021,17 @@ runtime::members!(TextResourceContents {
 /// A resource whose contents are bytes.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlobResourceContents {
     /// All of the bytes, in Base64.
     pub blob: String,
     /// The format of the contents, such as `application/pdf`; absent when unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Address of the resource.
     pub uri: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1102,18 +1075,15 @@ runtime::members!(BlobResourceContents {
 /// yet.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
     /// Hints on how to use the resource; absent when there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Address and contents.
     pub resource: EmbeddedResourceResource,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1152,15 +1122,13 @@ runtime::members!(EmbeddedResource {
 /// Content that a tool call produced, in the form that messages have.
 ///
 /// Specification: [Regular content](https://agentclientprotocol.com/protocol/v1/tool-calls#regular-content).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Content {
     /// The piece of content.
     pub content: ContentBlock,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1190,20 +1158,17 @@ runtime::members!(Content {
 /// A change to a file, as its text before and after.
 ///
 /// Specification: [Diffs](https://agentclientprotocol.com/protocol/v1/tool-calls#diffs).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diff {
     /// Where the file is, as an absolute path.
     pub path: String,
     /// The text before; absent or null for a file that is new.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub old_text: Option<String>,
     /// The text after.
     pub new_text: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1256,15 +1221,13 @@ runtime::string_id!(TerminalId);
 /// call names the terminal before it is released.
 ///
 /// Specification: [Terminals in tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#terminals).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terminal {
     /// The terminal to show.
     pub terminal_id: TerminalId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1294,18 +1257,15 @@ runtime::members!(Terminal {
 /// A place in a file that a tool call is about, so that an editor can follow along.
 ///
 /// Specification: [Following the agent](https://agentclientprotocol.com/protocol/v1/tool-calls#following-the-agent).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolCallLocation {
     /// Absolute path of the file.
     pub path: String,
     /// The line, counted from 1; absent when the whole file is meant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1344,8 +1304,7 @@ runtime::members!(ToolCallLocation {
 /// An answer that the user can give to a permission request.
 ///
 /// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PermissionOption {
     /// What the client sends back when this answer is chosen.
@@ -1356,7 +1315,6 @@ pub struct PermissionOption {
     pub kind: PermissionOptionKind,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1434,8 +1392,7 @@ runtime::string_enum!(PermissionOptionKind {
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 ///
 /// Handled by [`Client::create_terminal`], sent by [`ClientHandle::create_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateTerminalRequest {
     /// The session that the command belongs to.
@@ -1443,22 +1400,17 @@ pub struct CreateTerminalRequest {
     /// The program to run: a name or a path.
     pub command: String,
     /// Arguments of the program, in order; none when absent.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables to add to the command's environment; none when absent.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVariable>,
     /// Absolute path of the directory to run in; when absent the client chooses, commonly the
     /// session's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// How many bytes of output the client keeps; beyond it the oldest are dropped, at a
     /// character boundary. Absent for no limit set by the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_byte_limit: Option<u64>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1526,8 +1478,7 @@ runtime::members!(CreateTerminalRequest {
 /// A variable in the environment of a program that is about to be started.
 ///
 /// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnvVariable {
     /// The variable's name, such as `PATH`.
@@ -1536,7 +1487,6 @@ pub struct EnvVariable {
     pub value: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1572,8 +1522,7 @@ runtime::members!(EnvVariable {
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 ///
 /// Handled by [`Client::terminal_output`], sent by [`ClientHandle::terminal_output`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TerminalOutputRequest {
     /// The session that the terminal belongs to.
@@ -1582,7 +1531,6 @@ pub struct TerminalOutputRequest {
     pub terminal_id: TerminalId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1622,8 +1570,7 @@ runtime::members!(TerminalOutputRequest {
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 ///
 /// Handled by [`Client::release_terminal`], sent by [`ClientHandle::release_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReleaseTerminalRequest {
     /// The session that the terminal belongs to.
@@ -1632,7 +1579,6 @@ pub struct ReleaseTerminalRequest {
     pub terminal_id: TerminalId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1672,8 +1618,7 @@ runtime::members!(ReleaseTerminalRequest {
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
 ///
 /// Handled by [`Client::wait_for_terminal_exit`], sent by [`ClientHandle::wait_for_terminal_exit`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitForTerminalExitRequest {
     /// The session that the terminal belongs to.
@@ -1682,7 +1627,6 @@ pub struct WaitForTerminalExitRequest {
     pub terminal_id: TerminalId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1722,8 +1666,7 @@ runtime::members!(WaitForTerminalExitRequest {
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 ///
 /// Handled by [`Client::kill_terminal`], sent by [`ClientHandle::kill_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KillTerminalRequest {
     /// The session that the terminal belongs to.
@@ -1732,7 +1675,6 @@ pub struct KillTerminalRequest {
     pub terminal_id: TerminalId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -1772,18 +1714,15 @@ runtime::members!(KillTerminalRequest {
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 ///
 /// Handled by [`Client::create_elicitation`], sent by [`ClientHandle::create_elicitation`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationRequest {
     /// What is asked for and why, to show to the user.
     pub message: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// The way in which the user is asked.
-    #[serde(flatten)]
     pub mode: ElicitationMode,
 }
 
@@ -1806,10 +1745,10 @@ impl CreateElicitationRequest {
     }
 }
 
-runtime::members!(CreateElicitationRequest {
-    "message": String = required,
-    "_meta": Option<Meta> = optional + or_default,
-    "mode": ElicitationMode = required + flattened,
+runtime::members!(CreateElicitationRequest shared {
+    message "message": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+    mode "mode": ElicitationMode = required + flattened,
 });
 
 impl<'de> Deserialize<'de> for CreateElicitationRequest {
@@ -1830,19 +1769,15 @@ impl<'de> Deserialize<'de> for CreateElicitationRequest {
 }
 
 /// The way in which the user is asked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "mode", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationMode {
     /// The client shows a form and returns what the user filled in.
-    #[serde(rename = "form")]
     Form(ElicitationFormMode),
     /// The client sends the user to a web page, with consent.
-    #[serde(rename = "url")]
     Url(ElicitationUrlMode),
     /// A way that this version does not know, kept as it came; it must not be shown as one of
     /// the others.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -1868,6 +1803,14 @@ impl Tagged for ElicitationMode {
             other => branch.unknown(other).map(Self::Unknown),
         }
     }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Form(payload) => to.payload("form", payload),
+            Self::Url(payload) => to.payload("url", payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
 }
 
 runtime::tagged_union!(ElicitationMode ["mode"] {
@@ -1878,8 +1821,7 @@ runtime::tagged_union!(ElicitationMode ["mode"] {
 /// Says that a question belongs to a session, and maybe to a tool call in it.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElicitationSessionScope {
     /// The session that asks.
@@ -1887,7 +1829,6 @@ pub struct ElicitationSessionScope {
     /// The tool call on whose behalf it asks, for instance when an MCP server wants to know;
 
     /// absent when it is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<ToolCallId>,
 }
 
@@ -1918,8 +1859,7 @@ runtime::members!(ElicitationSessionScope {
 /// `authenticate`.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElicitationRequestScope {
     /// The id of the client's request that the agent is working on.
@@ -1941,26 +1881,21 @@ runtime::members!(ElicitationRequestScope { request_id "requestId": RequestId = 
 /// The fields of a form, in a small part of JSON Schema: one flat object.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitationSchema {
     /// Always `object`, which is also what absent means.
     pub type_: ElicitationSchemaType,
     /// Heading of the form; absent for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The fields by name; none when absent.
     pub properties: Map<ElicitationPropertySchema>,
     /// Names of the fields that must be filled in; absent when none must.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
     /// What the form is for, to show to the user; absent when the message says it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2060,28 +1995,21 @@ runtime::string_enum!(ElicitationSchemaType { Object = "object", ..Unknown });
 /// A field of a form.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationPropertySchema {
     /// Text, or one of several texts when `enum` or `oneOf` is given.
-    #[serde(rename = "string")]
     String(StringPropertySchema),
     /// A number, with or without a fraction.
-    #[serde(rename = "number")]
     Number(NumberPropertySchema),
     /// A whole number.
-    #[serde(rename = "integer")]
     Integer(IntegerPropertySchema),
     /// Yes or no.
-    #[serde(rename = "boolean")]
     Boolean(BooleanPropertySchema),
     /// Any number of several texts.
-    #[serde(rename = "array")]
     Array(MultiSelectPropertySchema),
     /// A sort of field that this version does not know, kept as it came; it must not be shown
     /// as one of the others.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -2128,6 +2056,17 @@ impl Tagged for ElicitationPropertySchema {
             other => branch.unknown(other).map(Self::Unknown),
         }
     }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::String(payload) => to.payload("string", payload),
+            Self::Number(payload) => to.payload("number", payload),
+            Self::Integer(payload) => to.payload("integer", payload),
+            Self::Boolean(payload) => to.payload("boolean", payload),
+            Self::Array(payload) => to.payload("array", payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
 }
 
 runtime::tagged_union!(ElicitationPropertySchema ["type"] {
@@ -2167,8 +2106,7 @@ runtime::string_enum!(StringFormat {
 /// A text to choose, with its label.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnumOption {
     /// What the answer holds when this one is chosen.
@@ -2176,11 +2114,9 @@ pub struct EnumOption {
     /// Label to show to the user.
     pub title: String,
     /// More about it, to show to the user; absent when the label says it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2223,40 +2159,29 @@ runtime::members!(EnumOption {
 /// It is a choice when `enum` or `oneOf` is present.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StringPropertySchema {
     /// Label of the field; when absent, show its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Help for the user; absent for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Fewest characters allowed; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u32>,
     /// Most characters allowed; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u32>,
     /// Regular expression that the text must match; absent for any text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// What the text must be, such as an email address; absent for any text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<StringFormat>,
     /// What the field holds at first; absent for nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// The texts to choose from, when they need no labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub enum_: Option<Vec<String>>,
     /// The texts to choose from, with a label each.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<EnumOption>>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2354,28 +2279,21 @@ runtime::members!(StringPropertySchema {
 /// A field for a number, with or without a fraction.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct NumberPropertySchema {
     /// Label of the field; when absent, show its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Help for the user; absent for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Least number allowed, itself included; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<f64>,
     /// Greatest number allowed, itself included; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<f64>,
     /// What the field holds at first; absent for nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<f64>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2441,28 +2359,21 @@ runtime::members!(NumberPropertySchema {
 /// A field for a whole number.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct IntegerPropertySchema {
     /// Label of the field; when absent, show its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Help for the user; absent for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Least number allowed, itself included; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
     /// Greatest number allowed, itself included; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
     /// What the field holds at first; absent for nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<i64>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2528,22 +2439,17 @@ runtime::members!(IntegerPropertySchema {
 /// A field for yes or no.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BooleanPropertySchema {
     /// Label of the field; when absent, show its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Help for the user; absent for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What the field holds at first; absent for nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2593,18 +2499,14 @@ runtime::members!(BooleanPropertySchema {
 /// The texts of which any number can be chosen.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MultiSelectItems {
     /// Texts that need no labels.
-    #[serde(rename = "string")]
     String(StringMultiSelectItems),
     /// Texts with a label each, told by `anyOf` and by the lack of `type`.
-    #[serde(untagged)]
     Titled(TitledMultiSelectItems),
     /// A sort of choices that this version does not know, kept as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -2631,6 +2533,14 @@ impl Tagged for MultiSelectItems {
         }
     }
 
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::String(payload) => to.payload("string", payload),
+            Self::Titled(payload) => to.untagged(payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
+
     fn untagged(members: &Kept<'_>) -> Option<Self> {
         members.read().map(Self::Titled)
     }
@@ -2643,15 +2553,13 @@ runtime::tagged_union!(MultiSelectItems ["type"] or TitledMultiSelectItems {
 /// Texts to choose from that need no labels.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StringMultiSelectItems {
     /// The texts.
     pub enum_: Vec<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2678,15 +2586,13 @@ runtime::members!(StringMultiSelectItems {
 /// Texts to choose from, with a label each.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TitledMultiSelectItems {
     /// The texts with their labels.
     pub any_of: Vec<EnumOption>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2713,30 +2619,23 @@ runtime::members!(TitledMultiSelectItems {
 /// A field for the choice of any number of texts.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MultiSelectPropertySchema {
     /// Label of the field; when absent, show its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Help for the user; absent for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// How many must be chosen at least; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
     /// How many may be chosen at most; absent for no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
     /// The texts to choose from.
     pub items: MultiSelectItems,
     /// What is chosen at first; absent for nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -2811,14 +2710,12 @@ runtime::members!(MultiSelectPropertySchema {
 /// A question that is answered by filling in a form.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitationFormMode {
     /// The form's fields.
     pub requested_schema: ElicitationSchema,
     /// What the question belongs to: a session, or a request outside of any.
-    #[serde(flatten)]
     pub scope: ElicitationScope,
 }
 
@@ -2836,9 +2733,9 @@ impl ElicitationFormMode {
     }
 }
 
-runtime::members!(ElicitationFormMode {
-    "requestedSchema": ElicitationSchema = required,
-    "": ElicitationScope = required + flattened,
+runtime::members!(ElicitationFormMode shared {
+    requested_schema "requestedSchema": ElicitationSchema = required,
+    scope "": ElicitationScope = required + flattened,
 });
 
 impl<'de> Deserialize<'de> for ElicitationFormMode {
@@ -2858,8 +2755,7 @@ impl<'de> Deserialize<'de> for ElicitationFormMode {
 }
 
 /// What the question belongs to: a session, or a request outside of any.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElicitationScope {
     /// It is asked within a session.
@@ -2900,8 +2796,7 @@ runtime::string_id!(ElicitationId);
 /// tell when they are done.
 ///
 /// Specification: [URL mode](https://agentclientprotocol.com/protocol/v1/elicitation#url-mode).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElicitationUrlMode {
     /// Which question this is; `elicitation/complete` refers to it.
@@ -2909,7 +2804,6 @@ pub struct ElicitationUrlMode {
     /// Address of the page; the client shows it in full, and opens it only with consent.
     pub url: String,
     /// What the question belongs to: a session, or a request outside of any.
-    #[serde(flatten)]
     pub scope: ElicitationScope,
 }
 
@@ -2929,10 +2823,10 @@ impl ElicitationUrlMode {
     }
 }
 
-runtime::members!(ElicitationUrlMode {
-    "elicitationId": ElicitationId = required,
-    "url": String = required,
-    "": ElicitationScope = required + flattened,
+runtime::members!(ElicitationUrlMode shared {
+    elicitation_id "elicitationId": ElicitationId = required,
+    url "url": String = required,
+    scope "": ElicitationScope = required + flattened,
 });
 
 impl<'de> Deserialize<'de> for ElicitationUrlMode {
@@ -2958,8 +2852,7 @@ impl<'de> Deserialize<'de> for ElicitationUrlMode {
 /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
 ///
 /// Returned by [`Agent::initialize`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InitializeResponse {
     /// The version for this connection: the requested one, or the agent's newest when it does
@@ -2970,11 +2863,9 @@ pub struct InitializeResponse {
     /// Ways for the user to log in; empty when none is needed.
     pub auth_methods: Vec<AuthMethod>,
     /// Name and version of the agent program; absent when it does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_info: Option<Implementation>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3049,8 +2940,7 @@ runtime::integer!(ProtocolVersion, u16);
 /// What an agent can do for clients, sent once in the answer to `initialize`.
 ///
 /// Specification: [Agent capabilities](https://agentclientprotocol.com/protocol/v1/initialization#agent-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AgentCapabilities {
     /// The agent answers `session/load`; false when absent.
@@ -3065,7 +2955,6 @@ pub struct AgentCapabilities {
     pub auth: AgentAuthCapabilities,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3139,8 +3028,7 @@ runtime::members!(AgentCapabilities {
 /// Text and resource links are always allowed; the others only when they are true here.
 ///
 /// Specification: [Prompt capabilities](https://agentclientprotocol.com/protocol/v1/initialization#prompt-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PromptCapabilities {
     /// Prompts may hold images; false when absent.
@@ -3151,7 +3039,6 @@ pub struct PromptCapabilities {
     pub embedded_context: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3201,8 +3088,7 @@ runtime::members!(PromptCapabilities {
 /// Ways in which an agent reaches MCP servers beside stdio, which every agent has.
 ///
 /// Specification: [MCP capabilities](https://agentclientprotocol.com/protocol/v1/initialization#mcp-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct McpCapabilities {
     /// The agent connects to MCP servers over HTTP; false when absent.
@@ -3212,7 +3098,6 @@ pub struct McpCapabilities {
     pub sse: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3258,28 +3143,21 @@ runtime::members!(McpCapabilities {
 /// `session/load` has a flag of its own, `loadSession`.
 ///
 /// Specification: [Session capabilities](https://agentclientprotocol.com/protocol/v1/initialization#session-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionCapabilities {
     /// Present when the agent answers `session/list`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<SessionListCapabilities>,
     /// Present when the agent answers `session/delete`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delete: Option<SessionDeleteCapabilities>,
     /// Present when requests that set a session up may name directories beside `cwd`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub additional_directories: Option<SessionAdditionalDirectoriesCapabilities>,
     /// Present when the agent answers `session/resume`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<SessionResumeCapabilities>,
     /// Present when the agent answers `session/close`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub close: Option<SessionCloseCapabilities>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3348,13 +3226,11 @@ runtime::members!(SessionCapabilities {
 /// Says that the agent answers `session/list`. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-list#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionListCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3378,13 +3254,11 @@ runtime::members!(SessionListCapabilities { meta "_meta": Option<Meta> = optiona
 /// Says that the agent answers `session/delete`. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-delete#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionDeleteCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3412,13 +3286,11 @@ runtime::members!(SessionDeleteCapabilities {
 /// Such an agent may also name them in the answers to `session/list`.
 ///
 /// Specification: [Additional workspace roots](https://agentclientprotocol.com/protocol/v1/session-setup#additional-workspace-roots).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionAdditionalDirectoriesCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3444,13 +3316,11 @@ runtime::members!(SessionAdditionalDirectoriesCapabilities {
 /// Says that the agent answers `session/resume`. An empty object is enough.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionResumeCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3476,13 +3346,11 @@ runtime::members!(SessionResumeCapabilities {
 /// Says that the agent answers `session/close`. An empty object is enough.
 ///
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionCloseCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3506,16 +3374,13 @@ runtime::members!(SessionCloseCapabilities { meta "_meta": Option<Meta> = option
 /// What an agent offers about login, beside its login methods.
 ///
 /// Specification: [Authentication capabilities](https://agentclientprotocol.com/protocol/v1/initialization#authentication-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AgentAuthCapabilities {
     /// Present, an empty object is enough, when the agent answers `logout`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub logout: Option<LogoutCapabilities>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3549,13 +3414,11 @@ runtime::members!(AgentAuthCapabilities {
 /// Says that the agent answers `logout`. An empty object is enough.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LogoutCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3579,20 +3442,16 @@ runtime::members!(LogoutCapabilities { meta "_meta": Option<Meta> = optional + o
 /// One way for the user to log in, as the agent offers it.
 ///
 /// Specification: [Authentication method types](https://agentclientprotocol.com/protocol/v1/authentication#authentication-method-types).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthMethod {
     /// The user logs in inside a terminal, where the client runs the agent's program a second
     /// time.
-    #[serde(rename = "terminal")]
     Terminal(AuthMethodTerminal),
     /// The agent does the login itself when the client calls `authenticate`; the meaning of a
     /// method without `type`.
-    #[serde(untagged)]
     Agent(AuthMethodAgent),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -3619,6 +3478,14 @@ impl Tagged for AuthMethod {
         }
     }
 
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Terminal(payload) => to.payload("terminal", payload),
+            Self::Agent(payload) => to.untagged(payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
+
     fn untagged(members: &Kept<'_>) -> Option<Self> {
         members.read().map(Self::Agent)
     }
@@ -3641,8 +3508,7 @@ runtime::string_id!(AuthMethodId);
 /// anew. `authenticate` is not called for such a method.
 ///
 /// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/authentication#terminal-authentication).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthMethodTerminal {
     /// Which method this is; never sent back for this type.
@@ -3650,18 +3516,14 @@ pub struct AuthMethodTerminal {
     /// Label to show to the user.
     pub name: String,
     /// More about the method, to show to the user; absent when there is nothing to add.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Arguments to append to those with which the client starts the agent; empty when absent.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables to add to the agent's usual environment; a name that is there already gets the
     /// value given here.
-    #[serde(skip_serializing_if = "Map::is_empty")]
     pub env: Map<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3720,8 +3582,7 @@ runtime::members!(AuthMethodTerminal {
 /// A login that the agent carries out itself, for example in a browser that it opens.
 ///
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthMethodAgent {
     /// Which method this is; the client sends it back with `authenticate`.
@@ -3729,11 +3590,9 @@ pub struct AuthMethodAgent {
     /// Label to show to the user.
     pub name: String,
     /// More about the method, to show to the user; absent when there is nothing to add.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3774,21 +3633,18 @@ runtime::members!(AuthMethodAgent {
 /// Which program is at one end of a connection.
 ///
 /// Specification: [Implementation information](https://agentclientprotocol.com/protocol/v1/initialization#implementation-information).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Implementation {
     /// A short name for programs and logs, such as `my-editor`.
     pub name: String,
     /// A name to show to users; when absent, show `name`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The program's own version, such as `1.4.0`; for logs and bug reports, not for deciding
     /// what is supported.
     pub version: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3831,13 +3687,11 @@ runtime::members!(Implementation {
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 ///
 /// Returned by [`Agent::authenticate`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AuthenticateResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3863,13 +3717,11 @@ runtime::members!(AuthenticateResponse { meta "_meta": Option<Meta> = optional +
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 ///
 /// Returned by [`Agent::logout`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LogoutResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3895,22 +3747,18 @@ runtime::members!(LogoutResponse { meta "_meta": Option<Meta> = optional + or_de
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 ///
 /// Returned by [`Agent::new_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewSessionResponse {
     /// Id of the new session; every later message about it carries this.
     pub session_id: SessionId,
     /// The session's modes and which one is on; absent when the agent has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModeState>,
     /// The session's settings with their values; absent when the agent has none. Where present,
     /// they replace `modes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -3961,8 +3809,7 @@ runtime::members!(NewSessionResponse {
 /// The modes of a session and which of them is on.
 ///
 /// Specification: [Session mode state](https://agentclientprotocol.com/protocol/v1/session-modes#sessionmodestate).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionModeState {
     /// The mode that is on.
@@ -3971,7 +3818,6 @@ pub struct SessionModeState {
     pub available_modes: Vec<SessionMode>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4016,8 +3862,7 @@ runtime::string_id!(SessionModeId);
 /// Settings of category `mode` are the newer way to offer this.
 ///
 /// Specification: [Session modes](https://agentclientprotocol.com/protocol/v1/session-modes).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionMode {
     /// What `session/set_mode` and `current_mode_update` call the mode.
@@ -4025,11 +3870,9 @@ pub struct SessionMode {
     /// Label to show to the user.
     pub name: String,
     /// What the mode does, to show to the user; absent when the label says it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4073,8 +3916,7 @@ runtime::members!(SessionMode {
 /// others. Agents order settings by importance.
 ///
 /// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigOption {
     /// What `session/set_config_option` calls the setting.
@@ -4082,18 +3924,14 @@ pub struct SessionConfigOption {
     /// Label to show to the user.
     pub name: String,
     /// What the setting does, to show to the user; absent when the label says it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What the setting is about, so that clients can place it well; absent when it is of no
     /// common kind. Nothing else may depend on it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<SessionConfigOptionCategory>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// The type of the setting, with its value and what it can be set to.
-    #[serde(flatten)]
     pub kind: SessionConfigKind,
 }
 
@@ -4140,13 +3978,13 @@ impl SessionConfigOption {
     }
 }
 
-runtime::members!(SessionConfigOption {
-    "id": SessionConfigId = required,
-    "name": String = required,
-    "description": Option<String> = optional + or_default,
-    "category": Option<SessionConfigOptionCategory> = optional + or_default,
-    "_meta": Option<Meta> = optional + or_default,
-    "type": SessionConfigKind = required + flattened,
+runtime::members!(SessionConfigOption shared {
+    id "id": SessionConfigId = required,
+    name "name": String = required,
+    description "description": Option<String> = optional + or_default,
+    category "category": Option<SessionConfigOptionCategory> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+    kind "type": SessionConfigKind = required + flattened,
 });
 
 impl<'de> Deserialize<'de> for SessionConfigOption {
@@ -4170,18 +4008,14 @@ impl<'de> Deserialize<'de> for SessionConfigOption {
 }
 
 /// The type of the setting, with its value and what it can be set to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionConfigKind {
     /// One of several values.
-    #[serde(rename = "select")]
     Select(SessionConfigSelect),
     /// On or off; only for clients that advertise `session.configOptions.boolean`.
-    #[serde(rename = "boolean")]
     Boolean(SessionConfigBoolean),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -4205,6 +4039,14 @@ impl Tagged for SessionConfigKind {
             "select" => branch.payload().map(Self::Select),
             "boolean" => branch.payload().map(Self::Boolean),
             other => branch.unknown(other).map(Self::Unknown),
+        }
+    }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Select(payload) => to.payload("select", payload),
+            Self::Boolean(payload) => to.payload("boolean", payload),
+            Self::Unknown(variant) => to.unknown(variant),
         }
     }
 }
@@ -4263,8 +4105,7 @@ runtime::string_id!(SessionConfigValueId);
 /// The values of a setting, in one list or under headings.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionConfigSelectOptions {
     /// All values in one list.
@@ -4285,6 +4126,18 @@ impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
     }
 }
 
+impl Serialize for SessionConfigSelectOptions {
+    fn serialize<S: runtime::serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Ungrouped(value) => value.serialize(serializer),
+            Self::Grouped(value) => value.serialize(serializer),
+        }
+    }
+}
+
 runtime::value_union!(SessionConfigSelectOptions {
     Ungrouped: Vec<SessionConfigSelectOption> = Array,
     Grouped: Vec<SessionConfigSelectGroup> = Array,
@@ -4293,8 +4146,7 @@ runtime::value_union!(SessionConfigSelectOptions {
 /// One of the values of a setting.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigSelectOption {
     /// What `session/set_config_option` calls the value.
@@ -4302,11 +4154,9 @@ pub struct SessionConfigSelectOption {
     /// Label to show to the user.
     pub name: String,
     /// What choosing it means, to show to the user; absent when the label says it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4347,8 +4197,7 @@ runtime::members!(SessionConfigSelectOption {
 /// Values of a setting under a common heading.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigSelectGroup {
     /// Which group this is, to tell groups apart.
@@ -4359,7 +4208,6 @@ pub struct SessionConfigSelectGroup {
     pub options: Vec<SessionConfigSelectOption>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4405,8 +4253,7 @@ runtime::string_id!(SessionConfigGroupId);
 /// A setting with several values, one of which is chosen.
 ///
 /// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigSelect {
     /// The value that is chosen; one of `options`.
@@ -4437,8 +4284,7 @@ runtime::members!(SessionConfigSelect {
 /// A setting that is on or off.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/session-config-options#boolean-config-options).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigBoolean {
     /// Whether the setting is on.
@@ -4460,19 +4306,15 @@ runtime::members!(SessionConfigBoolean { current_value "currentValue": bool = re
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 ///
 /// Returned by [`Agent::load_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LoadSessionResponse {
     /// The session's modes and which one is on; absent when the agent has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModeState>,
     /// The session's settings with their values; absent when the agent has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4519,18 +4361,15 @@ runtime::members!(LoadSessionResponse {
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 ///
 /// Returned by [`Agent::list_sessions`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListSessionsResponse {
     /// The sessions on this page; may be empty.
     pub sessions: Vec<SessionInfo>,
     /// Where the next page starts, to be sent as `cursor` unchanged; absent on the last page.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4569,8 +4408,7 @@ runtime::members!(ListSessionsResponse {
 /// A session as `session/list` shows it.
 ///
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionInfo {
     /// Which session this is, for `session/load`, `session/resume` and `session/delete`.
@@ -4580,19 +4418,15 @@ pub struct SessionInfo {
     /// Absolute paths of all directories that belong to the session beside `cwd`, in order;
 
     /// absent and empty both mean that none are reported.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// What the session is about, to show to the user; absent while it has no title.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`;
 
     /// absent when unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4657,13 +4491,11 @@ runtime::members!(SessionInfo {
 /// [Semantics](https://agentclientprotocol.com/protocol/v1/session-delete#semantics).
 ///
 /// Returned by [`Agent::delete_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DeleteSessionResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4689,19 +4521,15 @@ runtime::members!(DeleteSessionResponse { meta "_meta": Option<Meta> = optional 
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 ///
 /// Returned by [`Agent::resume_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ResumeSessionResponse {
     /// The session's modes and which one is on; absent when the agent has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModeState>,
     /// The session's settings with their values; absent when the agent has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<SessionConfigOption>>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4748,13 +4576,11 @@ runtime::members!(ResumeSessionResponse {
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 ///
 /// Returned by [`Agent::close_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CloseSessionResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4780,13 +4606,11 @@ runtime::members!(CloseSessionResponse { meta "_meta": Option<Meta> = optional +
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 ///
 /// Returned by [`Agent::set_session_mode`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SetSessionModeResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4812,15 +4636,13 @@ runtime::members!(SetSessionModeResponse { meta "_meta": Option<Meta> = optional
 /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
 ///
 /// Returned by [`Agent::set_session_config_option`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionResponse {
     /// All settings of the session with their values, not only the one that was set.
     pub config_options: Vec<SessionConfigOption>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4849,15 +4671,13 @@ runtime::members!(SetSessionConfigOptionResponse {
 /// Specification: [Check for completion](https://agentclientprotocol.com/protocol/v1/prompt-turn#4-check-for-completion).
 ///
 /// Returned by [`Agent::prompt`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptResponse {
     /// Why the turn ended; a cancelled turn ends with `cancelled` and not with an error.
     pub stop_reason: StopReason,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -4917,8 +4737,7 @@ runtime::string_enum!(StopReason {
 /// Why a request failed, as JSON-RPC reports it.
 ///
 /// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
     /// The kind of failure, for programs; see the named codes.
@@ -4927,7 +4746,6 @@ pub struct Error {
     pub message: String,
     /// Details of any form, such as the place in the params that is wrong; absent when there
     /// are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Json>,
 }
 
@@ -5002,8 +4820,7 @@ runtime::integer!(ErrorCode, i32);
 /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
 ///
 /// Handled by [`Client::session_update`], sent by [`ClientHandle::session_update`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionNotification {
     /// The session that the report is about.
@@ -5012,7 +4829,6 @@ pub struct SessionNotification {
     pub update: SessionUpdate,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5047,57 +4863,41 @@ runtime::members!(SessionNotification {
 /// One thing that happened in a session.
 ///
 /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "sessionUpdate", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SessionUpdate {
     /// The next piece of a message of the user, mostly when history is told.
-    #[serde(rename = "user_message_chunk")]
     UserMessageChunk(ContentChunk),
     /// The next piece of what the agent answers.
-    #[serde(rename = "agent_message_chunk")]
     AgentMessageChunk(ContentChunk),
     /// The next piece of what the model thinks; clients may hide it.
-    #[serde(rename = "agent_thought_chunk")]
     AgentThoughtChunk(ContentChunk),
     /// A tool call began.
-    #[serde(rename = "tool_call")]
     ToolCall(ToolCall),
     /// Something about a tool call changed.
-    #[serde(rename = "tool_call_update")]
     ToolCallUpdate(ToolCallUpdate),
     /// The agent made a plan, or changed it; this one replaces the one before.
-    #[serde(rename = "plan")]
     Plan(Plan),
     /// These are the slash commands from now on.
-    #[serde(rename = "available_commands_update")]
     AvailableCommandsUpdate(AvailableCommandsUpdate),
     /// Another mode is on.
-    #[serde(rename = "current_mode_update")]
     CurrentModeUpdate(CurrentModeUpdate),
     /// Settings changed; all of them are listed with their values.
-    #[serde(rename = "config_option_update")]
     ConfigOptionUpdate(ConfigOptionUpdate),
     /// The session's title or other data about it changed.
-    #[serde(rename = "session_info_update")]
     SessionInfoUpdate(SessionInfoUpdate),
     /// How full the context is now and what the session has cost.
-    #[serde(rename = "usage_update")]
     UsageUpdate(UsageUpdate),
     /// Something to tell the user that is not part of the conversation; only for clients that
     /// advertise `session.notices`.
-    #[serde(rename = "notice")]
     Notice(Notice),
     /// The agent began to shorten the context, or got on with it; only for clients that
     /// advertise `session.compaction`.
-    #[serde(rename = "compaction_update")]
     CompactionUpdate(CompactionUpdate),
     /// The next piece of the summary that replaces shortened context; only for clients that
     /// advertise `session.compaction`.
-    #[serde(rename = "compaction_summary_chunk")]
     CompactionSummaryChunk(CompactionSummaryChunk),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -5193,6 +4993,40 @@ impl Tagged for SessionUpdate {
             other => branch.unknown(other).map(Self::Unknown),
         }
     }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::UserMessageChunk(payload) => to.payload("user_message_chunk", payload),
+            Self::AgentMessageChunk(payload) => {
+                to.payload("agent_message_chunk", payload)
+            }
+            Self::AgentThoughtChunk(payload) => {
+                to.payload("agent_thought_chunk", payload)
+            }
+            Self::ToolCall(payload) => to.payload("tool_call", payload),
+            Self::ToolCallUpdate(payload) => to.payload("tool_call_update", payload),
+            Self::Plan(payload) => to.payload("plan", payload),
+            Self::AvailableCommandsUpdate(payload) => {
+                to.payload("available_commands_update", payload)
+            }
+            Self::CurrentModeUpdate(payload) => {
+                to.payload("current_mode_update", payload)
+            }
+            Self::ConfigOptionUpdate(payload) => {
+                to.payload("config_option_update", payload)
+            }
+            Self::SessionInfoUpdate(payload) => {
+                to.payload("session_info_update", payload)
+            }
+            Self::UsageUpdate(payload) => to.payload("usage_update", payload),
+            Self::Notice(payload) => to.payload("notice", payload),
+            Self::CompactionUpdate(payload) => to.payload("compaction_update", payload),
+            Self::CompactionSummaryChunk(payload) => {
+                to.payload("compaction_summary_chunk", payload)
+            }
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
 }
 
 runtime::tagged_union!(SessionUpdate ["sessionUpdate"] {
@@ -5223,19 +5057,16 @@ runtime::string_id!(MessageId);
 /// The next piece of a message.
 ///
 /// Specification: [Message IDs](https://agentclientprotocol.com/protocol/v1/prompt-turn#message-ids).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ContentChunk {
     /// The piece; pieces of text are to be joined without anything between them.
     pub content: ContentBlock,
     /// The message that the piece belongs to; another id starts another message. Absent when
     /// the agent does not number its messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5274,8 +5105,7 @@ runtime::members!(ContentChunk {
 /// A tool call that has just become known: something the agent does on behalf of the model.
 ///
 /// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCall {
     /// What later updates call it.
@@ -5283,29 +5113,21 @@ pub struct ToolCall {
     /// What the call does, to show to the user, such as `Reading Cargo.toml`.
     pub title: String,
     /// The tool's name for programs; absent when the agent does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What sort of thing the call does; `other` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
     /// How far the call has come; `pending` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolCallStatus>,
     /// What the call has produced so far.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ToolCallContent>,
     /// Files, and places in them, that the call is about.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<ToolCallLocation>,
     /// What the model passed to the tool, as it came; absent when the agent does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<Json>,
     /// What the tool returned, as it came; absent as long as there is nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5400,8 +5222,7 @@ runtime::members!(ToolCall {
 /// A step of a plan.
 ///
 /// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanEntry {
     /// What the step is to achieve, to show to the user.
@@ -5412,7 +5233,6 @@ pub struct PlanEntry {
     pub status: PlanEntryStatus,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5498,15 +5318,13 @@ runtime::string_enum!(PlanEntryStatus {
 /// Every report holds the whole plan and replaces the one before.
 ///
 /// Specification: [Agent plan](https://agentclientprotocol.com/protocol/v1/agent-plan).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
     /// All steps, in order, those that are done included.
     pub entries: Vec<PlanEntry>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5533,8 +5351,7 @@ runtime::members!(Plan {
 /// A command that the user can give by beginning a prompt with `/` and its name.
 ///
 /// Specification: [Available command](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommand).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AvailableCommand {
     /// The command's name without the slash, such as `test`.
@@ -5542,11 +5359,9 @@ pub struct AvailableCommand {
     /// What the command does, to show to the user.
     pub description: String,
     /// What may follow the name; absent when the command takes nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<AvailableCommandInput>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5587,8 +5402,7 @@ runtime::members!(AvailableCommand {
 /// What may follow the name of a slash command.
 ///
 /// Specification: [Available command input](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommandinput).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AvailableCommandInput {
     /// Any text, up to the end of the prompt's text.
@@ -5608,15 +5422,13 @@ runtime::object_union!(AvailableCommandInput {
 /// Free text that follows the name of a slash command.
 ///
 /// Specification: [Available command input](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommandinput).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnstructuredCommandInput {
     /// What to show in the empty field, such as `query to search for`.
     pub hint: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5646,15 +5458,13 @@ runtime::members!(UnstructuredCommandInput {
 /// The slash commands of a session from now on; the list replaces the one before.
 ///
 /// Specification: [Advertising commands](https://agentclientprotocol.com/protocol/v1/slash-commands#advertising-commands).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AvailableCommandsUpdate {
     /// All commands; empty when there are none any more.
     pub available_commands: Vec<AvailableCommand>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5684,15 +5494,13 @@ runtime::members!(AvailableCommandsUpdate {
 /// Says that the agent put the session into another mode.
 ///
 /// Specification: [Changing the mode from the agent](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-agent).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CurrentModeUpdate {
     /// The mode that is on now.
     pub current_mode_id: SessionModeId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5722,15 +5530,13 @@ runtime::members!(CurrentModeUpdate {
 /// Says that the agent changed settings of the session.
 ///
 /// Specification: [Changing options from the agent](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-agent).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigOptionUpdate {
     /// All settings of the session with their values, in place of those reported before.
     pub config_options: Vec<SessionConfigOption>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5760,19 +5566,15 @@ runtime::members!(ConfigOptionUpdate {
 /// before.
 ///
 /// Specification: [Updating session metadata](https://agentclientprotocol.com/protocol/v1/session-list#updating-session-metadata).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionInfoUpdate {
     /// What the session is about, to show to the user.
-    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub title: Patch<String>,
     /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`.
-    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub updated_at: Patch<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5814,8 +5616,7 @@ runtime::members!(SessionInfoUpdate {
 /// An amount of money, or of what an agent charges instead.
 ///
 /// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Cost {
     /// How much, in units of `currency`; the total of the session so far.
@@ -5824,7 +5625,6 @@ pub struct Cost {
     pub currency: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5856,8 +5656,7 @@ runtime::members!(Cost {
 /// How much of the model's context the session fills, and what it has cost.
 ///
 /// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UsageUpdate {
     /// Tokens in the context now.
@@ -5865,11 +5664,9 @@ pub struct UsageUpdate {
     /// Tokens that the context can hold.
     pub size: u64,
     /// What the session has cost since it began; absent when the agent does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -5938,8 +5735,7 @@ runtime::string_enum!(NoticeSeverity {
 /// agent sends it only to clients that advertise `session.notices`.
 ///
 /// Specification: [Notice](https://agentclientprotocol.com/protocol/v1/schema#notice).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Notice {
     /// How grave it is, for choosing a colour or an icon.
@@ -5947,11 +5743,9 @@ pub struct Notice {
     /// The message in one line of plain text, complete in itself and never empty.
     pub title: String,
     /// More about it, or what to do, in plain text; absent when the title says it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6032,8 +5826,7 @@ runtime::string_enum!(CompactionStatus {
 /// before. Only for clients that advertise `session.compaction`.
 ///
 /// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionUpdate {
     /// Which shortening this is about; chosen by the agent.
@@ -6041,14 +5834,11 @@ pub struct CompactionUpdate {
     /// How far it has come.
     pub status: CompactionStatus,
     /// The whole summary to show to the user; null and an empty list take it away.
-    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub summary: Patch<Vec<ContentBlock>>,
     /// What went wrong, to show to the user.
-    #[serde(skip_serializing_if = "Patch::is_absent")]
     pub error: Patch<String>,
     /// Free space for data that the protocol does not define; absent leaves it as it is, null
     /// takes it away.
-    #[serde(rename = "_meta", skip_serializing_if = "Patch::is_absent")]
     pub meta: Patch<Meta>,
 }
 
@@ -6104,8 +5894,7 @@ runtime::members!(CompactionUpdate {
 /// `session.compaction`.
 ///
 /// Specification: [Compaction summary chunk](https://agentclientprotocol.com/protocol/v1/schema#compactionsummarychunk).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionSummaryChunk {
     /// Whose summary grows.
@@ -6114,7 +5903,6 @@ pub struct CompactionSummaryChunk {
     pub content: ContentBlock,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6154,15 +5942,13 @@ runtime::members!(CompactionSummaryChunk {
 /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
 ///
 /// Handled by [`Client::complete_elicitation`], sent by [`ClientHandle::complete_elicitation`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompleteElicitationNotification {
     /// The id that the question had.
     pub elicitation_id: ElicitationId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6198,8 +5984,7 @@ runtime::members!(CompleteElicitationNotification {
 /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
 ///
 /// Handled by [`Agent::initialize`], sent by [`AgentHandle::initialize`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InitializeRequest {
     /// The newest version that the client speaks.
@@ -6207,11 +5992,9 @@ pub struct InitializeRequest {
     /// What the agent may ask of this client; whatever is left out is not supported.
     pub client_capabilities: ClientCapabilities,
     /// Name and version of the client program; absent when it does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_info: Option<Implementation>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6262,8 +6045,7 @@ runtime::members!(InitializeRequest {
 /// What a client can do for agents, sent once with `initialize`.
 ///
 /// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ClientCapabilities {
     /// Which file methods the client answers.
@@ -6271,17 +6053,14 @@ pub struct ClientCapabilities {
     /// The client answers all five `terminal/*` methods; false when absent.
     pub terminal: bool,
     /// Extras in what a session may report; absent when the client knows none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<ClientSessionCapabilities>,
     /// Which kinds of login the client can carry out.
     pub auth: AuthCapabilities,
     /// Which ways of questioning the user the client offers; absent when `elicitation/create`
     /// is not supported.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapabilities>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6347,8 +6126,7 @@ runtime::members!(ClientCapabilities {
 /// Which file methods a client answers; agents must not call the others.
 ///
 /// Specification: [File system](https://agentclientprotocol.com/protocol/v1/initialization#file-system).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FileSystemCapabilities {
     /// The client answers `fs/read_text_file`; false when absent.
@@ -6357,7 +6135,6 @@ pub struct FileSystemCapabilities {
     pub write_text_file: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6399,25 +6176,20 @@ runtime::members!(FileSystemCapabilities {
 /// Extras in what a session may report to this client.
 ///
 /// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ClientSessionCapabilities {
     /// Present, an empty object is enough, when the client understands `compaction_update` and
     /// `compaction_summary_chunk`; agents must not send them otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionCapabilities>,
     /// Kinds of settings that the client can show beyond the basic one; absent when there are
     /// none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<SessionConfigOptionsCapabilities>,
     /// Present, an empty object is enough, when the client shows `notice` updates; agents must
     /// not send them otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<NoticeCapabilities>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6471,8 +6243,7 @@ runtime::members!(ClientSessionCapabilities {
 /// needed.
 ///
 /// Specification: [Compaction capabilities](https://agentclientprotocol.com/protocol/v1/schema#compactioncapabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CompactionCapabilities {}
 
@@ -6489,17 +6260,14 @@ runtime::members!(CompactionCapabilities {  });
 /// Kinds of settings that a client can show beyond `select`, which every client knows.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionConfigOptionsCapabilities {
     /// Present, an empty object is enough, when the client can show a switch; agents must not
     /// offer settings of type `boolean` otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub boolean: Option<BooleanConfigOptionCapabilities>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6533,13 +6301,11 @@ runtime::members!(SessionConfigOptionsCapabilities {
 /// Says that the client can show settings that are on or off. An empty object is enough.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BooleanConfigOptionCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6565,8 +6331,7 @@ runtime::members!(BooleanConfigOptionCapabilities {
 /// Says that the client shows notices. No members are needed.
 ///
 /// Specification: [Notice capabilities](https://agentclientprotocol.com/protocol/v1/schema#noticecapabilities).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct NoticeCapabilities {}
 
@@ -6583,8 +6348,7 @@ runtime::members!(NoticeCapabilities {  });
 /// Kinds of login that a client can carry out beyond `authenticate`.
 ///
 /// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/initialization#terminal-authentication).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AuthCapabilities {
     /// The client can run the agent's program in an interactive terminal; only then may the
@@ -6592,7 +6356,6 @@ pub struct AuthCapabilities {
     pub terminal: bool,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6628,19 +6391,15 @@ runtime::members!(AuthCapabilities {
 /// Each way counts only when it is present and not null: an empty object here means none.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ElicitationCapabilities {
     /// Present, an empty object is enough, when the client can show forms.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<ElicitationFormCapabilities>,
     /// Present, an empty object is enough, when the client can send the user to a web page.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<ElicitationUrlCapabilities>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6682,13 +6441,11 @@ runtime::members!(ElicitationCapabilities {
 /// Says that the client can show forms. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ElicitationFormCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6714,13 +6471,11 @@ runtime::members!(ElicitationFormCapabilities {
 /// Says that the client can send the user to a web page. An empty object is enough.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ElicitationUrlCapabilities {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6751,15 +6506,13 @@ runtime::members!(ElicitationUrlCapabilities {
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 ///
 /// Handled by [`Agent::authenticate`], sent by [`AgentHandle::authenticate`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthenticateRequest {
     /// One of the ids in `authMethods`, but none of a method of type `terminal`.
     pub method_id: AuthMethodId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6795,13 +6548,11 @@ runtime::members!(AuthenticateRequest {
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 ///
 /// Handled by [`Agent::logout`], sent by [`AgentHandle::logout`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LogoutRequest {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6830,21 +6581,18 @@ runtime::members!(LogoutRequest { meta "_meta": Option<Meta> = optional + or_def
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 ///
 /// Handled by [`Agent::new_session`], sent by [`AgentHandle::new_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewSessionRequest {
     /// Absolute path of the directory to work in; relative paths in the session start here.
     pub cwd: String,
     /// Absolute paths of directories that belong to the session beside `cwd`; only for agents
     /// that advertise `sessionCapabilities.additionalDirectories`, and none when absent.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// MCP servers whose tools the agent should use in this session; may be empty.
     pub mcp_servers: Vec<McpServer>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6888,23 +6636,18 @@ runtime::members!(NewSessionRequest {
 /// How to reach an MCP server whose tools the agent should use.
 ///
 /// Specification: [MCP servers](https://agentclientprotocol.com/protocol/v1/session-setup#mcp-servers).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum McpServer {
     /// A server at a web address; only for agents that advertise `mcpCapabilities.http`.
-    #[serde(rename = "http")]
     Http(McpServerHttp),
     /// A server that streams server-sent events; only for agents that advertise
     /// `mcpCapabilities.sse`, and given up by MCP.
-    #[serde(rename = "sse")]
     Sse(McpServerSse),
     /// A program that the agent starts and talks to over stdin and stdout; every agent can. The
     /// meaning of a server without `type`.
-    #[serde(untagged)]
     Stdio(McpServerStdio),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -6938,6 +6681,15 @@ impl Tagged for McpServer {
         }
     }
 
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Http(payload) => to.payload("http", payload),
+            Self::Sse(payload) => to.payload("sse", payload),
+            Self::Stdio(payload) => to.untagged(payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
+
     fn untagged(members: &Kept<'_>) -> Option<Self> {
         members.read().map(Self::Stdio)
     }
@@ -6951,8 +6703,7 @@ runtime::tagged_union!(McpServer ["type"] or McpServerStdio {
 /// A header of the agent's HTTP requests to an MCP server.
 ///
 /// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpHeader {
     /// The header's name, such as `Authorization`.
@@ -6961,7 +6712,6 @@ pub struct HttpHeader {
     pub value: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -6993,8 +6743,7 @@ runtime::members!(HttpHeader {
 /// An MCP server that is reached over HTTP.
 ///
 /// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerHttp {
     /// Label of the server, to show to the user and to tell servers apart.
@@ -7005,7 +6754,6 @@ pub struct McpServerHttp {
     pub headers: Vec<HttpHeader>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7044,8 +6792,7 @@ runtime::members!(McpServerHttp {
 /// of HTTP.
 ///
 /// Specification: [SSE transport](https://agentclientprotocol.com/protocol/v1/session-setup#sse-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerSse {
     /// Label of the server, to show to the user and to tell servers apart.
@@ -7056,7 +6803,6 @@ pub struct McpServerSse {
     pub headers: Vec<HttpHeader>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7094,8 +6840,7 @@ runtime::members!(McpServerSse {
 /// An MCP server that the agent starts as a program of its own.
 ///
 /// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerStdio {
     /// Label of the server, to show to the user and to tell servers apart.
@@ -7108,7 +6853,6 @@ pub struct McpServerStdio {
     pub env: Vec<EnvVariable>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7155,8 +6899,7 @@ runtime::members!(McpServerStdio {
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 ///
 /// Handled by [`Agent::load_session`], sent by [`AgentHandle::load_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadSessionRequest {
     /// MCP servers to use from now on; those of earlier are not remembered.
@@ -7165,13 +6908,11 @@ pub struct LoadSessionRequest {
     pub cwd: String,
     /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
     /// are not remembered, so absent means none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// The session to open.
     pub session_id: SessionId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7226,19 +6967,15 @@ runtime::members!(LoadSessionRequest {
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 ///
 /// Handled by [`Agent::list_sessions`], sent by [`AgentHandle::list_sessions`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ListSessionsRequest {
     /// Absolute path; only sessions that work there are listed, or all of them when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// `nextCursor` of the page before; absent for the first page.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7285,15 +7022,13 @@ runtime::members!(ListSessionsRequest {
 /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
 ///
 /// Handled by [`Agent::delete_session`], sent by [`AgentHandle::delete_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeleteSessionRequest {
     /// The session to forget.
     pub session_id: SessionId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7328,8 +7063,7 @@ runtime::members!(DeleteSessionRequest {
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 ///
 /// Handled by [`Agent::resume_session`], sent by [`AgentHandle::resume_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResumeSessionRequest {
     /// The session to open.
@@ -7338,15 +7072,12 @@ pub struct ResumeSessionRequest {
     pub cwd: String,
     /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
     /// are not remembered, so absent means none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
     /// MCP servers to use from now on; those of earlier are not remembered, so absent means
     /// none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7405,15 +7136,13 @@ runtime::members!(ResumeSessionRequest {
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 ///
 /// Handled by [`Agent::close_session`], sent by [`AgentHandle::close_session`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CloseSessionRequest {
     /// The open session.
     pub session_id: SessionId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7448,8 +7177,7 @@ runtime::members!(CloseSessionRequest {
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 ///
 /// Handled by [`Agent::set_session_mode`], sent by [`AgentHandle::set_session_mode`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetSessionModeRequest {
     /// The session whose mode changes.
@@ -7458,7 +7186,6 @@ pub struct SetSessionModeRequest {
     pub mode_id: SessionModeId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7499,8 +7226,7 @@ runtime::members!(SetSessionModeRequest {
 /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
 ///
 /// Handled by [`Agent::set_session_config_option`], sent by [`AgentHandle::set_session_config_option`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionRequest {
     /// The session whose setting changes.
@@ -7509,10 +7235,8 @@ pub struct SetSessionConfigOptionRequest {
     pub config_id: SessionConfigId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// The new value of the setting.
-    #[serde(flatten)]
     pub value: SessionConfigOptionValue,
 }
 
@@ -7540,11 +7264,11 @@ impl SetSessionConfigOptionRequest {
     }
 }
 
-runtime::members!(SetSessionConfigOptionRequest {
-    "sessionId": SessionId = required,
-    "configId": SessionConfigId = required,
-    "_meta": Option<Meta> = optional + or_default,
-    "type": SessionConfigOptionValue = required + flattened,
+runtime::members!(SetSessionConfigOptionRequest shared {
+    session_id "sessionId": SessionId = required,
+    config_id "configId": SessionConfigId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+    value "type": SessionConfigOptionValue = required + flattened,
 });
 
 impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
@@ -7566,19 +7290,15 @@ impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
 }
 
 /// The new value of the setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionConfigOptionValue {
     /// The new value of a setting that is on or off.
-    #[serde(rename = "boolean")]
     Boolean(SessionConfigOptionValueBoolean),
     /// The new value of a setting with several ones; what `value` means when there is no
     /// `type`.
-    #[serde(untagged)]
     ValueId(SessionConfigOptionValueValueId),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -7617,6 +7337,14 @@ impl Tagged for SessionConfigOptionValue {
         }
     }
 
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Boolean(payload) => to.payload("boolean", payload),
+            Self::ValueId(payload) => to.untagged(payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
+
     fn untagged(members: &Kept<'_>) -> Option<Self> {
         members.read().map(Self::ValueId)
     }
@@ -7627,8 +7355,7 @@ runtime::tagged_union!(SessionConfigOptionValue ["type"] otherwise SessionConfig
 });
 
 /// The new value of a setting that is on or off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueBoolean {
     /// Whether the setting is to be on.
@@ -7647,8 +7374,7 @@ runtime::members!(SessionConfigOptionValueBoolean { value "value": bool = requir
 
 /// The new value of a setting with several ones; what `value` means when there is no
 /// `type`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueValueId {
     /// One of the values that the setting offers.
@@ -7676,8 +7402,7 @@ runtime::members!(SessionConfigOptionValueValueId {
 /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
 ///
 /// Handled by [`Agent::prompt`], sent by [`AgentHandle::prompt`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PromptRequest {
     /// The session that the message belongs to.
@@ -7687,7 +7412,6 @@ pub struct PromptRequest {
     pub prompt: Vec<ContentBlock>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7721,13 +7445,11 @@ runtime::members!(PromptRequest {
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 ///
 /// Returned by [`Client::write_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WriteTextFileResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7753,15 +7475,13 @@ runtime::members!(WriteTextFileResponse { meta "_meta": Option<Meta> = optional 
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 ///
 /// Returned by [`Client::read_text_file`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadTextFileResponse {
     /// The lines that were asked for.
     pub content: String,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7793,15 +7513,13 @@ runtime::members!(ReadTextFileResponse {
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 ///
 /// Returned by [`Client::request_permission`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestPermissionResponse {
     /// The decision.
     pub outcome: RequestPermissionOutcome,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7831,18 +7549,14 @@ runtime::members!(RequestPermissionResponse {
 /// What became of a permission request.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "outcome", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestPermissionOutcome {
     /// The turn was cancelled before there was a decision; the tool call must not go ahead.
-    #[serde(rename = "cancelled")]
     Cancelled,
     /// One of the options was chosen, by the user or by a rule of theirs.
-    #[serde(rename = "selected")]
     Selected(SelectedPermissionOutcome),
     /// A variant that this version does not know, as it came.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -7862,6 +7576,14 @@ impl Tagged for RequestPermissionOutcome {
             other => branch.unknown(other).map(Self::Unknown),
         }
     }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Cancelled => to.unit("cancelled"),
+            Self::Selected(payload) => to.payload("selected", payload),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
 }
 
 runtime::tagged_union!(RequestPermissionOutcome ["outcome"] {
@@ -7872,15 +7594,13 @@ runtime::tagged_union!(RequestPermissionOutcome ["outcome"] {
 /// Which option was chosen.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SelectedPermissionOutcome {
     /// One of the ids in the request; what it allows is for the agent to know.
     pub option_id: PermissionOptionId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7912,15 +7632,13 @@ runtime::members!(SelectedPermissionOutcome {
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 ///
 /// Returned by [`Client::create_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateTerminalResponse {
     /// What the other `terminal/*` methods call it.
     pub terminal_id: TerminalId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -7952,8 +7670,7 @@ runtime::members!(CreateTerminalResponse {
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 ///
 /// Returned by [`Client::terminal_output`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TerminalOutputResponse {
     /// All output that was kept, the newest at the end.
@@ -7961,11 +7678,9 @@ pub struct TerminalOutputResponse {
     /// Whether older output was dropped to keep within `outputByteLimit`.
     pub truncated: bool,
     /// How the command ended; absent while it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<TerminalExitStatus>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -8006,20 +7721,16 @@ runtime::members!(TerminalOutputResponse {
 /// How a command ended.
 ///
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TerminalExitStatus {
     /// The code that the process exited with; absent when a signal ended it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u32>,
     /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by
     /// itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -8063,13 +7774,11 @@ runtime::members!(TerminalExitStatus {
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 ///
 /// Returned by [`Client::release_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReleaseTerminalResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -8095,20 +7804,16 @@ runtime::members!(ReleaseTerminalResponse { meta "_meta": Option<Meta> = optiona
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
 ///
 /// Returned by [`Client::wait_for_terminal_exit`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WaitForTerminalExitResponse {
     /// The code that the process exited with; absent when a signal ended it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u32>,
     /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by
     /// itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -8152,13 +7857,11 @@ runtime::members!(WaitForTerminalExitResponse {
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 ///
 /// Returned by [`Client::kill_terminal`].
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KillTerminalResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -8185,16 +7888,13 @@ runtime::members!(KillTerminalResponse { meta "_meta": Option<Meta> = optional +
 /// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 ///
 /// Returned by [`Client::create_elicitation`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationResponse {
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// What the user did with the question.
-    #[serde(flatten)]
     pub action: ElicitationAction,
 }
 
@@ -8216,9 +7916,9 @@ impl CreateElicitationResponse {
     }
 }
 
-runtime::members!(CreateElicitationResponse {
-    "_meta": Option<Meta> = optional + or_default,
-    "action": ElicitationAction = required + flattened,
+runtime::members!(CreateElicitationResponse shared {
+    meta "_meta": Option<Meta> = optional + or_default,
+    action "action": ElicitationAction = required + flattened,
 });
 
 impl<'de> Deserialize<'de> for CreateElicitationResponse {
@@ -8238,22 +7938,17 @@ impl<'de> Deserialize<'de> for CreateElicitationResponse {
 }
 
 /// What the user did with the question.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "action", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationAction {
     /// The user sent the form, or agreed to open the page.
-    #[serde(rename = "accept")]
     Accept(ElicitationAcceptAction),
     /// The user said no.
-    #[serde(rename = "decline")]
     Decline,
     /// The user closed the question without an answer.
-    #[serde(rename = "cancel")]
     Cancel,
     /// Something that this version does not know, kept as it came; it must not be taken for one
     /// of the others.
-    #[serde(untagged)]
     Unknown(UnknownVariant),
 }
 
@@ -8274,6 +7969,15 @@ impl Tagged for ElicitationAction {
             other => branch.unknown(other).map(Self::Unknown),
         }
     }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Accept(payload) => to.payload("accept", payload),
+            Self::Decline => to.unit("decline"),
+            Self::Cancel => to.unit("cancel"),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
 }
 
 runtime::tagged_union!(ElicitationAction ["action"] {
@@ -8286,8 +7990,7 @@ runtime::tagged_union!(ElicitationAction ["action"] {
 ///
 /// Specification:
 /// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationContentValue {
     /// Text, typed or chosen.
@@ -8338,6 +8041,21 @@ impl From<Vec<String>> for ElicitationContentValue {
     }
 }
 
+impl Serialize for ElicitationContentValue {
+    fn serialize<S: runtime::serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::String(value) => value.serialize(serializer),
+            Self::Integer(value) => value.serialize(serializer),
+            Self::Number(value) => value.serialize(serializer),
+            Self::Boolean(value) => value.serialize(serializer),
+            Self::StringArray(value) => value.serialize(serializer),
+        }
+    }
+}
+
 runtime::value_union!(ElicitationContentValue {
     String: String = String,
     Integer: i64 = Number,
@@ -8350,13 +8068,11 @@ runtime::value_union!(ElicitationContentValue {
 ///
 /// Specification:
 /// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ElicitationAcceptAction {
     /// What the user filled in, by the name of the field; absent for web pages, whose results
     /// do not come this way.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<ElicitationContentValue>>,
 }
 
@@ -8390,15 +8106,13 @@ runtime::members!(ElicitationAcceptAction {
 /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
 ///
 /// Handled by [`Agent::cancel`], sent by [`AgentHandle::cancel`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CancelNotification {
     /// The session whose turn is to stop.
     pub session_id: SessionId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
@@ -8432,8 +8146,7 @@ runtime::members!(CancelNotification {
 /// -32800. To stop a prompt turn, use `session/cancel`.
 ///
 /// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CancelRequestNotification {
     /// The id that the sender gave the request; unknown ids and those already answered are
@@ -8441,7 +8154,6 @@ pub struct CancelRequestNotification {
     pub request_id: RequestId,
     /// Free space for data that the protocol does not define; receivers ignore keys they do not
     /// know.
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 

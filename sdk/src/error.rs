@@ -15,11 +15,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// A handler returns it too: [`Error::Response`] goes to the peer as it is,
 /// anything else becomes `-32603` (internal error) with this error's text.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
     /// The peer answered with an error object; or, from a handler, the error object to answer.
-    #[error("{}: {} (code {})", .method, .error.message, .error.code)]
     Response {
         /// The method that was called; empty in an error that a handler makes.
         method: String,
@@ -27,10 +26,8 @@ pub enum Error {
         error: Box<RpcError>,
     },
     /// The connection has ended, with the reason; the call may or may not have been handled.
-    #[error("the connection is closed: {0}")]
     Closed(Closed),
     /// The peer's result does not fit the method's type, even after all that the schema forgives.
-    #[error("the result of {method} does not fit its type at {path:?}: {reason}")]
     Decode {
         /// The method that was called.
         method: String,
@@ -41,13 +38,11 @@ pub enum Error {
     },
     /// The agent answered `initialize` with a version that the client does not speak. The
     /// protocol wants the client to close the connection and to say so.
-    #[error("the agent speaks protocol version {version}, which this client does not")]
     UnsupportedVersion {
         /// The version of the agent's answer.
         version: u16,
     },
     /// A message of ours has no JSON form, such as a map whose keys are not strings.
-    #[error("a message of {method} cannot be written as JSON: {reason}")]
     Encode {
         /// The method of the message.
         method: String,
@@ -56,13 +51,11 @@ pub enum Error {
     },
     /// The call was made while a notification of the same session was being handled, and so
     /// much else arrived meanwhile that it had to be given up.
-    #[error("{method} was given up: too much arrived while a notification handler waited for it")]
     Overloaded {
         /// The method that was called.
         method: String,
     },
     /// The transport could not be opened.
-    #[error("cannot open the transport: {0}")]
     Io(Arc<io::Error>),
 }
 
@@ -138,6 +131,42 @@ impl Error {
         }
     }
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response { method, error } => {
+                write!(f, "{method}: {} (code {})", error.message, error.code)
+            }
+            Self::Closed(reason) => write!(f, "the connection is closed: {reason}"),
+            Self::Decode {
+                method,
+                path,
+                reason,
+            } => write!(
+                f,
+                "the result of {method} does not fit its type at {path:?}: {reason}"
+            ),
+            Self::UnsupportedVersion { version } => write!(
+                f,
+                "the agent speaks protocol version {version}, which this client does not"
+            ),
+            Self::Encode { method, reason } => {
+                write!(
+                    f,
+                    "a message of {method} cannot be written as JSON: {reason}"
+                )
+            }
+            Self::Overloaded { method } => write!(
+                f,
+                "{method} was given up: too much arrived while a notification handler waited for it"
+            ),
+            Self::Io(error) => write!(f, "cannot open the transport: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
 
 impl From<RpcError> for Error {
     fn from(error: RpcError) -> Self {

@@ -1,5 +1,5 @@
-//! How a struct is read: its members as data, one line each, and `Deserialize` where that is
-//! not enough.
+//! How a struct is read and written: its members as data, one line each, and `Deserialize`
+//! where that is not enough.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -16,22 +16,19 @@ pub(super) fn items(
     parts: &[Part<'_>],
     flattened: bool,
 ) -> TokenStream {
-    let members = parts.iter().map(|part| {
-        let field = (!flattened).then_some(part.ident);
-        let member = member(model, part, flattened);
-        quote!(#field #member)
-    });
+    let members = parts.iter().map(|part| member(model, part));
     // A struct that shares its object with a union cannot be read member by member.
     let deserialize = flattened.then(|| shared(model, name, parts));
+    let marker = flattened.then(|| quote!(shared));
     quote! {
-        runtime::members!(#name { #(#members),* });
+        runtime::members!(#name #marker { #(#members),* });
 
         #deserialize
     }
 }
 
-/// The entry of a member: its name, its type, and what it may lack.
-fn member(model: &Model<'_>, part: &Part<'_>, flattened: bool) -> TokenStream {
+/// The entry of a member: its field, its name, its type, and what it may lack.
+fn member(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     let required = part.field.presence == Presence::Required;
     let leniency = part.field.leniency;
     // A required field that has no default cannot be dropped.
@@ -41,16 +38,16 @@ fn member(model: &Model<'_>, part: &Part<'_>, flattened: bool) -> TokenStream {
         false => quote!(optional),
     };
     let or_default = or_default.then(|| quote!(+ or_default));
-    let ty = &part.ty;
+    let (ident, ty) = (part.ident, &part.ty);
     if part.field.flattened {
         let tag = tag(model, part);
-        return quote!(#tag: #ty = #presence #or_default + flattened);
+        return quote!(#ident #tag: #ty = #presence + flattened #or_default);
     }
     let wire = &part.field.wire;
     let valid_items = leniency.skip_items.then(|| quote!(+ valid_items));
     let or_null = leniency.on_null.then(|| quote!(+ or_null));
-    let default = (!flattened).then(|| default(part));
-    quote!(#wire: #ty = #presence #default #or_default #valid_items #or_null)
+    let default = default(part);
+    quote!(#ident #wire: #ty = #presence #default #or_default #valid_items #or_null)
 }
 
 /// What a member is when it is absent, unless absence is a value of its type.

@@ -87,10 +87,6 @@ fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
                 found.insert(ident.to_string());
             }
             TokenTree::Group(group) => identifiers(group.stream(), found),
-            // serde's attributes name functions of the runtime in strings.
-            TokenTree::Literal(literal) if literal.to_string().starts_with("\"runtime::") => {
-                found.insert("runtime".to_owned());
-            }
             TokenTree::Literal(_) | TokenTree::Punct(_) => {}
         }
     }
@@ -132,14 +128,13 @@ fn wrapper(model: &Model<'_>, ty: &Type) -> Result<TokenStream, Error> {
     };
     let name = format_ident!("{}", ty.name);
     let docs = described(ty.docs.as_deref(), "A value of its own type.");
-    let derives = traits::derives(model, ty, &["Serialize", "Deserialize"]);
+    let derives = traits::derives(model, ty, &[]);
     Ok(quote! {
         #docs
         #derives
-        #[serde(transparent, crate = "::acp_sdk::runtime::serde")]
         pub struct #name(pub #inner);
 
-        runtime::shape_of!(#name, #inner);
+        runtime::wrapper!(#name, #inner);
     })
 }
 

@@ -1,6 +1,5 @@
-//! Struct items: fields with their docs and serde attributes.
+//! Struct items: fields with their docs.
 
-use heck::ToLowerCamelCase as _;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Type as RustType};
@@ -35,29 +34,20 @@ pub(super) fn items(
         .any(|part| part.field.presence == Presence::Required);
     let own_defaults = parts.iter().all(|part| part.default.is_none());
 
-    let mut derived = Vec::new();
-    if !required && own_defaults {
-        derived.push("Default");
-    }
-    derived.push("Serialize");
+    let derived: &[&str] = match !required && own_defaults {
+        true => &["Default"],
+        false => &[],
+    };
     let head = described(ty.docs.as_deref(), &format!("The object `{name}`."));
     let usage = usage.map(|usage| written(&format!("\n{usage}")));
-    let derives = traits::derives(model, ty, &derived);
-    let rename_all = parts.iter().any(|part| {
-        let ident = part.ident.to_string();
-        !part.field.flattened
-            && ident != part.field.wire
-            && ident.to_lower_camel_case() == part.field.wire
-    });
-    let rename_all = rename_all.then(|| quote!(rename_all = "camelCase",));
-    let members = parts.iter().map(|part| member(part, rename_all.is_some()));
+    let derives = traits::derives(model, ty, derived);
+    let members = parts.iter().map(member);
     let construct = construct::items(model, &name, &parts, required, own_defaults);
     let decode = decode::items(model, &name, &parts, flattened);
     Ok(quote! {
         #head
         #usage
         #derives
-        #[serde(#rename_all crate = "::acp_sdk::runtime::serde")]
         #[non_exhaustive]
         pub struct #name { #(#members,)* }
 
@@ -94,7 +84,7 @@ fn part<'a>(model: &Model<'a>, ty: &Type, field: &'a Field) -> Result<Part<'a>, 
     })
 }
 
-fn member(part: &Part<'_>, rename_all: bool) -> TokenStream {
+fn member(part: &Part<'_>) -> TokenStream {
     let Part {
         field, ident, ty, ..
     } = part;
@@ -102,35 +92,5 @@ fn member(part: &Part<'_>, rename_all: bool) -> TokenStream {
         field.docs.as_deref(),
         &format!("The member `{}`.", field.wire),
     );
-    let attributes = attributes(part, rename_all);
-    let attributes = (!attributes.is_empty()).then(|| quote!(#[serde(#(#attributes),*)]));
-    quote!(#docs #attributes pub #ident: #ty)
-}
-
-/// The serde attributes of a field, for writing.
-fn attributes(part: &Part<'_>, rename_all: bool) -> Vec<TokenStream> {
-    let Part {
-        field, ident, ty, ..
-    } = part;
-    let mut attributes = Vec::new();
-    let ident = ident.to_string();
-    let natural = if rename_all {
-        ident.to_lower_camel_case()
-    } else {
-        ident
-    };
-    if field.flattened {
-        attributes.push(quote!(flatten));
-    } else if natural != field.wire {
-        let wire = &field.wire;
-        attributes.push(quote!(rename = #wire));
-    }
-    let test = match &field.presence {
-        Presence::Required | Presence::Default(_) => return attributes,
-        Presence::Optional => "Option::is_none".to_owned(),
-        Presence::Patch => "Patch::is_absent".to_owned(),
-        Presence::Empty => format!("{}::is_empty", super::head(ty).0),
-    };
-    attributes.push(quote!(skip_serializing_if = #test));
-    attributes
+    quote!(#docs pub #ident: #ty)
 }

@@ -11,9 +11,9 @@ use crate::types::{Skeleton, Skeletons};
 
 /// `#[derive(Clone, Debug, PartialEq, …)]`.
 pub(super) fn derives(model: &Model<'_>, ty: &Type, more: &[&str]) -> TokenStream {
-    let eq = model.is_eq(&ty.name).then(|| quote!(Eq,));
-    let more = more.iter().map(|name| format_ident!("{name}"));
-    quote!(#[derive(Clone, Debug, PartialEq, #eq #(#more),*)])
+    let eq = model.is_eq(&ty.name).then_some("Eq");
+    let more = eq.iter().chain(more).map(|name| format_ident!("{name}"));
+    quote!(#[derive(Clone, Debug, PartialEq #(, #more)*)])
 }
 
 /// Whether a union is of plain values, so that it can be a key, as request ids are.

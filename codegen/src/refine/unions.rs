@@ -46,33 +46,25 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         ty.unknown.as_deref(),
         "A variant that this version does not know, as it came.",
     );
-    let (attributes, unknown, decode) = match &union.tag {
+    let (unknown, decode) = match &union.tag {
         Some(tag) => (
-            quote!(tag = #tag,),
-            Some(quote! {
-                #unknown
-                #[serde(untagged)]
-                #other(UnknownVariant),
-            }),
+            Some(quote!(#unknown #other(UnknownVariant),)),
             tagged(&name, tag, &slots, &other),
         ),
-        None => (quote!(untagged,), None, untagged(model, &name, &slots)),
+        None => (None, untagged(model, &name, &slots)),
     };
     let variants = slots.iter().map(|(variant, slot)| {
         let docs = described(variant.docs.as_deref(), &format!("`{}`", variant.key));
-        let attributes = attribute(union, variant, &slot.ident);
         let ident = &slot.ident;
         let payload = slot.ty.as_ref().map(|ty| quote!((#ty)));
-        quote!(#docs #attributes #ident #payload)
+        quote!(#docs #ident #payload)
     });
     let head = described(ty.docs.as_deref(), "One of several forms.");
     let hash = traits::is_hash(model, ty).then_some("Hash");
-    let derived: Vec<&str> = hash.into_iter().chain(["Serialize"]).collect();
-    let derives = traits::derives(model, ty, &derived);
+    let derives = traits::derives(model, ty, hash.as_slice());
     Ok(quote! {
         #head
         #derives
-        #[serde(#attributes crate = "::acp_sdk::runtime::serde")]
         #[non_exhaustive]
         pub enum #name {
             #(#variants,)*
@@ -84,18 +76,6 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         #text
         #decode
     })
-}
-
-fn attribute(union: &Union, variant: &Variant, ident: &Ident) -> Option<TokenStream> {
-    union.tag.as_ref()?;
-    match variant.content {
-        Content::Default { .. } => Some(quote!(#[serde(untagged)])),
-        _ if ident == &variant.key => None,
-        _ => {
-            let key = &variant.key;
-            Some(quote!(#[serde(rename = #key)]))
-        }
-    }
 }
 
 fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -> TokenStream {
@@ -141,6 +121,14 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
             _ => Some(quote!(#key: #payload)),
         }
     });
+    let written = slots.iter().map(|(variant, slot)| {
+        let (key, ident) = (&variant.key, &slot.ident);
+        match variant.content {
+            Content::Default { .. } => quote!(Self::#ident(payload) => to.untagged(payload)),
+            Content::Unit => quote!(Self::#ident => to.unit(#key)),
+            _ => quote!(Self::#ident(payload) => to.payload(#key, payload)),
+        }
+    });
     quote! {
         impl Tagged for #name {
             const TAG: &'static str = #tag;
@@ -149,6 +137,13 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
                 match tag {
                     #(#arms,)*
                     other => #fallback,
+                }
+            }
+
+            fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+                match self {
+                    #(#written,)*
+                    Self::#other(variant) => to.unknown(variant),
                 }
             }
 
@@ -175,7 +170,25 @@ fn untagged(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Tok
         let form = format_ident!("{}", form(variant.content));
         quote!(#ident: #payload = #form)
     });
-    quote!(runtime::value_union!(#name { #(#branches),* });)
+    let written = slots.iter().map(|(variant, slot)| {
+        let ident = &slot.ident;
+        match variant.content {
+            Content::Null => quote!(Self::#ident => serializer.serialize_unit()),
+            _ => quote!(Self::#ident(value) => value.serialize(serializer)),
+        }
+    });
+    quote! {
+        impl Serialize for #name {
+            fn serialize<S: runtime::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                match self { #(#written,)* }
+            }
+        }
+
+        runtime::value_union!(#name { #(#branches),* });
+    }
 }
 
 /// The type of a variant's payload.

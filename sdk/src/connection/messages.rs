@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
@@ -15,7 +14,7 @@ use crate::json::{Json, read_raw};
 use crate::jsonrpc::{
     self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, clip, read_batch,
 };
-use crate::runtime::{BoxFuture, Note, Request, Service, Task};
+use crate::runtime::{self, BoxFuture, Note, Request, Service, Task};
 use crate::transport::Frame;
 use crate::v1::{Error as RpcError, ErrorCode};
 
@@ -296,11 +295,10 @@ impl Core {
 
     /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
     fn cancel_request(&mut self, params: Option<&RawValue>) {
-        #[derive(Deserialize)]
         struct Params {
-            #[serde(rename = "requestId")]
             request_id: Json,
         }
+        runtime::members!(Params { request_id "requestId": Json = required });
         let Some(params) = params.and_then(read_raw::<Params>) else {
             tracing::debug!("skipped a $/cancel_request without a requestId");
             return;
@@ -368,11 +366,10 @@ fn poll_handler(future: &mut BoxFuture, lane: LaneId, cx: &mut Context<'_>) -> P
 
 /// The session that params name, read again because the handler owns the typed ones.
 fn session_of(params: Option<&RawValue>) -> Option<String> {
-    #[derive(Deserialize)]
     struct Params {
-        #[serde(rename = "sessionId")]
         session_id: String,
     }
+    runtime::members!(Params { session_id "sessionId": String = required });
     read_raw::<Params>(params?).map(|params| params.session_id)
 }
 

@@ -30,6 +30,7 @@ mod tests;
 pub use serde;
 pub use serde_json::value::RawValue;
 
+pub(crate) use self::decode::Name;
 pub use self::decode::{
     DecodeError, Form, Kept, Leniency, Of, Part, Shape, Shaped, Variants, decode, decode_leniently,
     decode_result, first_object_of, first_value_of, object, read_raw,
@@ -37,12 +38,15 @@ pub use self::decode::{
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::object::{
-    Object, next_name, read_member, read_nullable_member, read_object, required_member, skip_member,
+    MemberWriter, Members, Object, Omissible, next_name, read_member, read_nullable_member,
+    read_object, required_member, skip_member, write_object, write_optional,
 };
 pub use self::patch::Patch;
 #[cfg(feature = "schemars")]
 pub use self::schemas::{References, Schemas, schemars};
-pub use self::tagged::{Branch, Tagged, UnknownVariant, tagged};
+pub use self::tagged::{
+    Branch, Tagged, UnknownVariant, VariantWriter, tagged, write_tagged, write_tagged_members,
+};
 pub use self::text::text;
 pub use self::value::Json;
 pub(crate) use self::writer::{Encode, encode_raw};
@@ -52,7 +56,7 @@ pub use crate::{
     __acp_deserialize_with as deserialize_with, __acp_integer as integer, __acp_members as members,
     __acp_object_union as object_union, __acp_shape_of as shape_of,
     __acp_string_enum as string_enum, __acp_string_id as string_id,
-    __acp_tagged_union as tagged_union, __acp_value_union as value_union,
+    __acp_tagged_union as tagged_union, __acp_value_union as value_union, __acp_wrapper as wrapper,
 };
 
 /// In place of the macro of that name, so that the error says what is missing.

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::json::{Name, Object, next_name, read_member, read_object, skip_member};
 use crate::v1::ErrorCode;
 
 /// One message, borrowed from the line it arrived in.
@@ -44,25 +46,43 @@ pub(crate) enum Outcome<'a> {
     Malformed,
 }
 
-#[derive(Deserialize)]
+/// The members of a message. An explicit `null` is kept apart from an absent member.
+#[derive(Default)]
 struct Envelope<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<Option<Name<'a>>>,
     params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
 }
 
-/// Keeps an explicit `null` apart from an absent member.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
+impl<'de> Object<'de> for Envelope<'de> {
+    const NAME: &'static str = "Envelope";
+    const MEMBERS: &'static [&'static str] =
+        &["jsonrpc", "id", "method", "params", "result", "error"];
+
+    fn read<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut envelope = Self::default();
+        while let Some(name) = next_name(&mut map)? {
+            match &*name {
+                "jsonrpc" => read_member(&mut map, "jsonrpc", &mut envelope.jsonrpc)?,
+                "id" => read_member(&mut map, "id", &mut envelope.id)?,
+                "method" => read_member(&mut map, "method", &mut envelope.method)?,
+                "params" => read_member(&mut map, "params", &mut envelope.params)?,
+                "result" => read_member(&mut map, "result", &mut envelope.result)?,
+                "error" => read_member(&mut map, "error", &mut envelope.error)?,
+                _ => skip_member(&mut map)?,
+            }
+        }
+        Ok(envelope)
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_object(deserializer)
+    }
 }
 
 /// Sorts a line. `line` is without its line ending; blank lines are the caller's to skip.
@@ -72,9 +92,7 @@ pub(crate) fn read(line: &[u8]) -> Incoming<'_> {
         Err(error) => return parse_error(format!("the line is not UTF-8: {error}")),
     };
     match serde_json::from_str::<Envelope<'_>>(text) {
-        Ok(envelope) if text.trim_ascii_start().starts_with('{') => sort(envelope),
-        // Serde takes a list of the members in their order, too; JSON-RPC does not.
-        Ok(_) => not_an_object(text),
+        Ok(envelope) => sort(envelope),
         Err(error) => not_an_envelope(text, &error),
     }
 }
@@ -88,6 +106,7 @@ fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
         result,
         error,
     } = envelope;
+    let method = method.flatten().map(|Name(name)| name);
     let versioned = jsonrpc.is_some_and(|version| version.get() == "\"2.0\"");
     if let Some(id) = id.filter(|id| !is_id(id)) {
         let reason = format!(

@@ -3,10 +3,10 @@
 //! What they carry may be of any type, which they do not know: they are written by the same
 //! code for every method.
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::json::{Encode, EncodeError, encode};
+use crate::runtime;
 use crate::v1::Error as RpcError;
 
 /// The protocol-level notification that gives up a request.
@@ -114,8 +114,8 @@ impl Encode for Response<'_> {
 }
 
 /// The params of [`CANCEL_REQUEST`] for a request of ours.
-#[derive(Serialize)]
 pub(crate) struct CancelRequest {
-    #[serde(rename = "requestId")]
     pub(crate) request_id: u64,
 }
+
+runtime::members!(CancelRequest { request_id "requestId": u64 = required });

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Json, Leniency, Method, Notification, Params as _, Payload, decode_result};
 use crate::connection::Shared;
 use crate::error::{Error, Result};
-use crate::v1;
+use crate::{runtime, v1};
 
 /// Calls the other side. Clones call over the same connection.
 ///
@@ -112,11 +111,10 @@ const INITIALIZE: &str = <v1::methods::Initialize as Method>::NAME;
 /// not have the form that was expected. The first version needs the number alone, and so only
 /// an answer of the second can name its own version and be malformed otherwise.
 fn other_version(raw: &RawValue) -> Option<u16> {
-    #[derive(Deserialize)]
     struct Answer {
-        #[serde(rename = "protocolVersion")]
         version: u16,
     }
+    runtime::members!(Answer { version "protocolVersion": u16 = required });
     let Answer { version } = serde_json::from_str(raw.get()).ok()?;
     (version != 2).then_some(version)
 }

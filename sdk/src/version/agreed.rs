@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::error::{Error, Result};
-use crate::runtime::{DecodeError, decode};
+use crate::runtime::{self, DecodeError, Json, decode};
 use crate::v1::ProtocolVersion;
 
 /// A version that this crate speaks.
@@ -79,17 +76,16 @@ impl Drop for Asking {
 ///
 /// What stands there instead, with its JSON Pointer.
 pub(super) fn version_in(text: &str) -> Result<u16, DecodeError> {
-    #[derive(Deserialize)]
-    struct Any<'a> {
-        #[serde(borrow, rename = "protocolVersion")]
-        version: Option<&'a RawValue>,
+    struct Any {
+        version: Option<Json>,
     }
+    runtime::members!(Any { version "protocolVersion": Option<Json> = optional });
     let at = |path: &str, message: String| DecodeError {
         path: path.to_owned(),
         message,
     };
-    let any: Any<'_> = serde_json::from_str(text).map_err(|error| at("", error.to_string()))?;
-    let version = any.version.map_or("null", RawValue::get);
+    let any: Any = serde_json::from_str(text).map_err(|error| at("", error.to_string()))?;
+    let version = any.version.as_ref().map_or("null", Json::get);
     let version: ProtocolVersion =
         decode(version, &mut |_| {}).map_err(|error| at("/protocolVersion", error.message))?;
     Ok(version.get())

@@ -4,8 +4,7 @@ use ::acp_sdk::runtime::serde::Serialize;
 use ::acp_sdk::runtime::{self};
 
 /// One of several forms.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
     /// `Text`
@@ -42,6 +41,20 @@ impl From<Vec<String>> for Content {
     }
 }
 
+impl Serialize for Content {
+    fn serialize<S: runtime::serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(value) => value.serialize(serializer),
+            Self::Integer(value) => value.serialize(serializer),
+            Self::Nothing => serializer.serialize_unit(),
+            Self::Texts(value) => value.serialize(serializer),
+        }
+    }
+}
+
 runtime::value_union!(Content {
     Text: String = String,
     Integer: i64 = Number,
@@ -50,8 +63,7 @@ runtime::value_union!(Content {
 });
 
 /// One of several forms.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged, crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resource {
     /// `Text`
@@ -75,8 +87,7 @@ impl From<BlobResource> for Resource {
 runtime::object_union!(Resource { Text: TextResource = ["text"], Blob: BlobResource = ["blob"] });
 
 /// The object `TextResource`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextResource {
     /// The member `text`.
@@ -94,8 +105,7 @@ impl TextResource {
 runtime::members!(TextResource { text "text": String = required });
 
 /// The object `BlobResource`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "::acp_sdk::runtime::serde")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlobResource {
     /// The member `blob`.

@@ -19,14 +19,14 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 
 pub use self::kept::{Kept, first_object_of, first_value_of, object, read_raw};
-pub(super) use self::members::{AnyRaw, Member, Name};
+pub(crate) use self::members::Name;
+pub(super) use self::members::{AnyRaw, Member};
 pub use self::shape::{Form, Of, Part, Shape, Shaped, Variants};
 use self::walk::Walk;
 use crate::json::reader;
 
 /// Why a value could not be read, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", At(path))]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecodeError {
     /// JSON Pointer of the offending value; empty for the whole document.
@@ -35,17 +35,16 @@ pub struct DecodeError {
     pub message: String,
 }
 
-struct At<'a>(&'a str);
-
-impl fmt::Display for At<'_> {
+impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            write!(f, "{}: ", self.0)
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
         }
+        f.write_str(&self.message)
     }
 }
+
+impl std::error::Error for DecodeError {}
 
 /// A part of a message that was dropped because the schema tolerates its loss.
 #[derive(Clone, Debug, PartialEq, Eq)]

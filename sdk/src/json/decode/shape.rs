@@ -189,6 +189,32 @@ macro_rules! __acp_shape_of {
     };
 }
 
+/// Gives a newtype the JSON form of what is in it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_wrapper {
+    ($name:ident, $ty:ty) => {
+        impl $crate::runtime::serde::Serialize for $name {
+            fn serialize<S: $crate::runtime::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $crate::runtime::serde::Serialize::serialize(&self.0, serializer)
+            }
+        }
+
+        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                <$ty as $crate::runtime::serde::Deserialize>::deserialize(deserializer).map(Self)
+            }
+        }
+
+        $crate::__acp_shape_of!($name, $ty);
+    };
+}
+
 /// Gives the shape of a union by the values of its tag, each with what stands beside it.
 /// After `or` comes the variant without a tag; after `otherwise` one that also takes what
 /// has an unknown tag.
@@ -225,6 +251,26 @@ macro_rules! __acp_tagged_union {
         }
 
         $crate::__acp_deserialize_with!($name, $crate::runtime::tagged);
+
+        impl $crate::runtime::Members for $name {
+            const OPEN: bool = true;
+
+            fn write<W: $crate::runtime::MemberWriter>(
+                &self,
+                out: &mut W,
+            ) -> ::core::result::Result<(), W::Error> {
+                $crate::runtime::write_tagged_members(self, out)
+            }
+        }
+
+        impl $crate::runtime::serde::Serialize for $name {
+            fn serialize<S: $crate::runtime::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $crate::runtime::write_tagged(self, serializer)
+            }
+        }
     };
 }
 
@@ -256,6 +302,34 @@ macro_rules! __acp_object_union {
                     concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
                     &[$((&[$($member),*], |kept| kept.read().map(Self::$variant))),*],
                 )
+            }
+        }
+
+        impl $crate::runtime::Members for $name {
+            const OPEN: bool = false $(|| <$ty as $crate::runtime::Members>::OPEN)*;
+
+            fn write<W: $crate::runtime::MemberWriter>(
+                &self,
+                out: &mut W,
+            ) -> ::core::result::Result<(), W::Error> {
+                match self {
+                    $(Self::$variant(payload) => {
+                        $crate::runtime::Members::write(payload, out)
+                    })*
+                }
+            }
+        }
+
+        impl $crate::runtime::serde::Serialize for $name {
+            fn serialize<S: $crate::runtime::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$variant(payload) => {
+                        $crate::runtime::serde::Serialize::serialize(payload, serializer)
+                    })*
+                }
             }
         }
     };

@@ -5,11 +5,13 @@
 //! are there. A tag nobody knows keeps its whole object.
 
 mod stream;
+mod write;
 
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
 pub use self::stream::tagged;
+pub use self::write::{VariantWriter, write_tagged, write_tagged_members};
 use super::Json;
 use super::decode::{Kept, Member};
 
@@ -78,6 +80,12 @@ pub trait Tagged: Sized {
     /// # Errors
     /// When the members are not those of the variant.
     fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error>;
+
+    /// Writes whichever variant it is.
+    ///
+    /// # Errors
+    /// When the output fails.
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error>;
 
     /// Reads the variant that has no tag, if there is one and the members are those of it.
     fn untagged(_: &Kept<'_>) -> Option<Self> {

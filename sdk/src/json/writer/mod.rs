@@ -27,8 +27,7 @@ use super::reader;
 const VERBATIM: [&str; 2] = [reader::RAW, "$serde_json::private::Number"];
 
 /// Why a value could not be written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodeError {
     // Boxed to keep the results of all that is written as small as a pointer.
     reason: Box<Reason>,
@@ -37,11 +36,13 @@ pub struct EncodeError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reason(String);
 
-impl fmt::Display for Reason {
+impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason.0)
     }
 }
+
+impl std::error::Error for EncodeError {}
 
 impl serde::ser::Error for EncodeError {
     #[cold]

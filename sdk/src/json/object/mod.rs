@@ -1,8 +1,10 @@
 //! Structs as objects: of a table with a line a member, the macro `members!` makes what the
-//! second pass reads by, and the way in which serde reads the struct.
+//! second pass reads by, and the way in which serde reads and writes the struct.
 //!
-//! It writes far less than a derive does: a name is compared as text, and what is done with a
+//! It writes far less than derives do: a name is compared as text, and what is done with a
 //! member is a function that all structs share. This is what makes the types quick to compile.
+
+mod write;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,6 +12,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
+pub use self::write::{MemberWriter, Members, Omissible, write_object, write_optional};
 use super::decode::Name;
 
 /// A struct that is read member by member; `members!` implements it.
@@ -113,8 +116,8 @@ pub fn required_member<T, E: serde::de::Error>(
 }
 
 /// Makes a struct an object: its members, each with its field, its type, and what is to be made
-/// of its absence and of an invalid value. Without fields it gives the shape alone, for a struct
-/// that shares its object with a union.
+/// of its absence and of an invalid value. A struct that shares its object with a union, and says
+/// so by `shared`, is read by code of its own.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_members {
@@ -122,7 +125,9 @@ macro_rules! __acp_members {
         $field:ident $member:literal: $ty:ty =
         $presence:ident $(($default:expr))? $(+ $leniency:ident)*
     ),* $(,)? }) => {
-        $crate::__acp_members!(@shape $name { $($member: $ty = $presence $(+ $leniency)*),* });
+        $crate::__acp_members!(@written $name false {
+            $($field $member: $ty = $presence $(($default))? $(+ $leniency)*),*
+        });
 
         $crate::__acp_deserialize_with!($name, $crate::runtime::read_object);
 
@@ -150,11 +155,12 @@ macro_rules! __acp_members {
             }
         }
     };
-    ($name:ident { $($members:tt)* }) => {
-        $crate::__acp_members!(@shape $name { $($members)* });
+    ($name:ident shared { $($members:tt)* }) => {
+        $crate::__acp_members!(@written $name true { $($members)* });
     };
-    (@shape $name:ident { $(
-        $member:literal: $ty:ty = $presence:ident $(+ $leniency:ident)*
+    (@written $name:ident $open:literal { $(
+        $field:ident $member:literal: $ty:ty =
+        $presence:ident $(($default:expr))? $(+ $leniency:ident)*
     ),* $(,)? }) => {
         impl $crate::runtime::Shaped for $name {
             fn shape() -> &'static $crate::runtime::Shape {
@@ -167,6 +173,47 @@ macro_rules! __acp_members {
                 &$crate::runtime::Shape::Object(PARTS)
             }
         }
+
+        impl $crate::runtime::Members for $name {
+            const OPEN: bool = $open;
+
+            fn write<W: $crate::runtime::MemberWriter>(
+                &self,
+                out: &mut W,
+            ) -> ::core::result::Result<(), W::Error> {
+                $($crate::__acp_members!(
+                    @write (out, $member, &self.$field) $presence $(($default))? $($leniency)*
+                );)*
+                let _ = out;
+                ::core::result::Result::Ok(())
+            }
+        }
+
+        impl $crate::runtime::serde::Serialize for $name {
+            fn serialize<S: $crate::runtime::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $crate::runtime::write_object(self, stringify!($name), serializer)
+            }
+        }
+    };
+    (@write ($out:ident, $member:literal, $value:expr)
+        $presence:ident flattened $($leniency:ident)*
+    ) => {
+        $crate::runtime::Members::write($value, $out)?
+    };
+    (@write $arguments:tt required $($leniency:ident)*) => {
+        $crate::__acp_members!(@always $arguments)
+    };
+    (@write $arguments:tt optional ($default:expr) $($leniency:ident)*) => {
+        $crate::__acp_members!(@always $arguments)
+    };
+    (@write $arguments:tt optional $($leniency:ident)*) => {
+        $crate::runtime::write_optional $arguments?
+    };
+    (@always ($out:ident, $member:literal, $value:expr)) => {
+        $crate::runtime::MemberWriter::member($out, $member, $value)?
     };
     (@read $arguments:tt) => { $crate::runtime::read_member $arguments? };
     (@read $arguments:tt or_null $($leniency:ident)*) => {
