@@ -92,6 +92,18 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 /// What an agent tells of itself.
+///
+/// ```
+/// use acp_sdk::v1::{AuthMethodAgent, PromptCapabilities};
+/// use acp_server::Profile;
+///
+/// let profile = Profile::new("my-agent", env!("CARGO_PKG_VERSION"))
+///     .title("My agent")
+///     .prompt(PromptCapabilities::new().with_image(true).with_embedded_context(true))
+///     .auth_method(AuthMethodAgent::new("login", "Log in in the browser"))
+///     .require_auth();
+/// assert!(profile.auth_required);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Profile {

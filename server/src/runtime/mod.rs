@@ -86,17 +86,14 @@ impl<H: Handler> Runtime<H> {
         record
             .additional_directories
             .clone_from(&surroundings.additional_directories);
-        let created = self.store.create(&record).await;
-        created.map_err(|reason| store_failed(&record.id, &reason))?;
         let session = Session::new(&record, 0, surroundings);
-        let settings = match self.handler.open(&session).await {
-            Ok(settings) => settings,
-            Err(error) => {
-                // It never was; if it cannot be deleted, it is listed and can be loaded.
-                let _ = self.store.delete(&record.id).await;
-                return Err(error.into());
-            }
-        };
+        // Before it is stored: a session that was never opened, be it by an error, a panic or
+        // because nobody waits for it any more, must not be found in a list.
+        let settings = self.handler.open(&session).await?;
+        if let Err(reason) = self.store.create(&record).await {
+            self.handler.close(&session).await;
+            return Err(store_failed(&record.id, &reason));
+        }
         session.set(|current| *current = settings);
         self.sessions.enter(session.clone());
         Ok(session)

@@ -16,6 +16,43 @@ use acp_sdk::v1::{
 use acp_sdk::{Error, Result};
 
 /// Modes, config options and slash commands of a session. None by default.
+///
+/// ```
+/// use acp_sdk::v1::*;
+/// use acp_server::{Handler, Result, Session, Settings, Turn};
+///
+/// struct Coder;
+///
+/// impl Handler for Coder {
+///     async fn open(&self, _: &Session) -> Result<Settings> {
+///         let modes = vec![SessionMode::new("plan", "Plan"), SessionMode::new("code", "Code")];
+///         let models = SessionConfigSelectOptions::Ungrouped(vec![
+///             SessionConfigSelectOption::new("small", "Small"),
+///             SessionConfigSelectOption::new("large", "Large"),
+///         ]);
+///         let model = SessionConfigSelect::new("small", models);
+///         let model = SessionConfigOption::new("model", "Model", model)
+///             .with_category(SessionConfigOptionCategory::Model);
+///         let web = SessionConfigOption::new("web", "Search the web", SessionConfigBoolean::new(true));
+///         Ok(Settings::new()
+///             .modes(SessionModeState::new("plan", modes))
+///             .option(model)
+///             .option(web)
+///             .commands(vec![AvailableCommand::new("review", "Reviews the last commit")]))
+///     }
+///
+///     async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+///         let settings = turn.session().settings();
+///         if settings.mode() == Some("plan") {
+///             turn.text("The plan is made; I begin.").await?;
+///             turn.set_mode("code").await?;
+///         }
+///         let model = settings.choice("model").unwrap_or("small");
+///         turn.text(format!("I ask the {model} model.")).await?;
+///         Ok(StopReason::EndTurn)
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     modes: Option<SessionModeState>,

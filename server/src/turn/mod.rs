@@ -42,6 +42,36 @@ use crate::{Capability, Result};
 /// [grace](crate::Runtime::grace) that the runtime allows it. Whatever must be done then
 /// belongs into the drop of a value that the future holds.
 ///
+/// A tool call that changes a file, and one that runs a command:
+///
+/// ```
+/// use acp_sdk::v1::{StopReason, ToolKind};
+/// use acp_server::{Capability, Result, Turn};
+///
+/// async fn prompt(turn: Turn) -> Result<StopReason> {
+///     let old = turn.read_file("Cargo.toml").await?;
+///     let new = old.replace("2021", "2024");
+///     let mut edit = turn.tool_call("Raise the edition", ToolKind::Edit).await?;
+///     edit.diff("Cargo.toml", Some(&old), &new).await?;
+///     if !turn.ask_permission(&edit).await?.is_allowed() {
+///         edit.reject().await?;
+///         return Ok(StopReason::EndTurn);
+///     }
+///     turn.write_file("Cargo.toml", new).await?;
+///     edit.complete("").await?;
+///     if turn.offers(Capability::Terminal) {
+///         let mut check = turn.tool_call("cargo check", ToolKind::Execute).await?;
+///         let terminal = turn.terminal("cargo", ["check"]).await?;
+///         check.terminal(&terminal).await?;
+///         match terminal.wait().await? {
+///             exit if exit.is_success() => check.complete("").await?,
+///             exit => check.fail(exit.to_string()).await?,
+///         }
+///     }
+///     Ok(StopReason::EndTurn)
+/// }
+/// ```
+///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/prompt-turn>
 #[derive(Debug)]
 pub struct Turn {

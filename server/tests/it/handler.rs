@@ -40,6 +40,7 @@ impl Handler for Diary {
     }
 
     async fn open(&self, session: &Session) -> Result<Settings> {
+        assert_ne!(session.cwd(), "/cursed", "as a test wants it");
         if session.cwd() == "/forbidden" {
             return Err(Error::failed("that is not a place to work in"));
         }
@@ -131,9 +132,11 @@ async fn a_session_that_cannot_be_opened_does_not_exist() {
         .authenticate(AuthenticateRequest::new("key"))
         .await
         .unwrap();
-    let request = NewSessionRequest::new("/forbidden", vec![]);
-    let error = agent.new_session(request).await.unwrap_err();
-    assert!(error.to_string().contains("not a place"), "{error}");
+    for (cwd, words) in [("/forbidden", "not a place"), ("/cursed", "panicked")] {
+        let request = NewSessionRequest::new(cwd, vec![]);
+        let error = agent.new_session(request).await.unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
     let listed = agent
         .list_sessions(ListSessionsRequest::new())
         .await
