@@ -4,6 +4,9 @@
 //! characters. Short texts are looked through by words of eight bytes, long ones by
 //! blocks that a compiler makes vector instructions of.
 
+/// How many bytes of a long text are looked at in one go.
+pub(super) const BLOCK: usize = 32;
+
 /// A word with this in each byte.
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
@@ -41,13 +44,13 @@ fn in_short(bytes: &[u8]) -> usize {
 
 /// As [`special`], for what is likely to be long.
 fn in_long(bytes: &[u8]) -> usize {
-    let (blocks, rest) = bytes.as_chunks::<32>();
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     for (index, block) in blocks.iter().enumerate() {
-        if any_special(block) {
-            return 32 * index + in_block(block);
+        if let Some(at) = in_block(block) {
+            return BLOCK * index + at;
         }
     }
-    let at = 32 * blocks.len();
+    let at = BLOCK * blocks.len();
     match rest.split_first_chunk::<16>() {
         Some((head, rest)) => match in_half_block(head) {
             Some(found) => at + found,
@@ -65,14 +68,15 @@ pub(super) fn any_special<const N: usize>(block: &[u8; N]) -> bool {
         .fold(false, |any, byte| any | is_special(*byte))
 }
 
-#[inline]
-fn in_block(block: &[u8; 32]) -> usize {
+/// Where the first special byte of a block is. Always inlined: a call takes as long as the search.
+#[inline(always)]
+pub(super) fn in_block(block: &[u8; BLOCK]) -> Option<usize> {
+    if !any_special(block) {
+        return None;
+    }
     let (words, _) = block.as_chunks::<8>();
-    let found = words
-        .iter()
-        .enumerate()
-        .find_map(|(index, word)| in_word(u64::from_le_bytes(*word)).map(|at| 8 * index + at));
-    found.unwrap_or(block.len())
+    let mut words = words.iter().enumerate();
+    words.find_map(|(index, word)| in_word(u64::from_le_bytes(*word)).map(|at| 8 * index + at))
 }
 
 #[inline]

@@ -11,6 +11,8 @@ mod leaf;
 mod members;
 mod object;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod union;
 mod walk;
 

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::DecodeError;
-use super::members::{Member, collect};
+use super::members::Member;
 use super::shape::{Part, Shape};
 use super::walk::{Step, Walk};
 
@@ -13,8 +13,7 @@ pub(super) type Members<'a> = [Member<'a>];
 impl Walk {
     pub(super) fn object(&mut self, raw: &RawValue, shape: &Shape) -> Result<(), DecodeError> {
         self.nested('{', '}', |walk| {
-            walk.expect_object(raw)?;
-            let mut members = collect(raw).map_err(|error| walk.invalid(&error))?;
+            let mut members = walk.collect(raw)?;
             walk.members(&mut members, shape)
         })
     }

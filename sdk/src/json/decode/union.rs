@@ -72,6 +72,7 @@ impl Walk {
             }
             return self.members(members, payload());
         }
+        // A union of one branch leaves nothing behind when that does not take the members.
         if let Some(default) = variants.default
             && variants.takes_unknown
             && self.first_object(members, "", &[(&[], default)]).is_ok()
@@ -92,7 +93,6 @@ impl Walk {
         expected: &str,
         branches: &[(&[&str], Of)],
     ) -> Result<(), DecodeError> {
-        let wrong = self.error(format!("invalid value: expected {expected}"));
         // A branch whose members are not there is only asked for the sake of its error.
         let complete = |members: &Members<'_>, names: &[&str]| {
             let has = |name: &&str| {
@@ -103,10 +103,10 @@ impl Walk {
             names.iter().all(has)
         };
         let any = branches.iter().any(|(names, _)| complete(members, names));
-        let mut error = wrong.clone();
+        // What the last round says counts: an earlier one blames what is tolerated.
+        let mut error = None;
         for &strict in self.rounds() {
-            // What the last round says counts: an earlier one blames what is tolerated.
-            error = wrong.clone();
+            error = None;
             for (names, of) in branches {
                 if any && !complete(members, names) {
                     continue;
@@ -114,11 +114,12 @@ impl Walk {
                 let read = |walk: &mut Self, members: &mut Members<'_>| walk.members(members, of());
                 match self.attempt_members(members, strict, read) {
                     Ok(()) => return Ok(()),
-                    Err(other) => error = further(error, other),
+                    Err(other) => error = Some(further(error, other)),
                 }
             }
         }
-        Err(error)
+        let wrong = self.error(format!("invalid value: expected {expected}"));
+        Err(furthest(wrong, error))
     }
 
     /// A union of values without a tag: the first branch that takes the value.
@@ -128,18 +129,18 @@ impl Walk {
         expected: &str,
         branches: &[(Form, Of)],
     ) -> Result<(), DecodeError> {
-        let wrong = self.error(format!("invalid type: {}, expected {expected}", kind(raw)));
-        let mut error = wrong.clone();
+        let mut error = None;
         for &strict in self.rounds() {
-            error = wrong.clone();
+            error = None;
             for (_, of) in branches.iter().filter(|(form, _)| form.has(raw)) {
                 match self.attempt(strict, |walk| walk.value(raw, of())) {
                     Ok(()) => return Ok(()),
-                    Err(other) => error = further(error, other),
+                    Err(other) => error = Some(further(error, other)),
                 }
             }
         }
-        Err(error)
+        let wrong = self.error(format!("invalid type: {}, expected {expected}", kind(raw)));
+        Err(furthest(wrong, error))
     }
 
     /// Strictly first, with leniency second, if it is allowed.
@@ -148,12 +149,18 @@ impl Walk {
     }
 }
 
-/// The error that lies deeper; the first of equals.
-fn further(known: DecodeError, other: DecodeError) -> DecodeError {
+/// The error that lies deepest, the first of equals: the union's own, or that of a branch.
+fn furthest(own: DecodeError, inside: Option<DecodeError>) -> DecodeError {
+    match inside {
+        Some(inside) => further(Some(own), inside),
+        None => own,
+    }
+}
+
+fn further(known: Option<DecodeError>, other: DecodeError) -> DecodeError {
     let depth = |error: &DecodeError| error.path.matches('/').count();
-    if depth(&other) > depth(&known) {
-        other
-    } else {
-        known
+    match known {
+        Some(known) if depth(&known) >= depth(&other) => known,
+        _ => other,
     }
 }

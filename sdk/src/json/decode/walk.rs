@@ -10,10 +10,12 @@ use serde::Deserializer as _;
 use serde::de::{SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::members::collect;
+use super::members::{Member, collect};
 use super::shape::Shape;
 use super::{DecodeError, Leniency};
 use crate::json::map::keep_last;
+use crate::json::reader::{self, Reader, Refused};
+use crate::json::scan::special;
 
 /// The deepest nesting of typed values; as the reader's own limit.
 const MAX_DEPTH: usize = 128;
@@ -84,9 +86,9 @@ impl Walk {
             path: Vec::new(),
             reports: Vec::new(),
             unreported: 0,
-            out: String::new(),
+            out: String::with_capacity(text.len()),
         };
-        let raw: &RawValue = serde_json::from_str(text).map_err(|error| walk.invalid(&error))?;
+        let raw = walk.either(reader::read_deep(text), || serde_json::from_str(text))?;
         walk.value(raw, shape)?;
         Ok(Repaired {
             text: walk.out,
@@ -127,8 +129,8 @@ impl Walk {
     }
 
     fn list(&mut self, raw: &RawValue, item: &Shape, skip: bool) -> Result<(), DecodeError> {
-        let items = raw.deserialize_seq(Items);
-        let items = items.map_err(|error| self.invalid(&error))?;
+        let items = Reader::deep(raw.get()).deserialize_seq(Items);
+        let items = self.either(items, || raw.deserialize_seq(Items))?;
         self.nested('[', ']', |walk| {
             for (index, raw) in items.into_iter().enumerate() {
                 walk.at(Step::Item(index), |walk| {
@@ -148,8 +150,7 @@ impl Walk {
     }
 
     fn map(&mut self, raw: &RawValue, value: &Shape) -> Result<(), DecodeError> {
-        self.expect_object(raw)?;
-        let members = collect(raw).map_err(|error| self.invalid(&error))?;
+        let members = self.collect(raw)?;
         let named = members
             .into_iter()
             .map(|member| (member.name.into_owned(), member.raw));
@@ -163,12 +164,26 @@ impl Walk {
         })
     }
 
-    /// Fails when `raw` is not an object.
-    pub(super) fn expect_object(&self, raw: &RawValue) -> Result<(), DecodeError> {
-        if raw.get().starts_with('{') {
-            return Ok(());
+    /// The members of an object, which `raw` must be.
+    pub(super) fn collect<'a>(&self, raw: &'a RawValue) -> Result<Vec<Member<'a>>, DecodeError> {
+        if !raw.get().starts_with('{') {
+            let wrong = format!("invalid type: {}, expected an object", kind(raw));
+            return Err(self.error(wrong));
         }
-        Err(self.error(format!("invalid type: {}, expected an object", kind(raw))))
+        self.either(collect(&mut Reader::deep(raw.get())), || collect(raw))
+    }
+
+    /// What the strict reader has read, or what serde_json says that is wrong with it: the one
+    /// is fast, the other has words.
+    fn either<T>(
+        &self,
+        fast: Result<T, Refused>,
+        wordy: impl FnOnce() -> serde_json::Result<T>,
+    ) -> Result<T, DecodeError> {
+        match fast {
+            Ok(value) => Ok(value),
+            Err(Refused) => wordy().map_err(|error| self.invalid(&error)),
+        }
     }
 
     /// Writes a value as it came.
@@ -188,9 +203,12 @@ impl Walk {
     /// Writes a member's name and what stands around it.
     pub(super) fn name(&mut self, name: &str) {
         self.comma();
-        self.out
-            .push_str(&serde_json::Value::from(name).to_string());
-        self.out.push(':');
+        if special(name.as_bytes()) == name.len() {
+            self.out.extend(["\"", name, "\":"]);
+        } else {
+            let name = serde_json::Value::from(name);
+            self.out.extend([&name.to_string(), ":"]);
+        }
     }
 
     /// Writes a comma, unless what comes is the first of its object or list.

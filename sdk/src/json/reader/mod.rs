@@ -40,11 +40,11 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
 
 /// Reads `text` as a `T`, and as deep as it may be what nobody looks into. The caller has
 /// made sure that what has a type does not nest too deeply.
-pub(super) fn read_deep<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
+pub(super) fn read_deep<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Refused> {
     finish(Reader::deep(text))
 }
 
-fn finish<T: DeserializeOwned>(mut reader: Reader<'_>) -> Result<T, Refused> {
+fn finish<'de, T: Deserialize<'de>>(mut reader: Reader<'de>) -> Result<T, Refused> {
     // One variable for the result: a message is moved by copying it, and `?` moves it.
     let mut value = T::deserialize(&mut reader);
     reader.blank();

@@ -108,6 +108,38 @@ fn texts_with_a_twist() {
 }
 
 #[test]
+fn long_strings_with_escapes_and_characters_of_any_length() {
+    for width in 0..70 {
+        for piece in ["x", "é", "€x", "😀"] {
+            let line = piece.repeat(width);
+            for end in ["\n", "\\\"", "\\", "\u{1}", "\u{1f600}\t"] {
+                alike(&Value::from(format!("{line}{end}").repeat(9)).to_string());
+            }
+            // Escapes of more than a character each, and what is no string.
+            let escaped = format!(r"{line}\u00e9\ud83d\ude00\/\b\f\r").repeat(9);
+            alike(&format!("\"{escaped}\""));
+            alike(&format!("\"{escaped}"));
+            alike(&format!("\"{escaped}\\"));
+            alike(&format!("\"{escaped}\u{1}\""));
+            alike(&format!("\"{escaped}\\x\""));
+        }
+    }
+}
+
+#[test]
+fn a_string_holds_little_more_memory_than_its_text() {
+    let long = format!("{}\n", "x".repeat(60)).repeat(2000);
+    for text in ["\n", &long[..600], &long[..40_000], &long] {
+        for beside in [0, 1_000_000] {
+            let json = Value::from(vec![text, &"y".repeat(beside)]).to_string();
+            let read = read::<Vec<String>>(&json).unwrap();
+            let allowed = (2 * text.len()).max(text.len() + 256);
+            assert!(read[0].capacity() <= allowed, "{}", read[0].capacity());
+        }
+    }
+}
+
+#[test]
 fn what_is_too_deep_is_refused() {
     let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     alike(&nested(127));

@@ -21,6 +21,8 @@ enum Form {
     List,
     /// Its only member is the text of a value.
     Verbatim,
+    /// It has no members, and its end is written.
+    Complete,
 }
 
 impl<'b> Compound<'b> {
@@ -39,6 +41,16 @@ impl<'b> Compound<'b> {
         Self {
             bytes,
             form: Form::List,
+        }
+    }
+
+    /// An object that has no members.
+    #[inline]
+    pub(super) fn empty(bytes: &'b mut Vec<u8>) -> Self {
+        bytes.extend_from_slice(b"{}");
+        Self {
+            bytes,
+            form: Form::Complete,
         }
     }
 
@@ -78,7 +90,7 @@ impl<'b> Compound<'b> {
         let close = match self.form {
             Form::Object => b'}',
             Form::List => b']',
-            Form::Verbatim => return,
+            Form::Verbatim | Form::Complete => return,
         };
         match self.bytes.last_mut() {
             Some(last) if *last == b',' => *last = close,
@@ -101,6 +113,8 @@ impl<'b> Compound<'b> {
 /// Makes a name of the value that was written from `start` on, as serde_json does.
 fn make_name(bytes: &mut Vec<u8>, start: usize) -> Result {
     match bytes.get(start) {
+        // No JSON ends so but a string that was written as a name.
+        Some(b'"') if bytes.ends_with(b":") => return Ok(()),
         Some(b'"') => {}
         // Numbers and booleans get quotes.
         Some(b'-' | b'0'..=b'9' | b't' | b'f') => {
@@ -156,7 +170,7 @@ impl SerializeStruct for Compound<'_> {
                 bytes: self.bytes,
                 role: Role::Verbatim,
             }),
-            Form::Object | Form::List => self.member(key, value),
+            Form::Object | Form::List | Form::Complete => self.member(key, value),
         }
     }
 

@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use self::compound::Compound;
-use self::string::{Escaping, string};
+use self::string::{Escaping, name, string};
 use super::reader;
 
 /// The names by which serde_json's types ask for their text to be written as it is:
@@ -175,7 +175,8 @@ impl<'b> Serializer for Writer<'b> {
     fn serialize_str(self, value: &str) -> Result {
         match self.role {
             Role::Verbatim => self.bytes.extend_from_slice(value.as_bytes()),
-            Role::Value | Role::Name => string(self.bytes, value),
+            Role::Value => string(self.bytes, value),
+            Role::Name => name(self.bytes, value),
         }
         Ok(())
     }
@@ -254,9 +255,12 @@ impl<'b> Serializer for Writer<'b> {
     }
 
     #[inline]
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Compound<'b>> {
+    fn serialize_struct(self, name: &'static str, len: usize) -> Result<Compound<'b>> {
         if !VERBATIM.contains(&name) {
-            return Ok(Compound::object(self.bytes));
+            return Ok(match len {
+                0 => Compound::empty(self.bytes),
+                _ => Compound::object(self.bytes),
+            });
         }
         // What is written as it is may be a string, and is no name all the same.
         if self.role == Role::Name {

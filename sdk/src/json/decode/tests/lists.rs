@@ -1,0 +1,153 @@
+//! Lists, their odd items, and how many of them are reported.
+
+use crate::json::decode::shape::{Part, Shape, Shaped};
+
+use super::{NUMBERS, entry, refused, repaired, whole};
+
+fn entries() -> &'static Shape {
+    &Shape::List(entry)
+}
+
+#[test]
+fn an_item_is_refused_by_its_place() {
+    assert_eq!(whole(" [ ] ", entries()), "[]");
+    assert_eq!(
+        whole(r#"[{"name":"a"}, {"name":"b"}]"#, entries()),
+        r#"[{"name":"a"},{"name":"b"}]"#
+    );
+    assert_eq!(
+        refused(r#"[{"name":"a"},{"name":[]}]"#, entries()),
+        "/1/name: invalid type: sequence, expected a string"
+    );
+}
+
+#[test]
+fn leniency_inside_an_item_is_reported_by_its_path() {
+    let (text, reports) = repaired(r#"[{"name":"a"},{"name":"b","count":-1}]"#, entries());
+    assert_eq!(text, r#"[{"name":"a"},{"name":"b"}]"#);
+    assert_eq!(
+        reports,
+        ["/1/count: invalid value: integer `-1`, expected u8"]
+    );
+}
+
+#[test]
+fn odd_items_are_left_out_wherever_they_stand() {
+    const PARTS: &[Part] = &[Part::optional("list", entries).valid_items()];
+    let shape = Shape::Object(PARTS);
+    let (text, reports) = repaired(
+        r#"{"list":[1,{"name":"a"},{"count":1},{"name":"b"},{"name":{}}]}"#,
+        &shape,
+    );
+    assert_eq!(text, r#"{"list":[{"name":"a"},{"name":"b"}]}"#);
+    assert_eq!(
+        reports,
+        [
+            "/list/0: invalid type: number, expected an object",
+            "/list/2: /name: missing, but required",
+            "/list/4: /name: invalid type: map, expected a string",
+        ]
+    );
+    assert_eq!(repaired(r#"{"list":[1]}"#, &shape).0, r#"{"list":[]}"#);
+    // The list itself must be one.
+    assert_eq!(
+        refused(r#"{"list":{}}"#, &shape),
+        "/list: invalid type: map, expected an array"
+    );
+}
+
+#[test]
+fn odd_items_of_a_list_that_may_be_null_are_left_out_too() {
+    const PARTS: &[Part] = &[
+        Part::optional("list", Option::<Vec<u8>>::shape).valid_items(),
+        Part::optional("text", String::shape).valid_items(),
+    ];
+    let shape = Shape::Object(PARTS);
+    assert_eq!(whole(r#"{"list":null}"#, &shape), r#"{"list":null}"#);
+    let (text, reports) = repaired(r#"{"list":[1,"2",3],"text":"t"}"#, &shape);
+    assert_eq!(text, r#"{"list":[1,3],"text":"t"}"#);
+    assert_eq!(reports.len(), 1);
+}
+
+#[test]
+fn items_of_lists_in_lists_are_all_or_nothing() {
+    fn rows() -> &'static Shape {
+        &Shape::List(NUMBERS)
+    }
+    const PARTS: &[Part] = &[Part::optional("rows", rows).valid_items()];
+    let (text, reports) = repaired(r#"{"rows":[[1,2],[3,"4"],[],[[]]]}"#, &Shape::Object(PARTS));
+    assert_eq!(text, r#"{"rows":[[1,2],[]]}"#);
+    assert_eq!(
+        reports,
+        [
+            r#"/rows/1: /1: invalid type: string "4", expected u8"#,
+            "/rows/3: /0: invalid type: sequence, expected u8",
+        ]
+    );
+}
+
+#[test]
+fn what_a_dropped_value_had_dropped_itself_is_forgotten() {
+    const PARTS: &[Part] = &[Part::optional("list", entries).valid_items()];
+    let (text, reports) = repaired(
+        r#"{"list":[{"name":"a","count":[]},{"count":[],"name":1}]}"#,
+        &Shape::Object(PARTS),
+    );
+    assert_eq!(text, r#"{"list":[{"name":"a"}]}"#);
+    assert_eq!(
+        reports,
+        [
+            "/list/0/count: invalid type: sequence, expected u8",
+            "/list/1: /name: invalid type: integer `1`, expected a string",
+        ]
+    );
+}
+
+#[test]
+fn reports_are_counted_after_the_hundredth() {
+    fn numbers() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::optional("list", NUMBERS).valid_items()];
+        &Shape::Object(PARTS)
+    }
+    let odd = |count: usize| format!(r#"{{"list":[{}1]}}"#, "null,".repeat(count));
+    let (text, reports) = repaired(&odd(100), numbers());
+    assert_eq!((text.as_str(), reports.len()), (r#"{"list":[1]}"#, 100));
+    assert!(reports[99].starts_with("/list/99: "), "{}", reports[99]);
+    for more in [1, 3] {
+        let (_, reports) = repaired(&odd(100 + more), numbers());
+        assert_eq!(reports.len(), 101);
+        assert_eq!(
+            reports[100],
+            format!(": {more} more values were dropped from this message")
+        );
+    }
+}
+
+#[test]
+fn what_was_only_counted_is_forgotten_with_the_value_it_was_in() {
+    fn row() -> &'static Shape {
+        const PARTS: &[Part] = &[
+            Part::optional("list", NUMBERS).valid_items(),
+            Part::required("name", String::shape),
+        ];
+        &Shape::Object(PARTS)
+    }
+    const PARTS: &[Part] = &[Part::optional("rows", Vec::<Row>::shape).valid_items()];
+    struct Row;
+    impl Shaped for Row {
+        fn shape() -> &'static Shape {
+            row()
+        }
+    }
+    let nulls = "null,".repeat(150);
+    let text = format!(r#"{{"rows":[{{"list":[{nulls}1]}},{{"list":[null],"name":"n"}}]}}"#);
+    let (text, reports) = repaired(&text, &Shape::Object(PARTS));
+    assert_eq!(text, r#"{"rows":[{"list":[],"name":"n"}]}"#);
+    assert_eq!(
+        reports,
+        [
+            "/rows/0: /name: missing, but required",
+            "/rows/1/list/0: invalid type: null, expected u8",
+        ]
+    );
+}

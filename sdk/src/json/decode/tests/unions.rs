@@ -1,0 +1,387 @@
+//! Unions: by a tag, by the members that are there, by the form, and within another object.
+
+use crate::json::decode::shape::{Form, Of, Part, Shape, Shaped, Variants};
+
+use super::{NUMBER, NUMBERS, TEXT, entry, refused, repaired, whole};
+
+const UNIT: Of = <()>::shape;
+
+/// A union by the tag `type`.
+const fn tagged(default: Option<Of>, takes_unknown: bool) -> Shape {
+    Shape::Tagged(Variants {
+        tag: "type",
+        known: &[("entry", entry), ("nothing", UNIT), ("tricky", tricky)],
+        default,
+        takes_unknown,
+    })
+}
+
+/// A payload with a member that is called as the tag.
+fn tricky() -> &'static Shape {
+    const PARTS: &[Part] = &[Part::optional("type", NUMBER), Part::optional("x", NUMBER)];
+    &Shape::Object(PARTS)
+}
+
+const CLOSED: Shape = tagged(None, false);
+
+#[test]
+fn a_tag_is_written_first_wherever_it_stood() {
+    let written = r#"{"type":"entry","name":"n","count":1}"#;
+    for text in [
+        written,
+        r#"{"name":"n","type":"entry","count":1}"#,
+        r#"{"count":1,"name":"n","type":"entry"}"#,
+    ] {
+        assert_eq!(whole(text, &CLOSED), written);
+    }
+    let text = r#"{"name":"n","type":"nothing"}"#;
+    assert_eq!(whole(text, &CLOSED), r#"{"type":"nothing"}"#);
+}
+
+#[test]
+fn a_tag_must_be_there_and_be_text() {
+    assert_eq!(
+        refused(r#"{"name":"n"}"#, &CLOSED),
+        "/type: missing, but required"
+    );
+    assert_eq!(
+        refused(r#"{"type":5}"#, &CLOSED),
+        "/type: invalid type: integer `5`, expected a string"
+    );
+    assert_eq!(
+        refused("[]", &CLOSED),
+        ": invalid type: array, expected an object"
+    );
+}
+
+#[test]
+fn members_beside_a_tag_are_refused_or_left_out_as_they_would_be_without_it() {
+    assert_eq!(
+        refused(r#"{"type":"entry"}"#, &CLOSED),
+        "/name: missing, but required"
+    );
+    let (text, reports) = repaired(r#"{"count":[],"name":"n","type":"entry"}"#, &CLOSED);
+    assert_eq!(text, r#"{"type":"entry","name":"n"}"#);
+    assert_eq!(reports, ["/count: invalid type: sequence, expected u8"]);
+}
+
+#[test]
+fn a_tag_is_no_member_of_what_stands_beside_it() {
+    assert_eq!(
+        whole(r#"{"type":"tricky","x":1}"#, &CLOSED),
+        r#"{"type":"tricky","x":1}"#
+    );
+    // Of several tags the last one counts.
+    let (text, reports) = repaired(r#"{"type":7,"x":1,"type":"tricky"}"#, &CLOSED);
+    assert_eq!(text, r#"{"type":"tricky","x":1}"#);
+    assert_eq!(
+        reports,
+        ["/type: given more than once, the last one counts"]
+    );
+}
+
+#[test]
+fn a_tag_may_have_escapes() {
+    let text = r#"{"type":"en\u0074ry","name":"n"}"#;
+    assert_eq!(whole(text, &CLOSED), text);
+}
+
+#[test]
+fn an_unknown_tag_keeps_all_members_as_they_came() {
+    let text = r#"{"b":[1, 2],"type":"later","a\n":{},"name":5}"#;
+    assert_eq!(whole(text, &CLOSED), text);
+    // So it does where an object without a tag would be another variant.
+    assert_eq!(whole(text, &tagged(Some(entry), false)), text);
+}
+
+#[test]
+fn without_a_tag_the_default_is_read() {
+    let shape = tagged(Some(entry), false);
+    assert_eq!(whole(r#"{"name":"n","x":1}"#, &shape), r#"{"name":"n"}"#);
+    assert_eq!(
+        refused(r#"{"count":1}"#, &shape),
+        "/name: missing, but required"
+    );
+    // A member may have the tag's name, and a form that no tag has.
+    let text = r#"{"name":"n","type":null}"#;
+    assert_eq!(whole(text, &shape), r#"{"name":"n"}"#);
+    // When the default does not fit, either, the tag is to blame.
+    assert_eq!(
+        refused(r#"{"type":null}"#, &shape),
+        "/type: invalid type: null, expected a string"
+    );
+}
+
+#[test]
+fn the_default_may_also_take_what_has_an_unknown_tag() {
+    fn loose() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("type", TEXT), Part::required("n", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    let shape = tagged(Some(loose), true);
+    let text = r#"{"n":1,"more":2,"type":"later"}"#;
+    assert_eq!(whole(text, &shape), r#"{"type":"later","n":1}"#);
+    // What it does not take is kept as it came, and nothing of the attempt stays.
+    let text = r#"{"n":"1","more":2,"type":"later"}"#;
+    assert_eq!(whole(text, &shape), text);
+    let text = r#"{"type":"later","x":1}"#;
+    assert_eq!(whole(text, &shape), text);
+}
+
+/// A union of objects: one that may lose its `count`, and one with a list.
+fn objects() -> &'static Shape {
+    fn listed() -> &'static Shape {
+        const PARTS: &[Part] = &[
+            Part::required("name", TEXT),
+            Part::required("list", NUMBERS).or_default(),
+        ];
+        &Shape::Object(PARTS)
+    }
+    &Shape::FirstObject {
+        expected: "Objects (Entry, Listed)",
+        branches: &[(&["name"], entry), (&["name", "list"], listed)],
+    }
+}
+
+#[test]
+fn a_branch_that_takes_all_goes_before_one_that_drops_something() {
+    let text = r#"{"name":"n","list":[1],"count":"odd"}"#;
+    assert_eq!(whole(text, objects()), r#"{"name":"n","list":[1]}"#);
+    let (text, reports) = repaired(r#"{"name":"n","list":{},"count":"odd"}"#, objects());
+    assert_eq!(text, r#"{"name":"n"}"#);
+    assert_eq!(
+        reports,
+        [r#"/count: invalid type: string "odd", expected u8"#]
+    );
+    let text = r#"{"list":[1],"name":"n"}"#;
+    assert_eq!(whole(text, objects()), r#"{"name":"n"}"#);
+}
+
+#[test]
+fn a_branch_whose_members_are_not_there_is_asked_for_its_error_at_most() {
+    assert_eq!(
+        refused(r#"{"list":[1]}"#, objects()),
+        "/name: missing, but required"
+    );
+    assert_eq!(
+        refused(r#"{"name":[]}"#, objects()),
+        "/name: invalid type: sequence, expected a string"
+    );
+}
+
+#[test]
+fn of_several_errors_the_deepest_counts() {
+    fn outer() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("in", entry)];
+        &Shape::Object(PARTS)
+    }
+    fn flat() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("in", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    for branches in [
+        &[(&["in"] as &[_], flat as Of), (&["in"], outer)],
+        &[(&["in"], outer), (&["in"], flat)],
+    ] {
+        let shape = Shape::FirstObject {
+            expected: "Either (Flat, Outer)",
+            branches,
+        };
+        assert_eq!(
+            refused(r#"{"in":{"name":5}}"#, &shape),
+            "/in/name: invalid type: integer `5`, expected a string"
+        );
+    }
+    let none = Shape::FirstObject {
+        expected: "Nothing ()",
+        branches: &[],
+    };
+    assert_eq!(refused("{}", &none), ": invalid value: expected Nothing ()");
+}
+
+#[test]
+fn the_first_of_equally_deep_errors_counts() {
+    fn first() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("a", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    fn second() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("b", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    let shape = Shape::FirstObject {
+        expected: "Either (First, Second)",
+        branches: &[(&["a"], first), (&["b"], second)],
+    };
+    assert_eq!(refused("{}", &shape), "/a: missing, but required");
+    // Only the second one has its members.
+    assert_eq!(
+        refused(r#"{"b":"x"}"#, &shape),
+        r#"/b: invalid type: string "x", expected u8"#
+    );
+}
+
+/// A union of values: nothing, a number, a list whose items may be dropped, an object.
+fn values() -> &'static Shape {
+    &Shape::FirstValue {
+        expected: "Values (Null, Number, List, Entry)",
+        branches: &[
+            (Form::Null, UNIT),
+            (Form::Number, NUMBER),
+            (Form::Array, NUMBERS),
+            (Form::Object, entry),
+        ],
+    }
+}
+
+#[test]
+fn a_value_is_read_by_its_form() {
+    for text in ["null", "5", "[]", "[1,2]", r#"{"name":"n"}"#] {
+        assert_eq!(whole(text, values()), text);
+    }
+    assert_eq!(
+        refused("\"5\"", values()),
+        ": invalid type: string, expected Values (Null, Number, List, Entry)"
+    );
+    assert_eq!(
+        refused("[1,null]", values()),
+        "/1: invalid type: null, expected u8"
+    );
+    // An error that lies no deeper than the value is the union's.
+    assert_eq!(
+        refused("300", values()),
+        ": invalid type: number, expected Values (Null, Number, List, Entry)"
+    );
+    let (text, reports) = repaired(r#"{"name":"n","count":""}"#, values());
+    assert_eq!((text.as_str(), reports.len()), (r#"{"name":"n"}"#, 1));
+}
+
+#[test]
+fn a_value_that_one_branch_takes_as_it_is_loses_nothing_to_another() {
+    fn tolerant() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::optional("a", NUMBER).or_default()];
+        &Shape::Object(PARTS)
+    }
+    fn strict() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("a", TEXT)];
+        &Shape::Object(PARTS)
+    }
+    let shape = Shape::FirstValue {
+        expected: "Either (Tolerant, Strict)",
+        branches: &[(Form::Any, tolerant), (Form::Any, strict)],
+    };
+    assert_eq!(whole(r#"{"a":"x"}"#, &shape), r#"{"a":"x"}"#);
+    assert_eq!(whole(r#"{"a":1}"#, &shape), r#"{"a":1}"#);
+    let (text, reports) = repaired(r#"{"a":[]}"#, &shape);
+    assert_eq!((text.as_str(), reports.len()), ("{}", 1));
+    // Of members of one name that are both given one is dropped, so that is not strict.
+    let (text, reports) = repaired(r#"{"a":"x","a":"y"}"#, &shape);
+    assert_eq!(text, "{}");
+    assert_eq!(reports.len(), 2);
+}
+
+#[test]
+fn what_comes_behind_a_union_may_be_dropped_again() {
+    const PARTS: &[Part] = &[
+        Part::required("value", values),
+        Part::optional("object", objects),
+        Part::optional("count", NUMBER).or_default(),
+    ];
+    for text in [
+        r#"{"count":"","value":1}"#,
+        r#"{"count":"","value":1,"object":{"name":"n"}}"#,
+    ] {
+        let (text, reports) = repaired(text, &Shape::Object(PARTS));
+        assert!(text.starts_with(r#"{"value":1"#), "{text}");
+        assert_eq!(reports, [r#"/count: invalid type: string "", expected u8"#]);
+    }
+}
+
+/// An object that shares its members with a union by the tag `type`.
+fn shared(parts: &'static [Part]) -> Shape {
+    Shape::Object(parts)
+}
+
+fn closed() -> &'static Shape {
+    &CLOSED
+}
+
+#[test]
+fn a_union_has_members_of_the_object_around_it() {
+    const PARTS: &[Part] = &[
+        Part::required("id", NUMBER),
+        Part::required("type", closed).flattened(),
+    ];
+    assert_eq!(
+        whole(r#"{"name":"n","type":"entry","id":1}"#, &shared(PARTS)),
+        r#"{"id":1,"type":"entry","name":"n"}"#
+    );
+    assert_eq!(
+        refused(r#"{"id":1,"name":"n"}"#, &shared(PARTS)),
+        "/type: missing, but required"
+    );
+    // What the object has taken is no member of an unknown variant.
+    assert_eq!(
+        whole(r#"{"x":1,"id":1,"type":"later"}"#, &shared(PARTS)),
+        r#"{"id":1,"x":1,"type":"later"}"#
+    );
+}
+
+#[test]
+fn a_union_that_may_be_absent_is_so_without_its_tag() {
+    const PARTS: &[Part] = &[
+        Part::optional("type", Option::<Closed>::shape).flattened(),
+        Part::required("id", NUMBER),
+    ];
+    struct Closed;
+    impl Shaped for Closed {
+        fn shape() -> &'static Shape {
+            &CLOSED
+        }
+    }
+    for text in [r#"{"id":1,"name":5}"#, r#"{"id":1,"type":null}"#] {
+        assert_eq!(whole(text, &shared(PARTS)), r#"{"id":1}"#);
+    }
+    assert_eq!(
+        whole(r#"{"id":1,"type":"entry","name":"n"}"#, &shared(PARTS)),
+        r#"{"type":"entry","name":"n","id":1}"#
+    );
+    assert_eq!(
+        refused(r#"{"id":1,"type":"entry"}"#, &shared(PARTS)),
+        "/name: missing, but required"
+    );
+}
+
+#[test]
+fn the_tag_of_an_absent_union_is_nobodys_member() {
+    fn by_kind() -> &'static Shape {
+        &Shape::Tagged(Variants {
+            tag: "kind",
+            known: &[],
+            default: None,
+            takes_unknown: false,
+        })
+    }
+    const PARTS: &[Part] = &[
+        Part::optional("type", closed).flattened(),
+        Part::required("kind", by_kind).flattened(),
+    ];
+    assert_eq!(
+        whole(r#"{"type":null,"kind":"later","x":1}"#, &shared(PARTS)),
+        r#"{"kind":"later","x":1}"#
+    );
+}
+
+#[test]
+fn an_odd_union_is_left_out_and_its_members_are_free_again() {
+    const PARTS: &[Part] = &[
+        Part::optional("type", closed).or_default().flattened(),
+        Part::required("name", NUMBER),
+    ];
+    let (text, reports) = repaired(r#"{"type":"entry","name":7}"#, &shared(PARTS));
+    assert_eq!(text, r#"{"name":7}"#);
+    assert_eq!(
+        reports,
+        ["/type: invalid type: integer `7`, expected a string"]
+    );
+}
