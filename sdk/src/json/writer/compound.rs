@@ -21,8 +21,6 @@ enum Form {
     List,
     /// Its only member is the text of a value.
     Verbatim,
-    /// It has no members, and its end is written.
-    Complete,
 }
 
 impl<'b> Compound<'b> {
@@ -41,16 +39,6 @@ impl<'b> Compound<'b> {
         Self {
             bytes,
             form: Form::List,
-        }
-    }
-
-    /// An object that has no members.
-    #[inline]
-    pub(super) fn empty(bytes: &'b mut Vec<u8>) -> Self {
-        bytes.extend_from_slice(b"{}");
-        Self {
-            bytes,
-            form: Form::Complete,
         }
     }
 
@@ -90,7 +78,7 @@ impl<'b> Compound<'b> {
         let close = match self.form {
             Form::Object => b'}',
             Form::List => b']',
-            Form::Verbatim | Form::Complete => return,
+            Form::Verbatim => return,
         };
         match self.bytes.last_mut() {
             Some(last) if *last == b',' => *last = close,
@@ -170,7 +158,7 @@ impl SerializeStruct for Compound<'_> {
                 bytes: self.bytes,
                 role: Role::Verbatim,
             }),
-            Form::Object | Form::List | Form::Complete => self.member(key, value),
+            Form::Object | Form::List => self.member(key, value),
         }
     }
 

@@ -255,12 +255,9 @@ impl<'b> Serializer for Writer<'b> {
     }
 
     #[inline]
-    fn serialize_struct(self, name: &'static str, len: usize) -> Result<Compound<'b>> {
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Compound<'b>> {
         if !VERBATIM.contains(&name) {
-            return Ok(match len {
-                0 => Compound::empty(self.bytes),
-                _ => Compound::object(self.bytes),
-            });
+            return Ok(Compound::object(self.bytes));
         }
         // What is written as it is may be a string, and is no name all the same.
         if self.role == Role::Name {
