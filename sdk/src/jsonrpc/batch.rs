@@ -23,7 +23,9 @@ pub(crate) enum BadBatch {
 ///
 /// When the text is not an array of one to [`MOST`] values.
 pub(crate) fn read_batch(text: &[u8]) -> Result<Vec<&RawValue>, BadBatch> {
-    let mut input = serde_json::Deserializer::from_slice(text);
+    let text = std::str::from_utf8(text)
+        .map_err(|error| BadBatch::NotJson(format!("the batch is not UTF-8: {error}")))?;
+    let mut input = serde_json::Deserializer::from_str(text);
     let bad = |error: serde_json::Error| BadBatch::NotJson(error.to_string());
     let entries = input.deserialize_seq(Entries).map_err(bad)?;
     input.end().map_err(bad)?;
@@ -79,6 +81,10 @@ mod tests {
     #[test]
     fn what_is_no_batch_says_why() {
         assert_eq!(texts("[ ]"), Err(BadBatch::Empty));
+        assert!(matches!(
+            read_batch(b"[\"\xff\"]"),
+            Err(BadBatch::NotJson(_))
+        ));
         for text in ["[", "[1,]", "[1] 2", "[1}", "[\"\u{1}\"]"] {
             assert!(matches!(texts(text), Err(BadBatch::NotJson(_))), "{text}");
         }

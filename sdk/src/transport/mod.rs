@@ -1,5 +1,7 @@
 //! How bytes become messages, and where they come from.
 
+#[cfg(unix)]
+mod blocking;
 mod buffer;
 mod content_length;
 mod duplex;

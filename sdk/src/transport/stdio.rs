@@ -13,6 +13,9 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+#[cfg(unix)]
+use super::blocking::Blocking;
+
 type Reader = Pin<Box<dyn AsyncRead + Send>>;
 type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 
@@ -56,7 +59,7 @@ fn reader(input: std::fs::File) -> io::Result<Reader> {
     } else if kind.is_socket() {
         Box::pin(unix_stream(OwnedFd::from(input)).and_then(UnixStream::from_std)?)
     } else {
-        Box::pin(tokio::fs::File::from_std(input))
+        Box::pin(Blocking::new(input))
     })
 }
 
@@ -75,7 +78,7 @@ fn writer(output: std::fs::File) -> io::Result<Writer> {
     } else if kind.is_socket() && !shared {
         Box::pin(unix_stream(OwnedFd::from(output)).and_then(UnixStream::from_std)?)
     } else {
-        Box::pin(tokio::fs::File::from_std(output))
+        Box::pin(Blocking::new(output))
     })
 }
 
