@@ -93,7 +93,12 @@ impl Tap {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Self::new(options.open(path)?))
+        let path = path.as_ref();
+        let file = options.open(path).map_err(|error| {
+            let reason = format!("the transcript {}: {error}", path.display());
+            std::io::Error::new(error.kind(), reason)
+        });
+        Ok(Self::new(file?))
     }
 
     /// Masks nothing. Such a transcript holds whatever the user and the agent said, read and

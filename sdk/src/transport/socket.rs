@@ -99,7 +99,9 @@ impl Listener {
     ///
     /// [`Error::Io`](crate::Error::Io) when the address cannot be bound.
     pub async fn tcp_exposed(addr: impl ToSocketAddrs) -> Result<Self> {
-        Ok(Self::new(Socket::Tcp(TcpListener::bind(addr).await?)))
+        let all: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
+        let bound = TcpListener::bind(&all[..]).await;
+        Ok(Self::new(Socket::Tcp(bound.map_err(about(&all))?)))
     }
 
     /// Listens on a Unix socket that only this user may connect to. The file is removed
@@ -246,7 +248,9 @@ pub async fn connect_unix<V, C: AsClient<V>>(
     path: impl AsRef<std::path::Path>,
     client: C,
 ) -> Result<(C::Agent, Driver)> {
-    let (reader, writer) = tokio::net::UnixStream::connect(path).await?.into_split();
+    let path = path.as_ref();
+    let stream = tokio::net::UnixStream::connect(path).await;
+    let (reader, writer) = stream.map_err(about(path))?.into_split();
     Ok(ConnectionBuilder::new().client(client, reader, writer))
 }
 
@@ -259,10 +263,16 @@ pub async fn connect_tcp<V, C: AsClient<V>>(
     addr: impl ToSocketAddrs,
     client: C,
 ) -> Result<(C::Agent, Driver)> {
-    let stream = TcpStream::connect(addr).await?;
+    let all: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
+    let stream = TcpStream::connect(&all[..]).await.map_err(about(&all))?;
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();
     Ok(ConnectionBuilder::new().client(client, reader, writer))
+}
+
+/// The system's error with what it is about, which the system does not say.
+fn about<T: std::fmt::Debug + ?Sized>(place: &T) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{place:?}: {error}"))
 }
 
 enum Socket {

@@ -191,6 +191,25 @@ async fn what_does_not_begin_like_a_message_is_cut_off() {
 }
 
 #[tokio::test]
+async fn an_address_that_does_not_work_is_named() {
+    let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
+    let taken = listener.local_addr().unwrap();
+    let error = Listener::tcp(taken).await.err().unwrap().to_string();
+    assert!(error.contains(&taken.to_string()), "{error}");
+    drop(listener);
+    let error = connect_tcp(taken, TestClient::default()).await;
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains(&taken.to_string()), "{error}");
+    let error = acp_sdk::Tap::file("/no/such/directory/tap").err().unwrap();
+    assert!(
+        error
+            .to_string()
+            .contains("transcript /no/such/directory/tap"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn tcp_stays_on_this_machine_unless_asked() {
     let refused = Listener::tcp("0.0.0.0:0").await.unwrap_err();
     assert!(
