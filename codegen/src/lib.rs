@@ -23,6 +23,7 @@
 
 mod builder;
 mod clash;
+#[cfg(feature = "tools")]
 mod diff;
 mod dispatch;
 mod error;
@@ -36,6 +37,7 @@ mod refine;
 mod schemas;
 mod source;
 mod types;
+#[cfg(feature = "tools")]
 pub mod vectors;
 
 pub use acp_schema::{Document, Side};
@@ -43,6 +45,7 @@ pub use acp_schema::{Document, Side};
 use acp_schema::Protocol;
 
 pub use self::builder::Builder;
+#[cfg(feature = "tools")]
 pub use self::diff::{Change, diff};
 pub use self::error::Error;
 pub use self::export::export;

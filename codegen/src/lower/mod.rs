@@ -15,6 +15,7 @@ use acp_schema::Document;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::union::tag;
+#[cfg(feature = "tools")]
 pub(crate) use self::value::{integer_format, integer_range, nullable, target};
 use crate::Error;
 use crate::ir::{Constant, Shape, Type};

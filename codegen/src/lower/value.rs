@@ -154,6 +154,7 @@ pub(crate) fn integer_format(schema: &Value) -> &str {
 }
 
 /// The least and greatest number of an integer format; `None` if it is not one.
+#[cfg(feature = "tools")]
 pub(crate) fn integer_range(format: &str) -> Option<(i128, i128)> {
     Some(match format {
         "int8" => (i8::MIN.into(), i8::MAX.into()),
