@@ -5,6 +5,8 @@
 //! are there. A tag nobody knows keeps its whole object.
 
 mod stream;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use serde::de::DeserializeOwned;

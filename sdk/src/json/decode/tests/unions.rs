@@ -1,5 +1,6 @@
 //! Unions: by a tag, by the members that are there, by the form, and within another object.
 
+use crate::json::Map;
 use crate::json::decode::shape::{Form, Of, Part, Shape, Shaped, Variants};
 
 use super::{NUMBER, NUMBERS, TEXT, entry, refused, repaired, whole};
@@ -91,6 +92,7 @@ fn an_unknown_tag_keeps_all_members_as_they_came() {
     let text = r#"{"b":[1, 2],"type":"later","a\n":{},"name":5}"#;
     assert_eq!(whole(text, &CLOSED), text);
     // So it does where an object without a tag would be another variant.
+    let text = r#"{"x":1,"type":"later","name":"n"}"#;
     assert_eq!(whole(text, &tagged(Some(entry), false)), text);
 }
 
@@ -221,6 +223,51 @@ fn the_first_of_equally_deep_errors_counts() {
     );
 }
 
+#[test]
+fn a_branch_is_complete_with_all_its_members() {
+    fn both() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("a", NUMBER), Part::required("b", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    fn second() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("b", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    let shape = Shape::FirstObject {
+        expected: "Either (Both, Second)",
+        branches: &[(&["a", "b"], both), (&["b"], second)],
+    };
+    assert_eq!(
+        refused(r#"{"b":{}}"#, &shape),
+        "/b: invalid type: map, expected u8"
+    );
+}
+
+#[test]
+fn what_is_tolerated_is_not_to_blame() {
+    fn tolerant() -> &'static Shape {
+        const PARTS: &[Part] = &[
+            Part::optional("count", NUMBER).or_default(),
+            Part::required("name", TEXT),
+        ];
+        &Shape::Object(PARTS)
+    }
+    let by_members = Shape::FirstObject {
+        expected: "One (Tolerant)",
+        branches: &[(&["name"], tolerant)],
+    };
+    let by_form = Shape::FirstValue {
+        expected: "One (Tolerant)",
+        branches: &[(Form::Object, tolerant)],
+    };
+    for shape in [by_members, by_form] {
+        assert_eq!(
+            refused(r#"{"count":"odd","name":5}"#, &shape),
+            "/name: invalid type: integer `5`, expected a string"
+        );
+    }
+}
+
 /// A union of values: nothing, a number, a list whose items may be dropped, an object.
 fn values() -> &'static Shape {
     &Shape::FirstValue {
@@ -297,6 +344,36 @@ fn what_comes_behind_a_union_may_be_dropped_again() {
     }
 }
 
+#[test]
+fn a_branch_is_only_tried_with_values_of_its_form() {
+    let shape = Shape::FirstValue {
+        expected: "List (List)",
+        branches: &[(Form::Array, Option::<Vec<u8>>::shape)],
+    };
+    assert_eq!(whole("[1]", &shape), "[1]");
+    assert_eq!(
+        refused("null", &shape),
+        ": invalid type: null, expected List (List)"
+    );
+}
+
+#[test]
+fn a_union_in_a_union_drops_nothing_while_that_tries_strictly() {
+    fn tolerant() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::optional("a", NUMBER).or_default()];
+        &Shape::FirstValue {
+            expected: "One (Tolerant)",
+            branches: &[(Form::Any, || &Shape::Object(PARTS))],
+        }
+    }
+    let shape = Shape::FirstValue {
+        expected: "Either (Tolerant, Texts)",
+        branches: &[(Form::Any, tolerant), (Form::Any, Map::<String>::shape)],
+    };
+    assert_eq!(whole(r#"{"a":"x"}"#, &shape), r#"{"a":"x"}"#);
+    assert_eq!(repaired(r#"{"a":[]}"#, &shape).0, "{}");
+}
+
 /// An object that shares its members with a union by the tag `type`.
 fn shared(parts: &'static [Part]) -> Shape {
     Shape::Object(parts)
@@ -369,6 +446,32 @@ fn the_tag_of_an_absent_union_is_nobodys_member() {
     assert_eq!(
         whole(r#"{"type":null,"kind":"later","x":1}"#, &shared(PARTS)),
         r#"{"kind":"later","x":1}"#
+    );
+}
+
+#[test]
+fn what_the_object_has_taken_makes_no_branch_complete() {
+    fn by_id() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("id", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    fn by_x() -> &'static Shape {
+        const PARTS: &[Part] = &[Part::required("x", NUMBER)];
+        &Shape::Object(PARTS)
+    }
+    fn union() -> &'static Shape {
+        &Shape::FirstObject {
+            expected: "Either (ById, ByX)",
+            branches: &[(&["id"], by_id), (&["x"], by_x)],
+        }
+    }
+    const PARTS: &[Part] = &[
+        Part::required("id", NUMBER),
+        Part::required("", union).flattened(),
+    ];
+    assert_eq!(
+        refused(r#"{"id":1,"x":[]}"#, &shared(PARTS)),
+        "/x: invalid type: sequence, expected u8"
     );
 }
 

@@ -1,0 +1,211 @@
+//! Tagged unions by themselves: where the tag may stand, what is kept, what is written.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Branch, Tagged, UnknownVariant, VariantWriter, tagged, write_tagged};
+use crate::json::decode::Kept;
+use crate::json::object::{MemberWriter, Members};
+use crate::json::reader::{Refused, read};
+
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+struct Entry {
+    name: String,
+    count: Option<u8>,
+}
+
+impl Members for Entry {
+    const OPEN: bool = false;
+
+    fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
+        out.member("name", &self.name)?;
+        out.member("count", &self.count)
+    }
+}
+
+/// A payload that says itself what it is, as one for unknown tags may.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+struct Loose {
+    n: u8,
+}
+
+impl Members for Loose {
+    const OPEN: bool = false;
+
+    fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
+        out.member("n", &self.n)
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Union {
+    Entry(Entry),
+    Nothing,
+    Default(Entry),
+    Unknown(UnknownVariant),
+}
+
+impl Tagged for Union {
+    const TAG: &'static str = "type";
+
+    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+        match tag {
+            "entry" => branch.payload().map(Self::Entry),
+            "nothing" => branch.unit().map(|()| Self::Nothing),
+            other => branch.unknown(other).map(Self::Unknown),
+        }
+    }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Entry(entry) => to.payload("entry", entry),
+            Self::Nothing => to.unit("nothing"),
+            Self::Default(entry) => to.untagged(entry),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
+
+    fn untagged(members: &Kept<'_>) -> Option<Self> {
+        members.read().map(Self::Default)
+    }
+}
+
+impl Serialize for Union {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write_tagged(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Union {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        tagged(deserializer)
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Open {
+    Loose(Loose),
+    Unknown(UnknownVariant),
+}
+
+impl Tagged for Open {
+    const TAG: &'static str = "type";
+
+    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+        branch.payload_or_unknown(tag, Self::Loose, Self::Unknown)
+    }
+
+    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Loose(loose) => to.untagged(loose),
+            Self::Unknown(variant) => to.unknown(variant),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Open {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        tagged(deserializer)
+    }
+}
+
+fn entry(name: &str, count: Option<u8>) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        count,
+    }
+}
+
+#[test]
+fn a_tag_may_stand_anywhere() {
+    for text in [
+        r#"{"type":"entry","name":"n","count":1}"#,
+        r#"{"name":"n","type":"entry","count":1}"#,
+        r#"{"name":"n","count":1,"ty\u0070e":"entry"}"#,
+    ] {
+        assert_eq!(read(text), Ok(Union::Entry(entry("n", Some(1)))), "{text}");
+    }
+    for text in [
+        r#"{"type":"nothing"}"#,
+        r#"{"type":"nothing","x":[1]}"#,
+        r#"{"x":[1],"type":"nothing"}"#,
+    ] {
+        assert_eq!(read(text), Ok(Union::Nothing), "{text}");
+    }
+}
+
+#[test]
+fn members_that_are_not_those_of_the_variant_are_refused() {
+    for text in [
+        r#"{"type":"entry"}"#,
+        r#"{"type":"entry","name":5}"#,
+        r#"{"name":5,"type":"entry"}"#,
+        r#"{"count":1,"type":"entry"}"#,
+        r#"{"name":"n","type":5}"#,
+        r#"{"type":null,"name":"n"}"#,
+        r#"{"type":"nothing",}"#,
+        "[]",
+    ] {
+        assert_eq!(read::<Union>(text), Err(Refused), "{text}");
+    }
+}
+
+#[test]
+fn a_tag_behind_members_may_not_be_given_twice() {
+    // The second pass knows what to do with it.
+    let text = r#"{"name":"n","type":"entry","type":"nothing"}"#;
+    assert_eq!(read::<Union>(text), Err(Refused));
+}
+
+#[test]
+fn without_a_tag_the_members_are_those_of_the_default() {
+    let text = r#"{"count":2,"name":"n","more":0}"#;
+    assert_eq!(read(text), Ok(Union::Default(entry("n", Some(2)))));
+    assert_eq!(read::<Union>(r#"{"count":2}"#), Err(Refused));
+    assert_eq!(read::<Open>(r#"{"n":2}"#), Err(Refused));
+}
+
+#[test]
+fn an_unknown_variant_keeps_its_members_and_their_order() {
+    for text in [
+        r#"{"type":"la\"ter","a":1.0,"b":[{}]}"#,
+        r#"{"a":1.0,"type":"la\"ter","b":[{}]}"#,
+        r#"{"a":1.0,"b":[{}],"type":"la\"ter"}"#,
+    ] {
+        let Ok(Union::Unknown(unknown)) = read(text) else {
+            panic!("{text} should be kept");
+        };
+        assert_eq!(unknown.tag(), "la\"ter");
+        assert_eq!(serde_json::to_string(&unknown).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_default_may_take_unknown_tags() {
+    for text in [r#"{"type":"x","n":1}"#, r#"{"n":1,"type":"x"}"#] {
+        assert_eq!(read(text), Ok(Open::Loose(Loose { n: 1 })), "{text}");
+    }
+    for text in [r#"{"type":"x","n":"1"}"#, r#"{"n":"1","type":"x"}"#] {
+        let Ok(Open::Unknown(unknown)) = read(text) else {
+            panic!("{text} should be kept");
+        };
+        assert_eq!(serde_json::to_string(&unknown).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_tag_is_written_before_the_members() {
+    for (union, text) in [
+        (
+            Union::Entry(entry("n", Some(1))),
+            r#"{"type":"entry","name":"n","count":1}"#,
+        ),
+        (Union::Nothing, r#"{"type":"nothing"}"#),
+        (
+            Union::Default(entry("n", None)),
+            r#"{"name":"n","count":null}"#,
+        ),
+    ] {
+        assert_eq!(serde_json::to_string(&union).unwrap(), text);
+        assert_eq!(read(text), Ok(union));
+    }
+}
