@@ -36,23 +36,32 @@ pub enum Error {
         noise: Vec<String>,
     },
     /// The agent's process goes on, but it has closed its end of the connection.
-    #[error("the agent `{command}` closed its output during {method} and is still running")]
+    #[error(
+        "the agent `{command}` closed its output during {method} and is still running{}{}",
+        words_so_far(.stderr), said_after(.stderr, .noise)
+    )]
     AgentHungUp {
         /// The command line.
         command: String,
         /// The method that was called.
         method: String,
+        /// The last lines of its standard error so far.
+        stderr: Vec<String>,
+        /// The first lines of its standard output that were no messages.
+        noise: Vec<String>,
     },
     /// The agent did not answer in time.
     #[error(
-        "the agent did not answer {method} within {} s{}{}",
-        .limit.as_secs_f32(), doubt(.method), said(.noise)
+        "the agent did not answer {method} within {} s{}{}{}",
+        .limit.as_secs_f32(), doubt(.method), words_so_far(.stderr), said_after(.stderr, .noise)
     )]
     Timeout {
         /// The method that was called.
         method: String,
         /// How long it was waited for.
         limit: Duration,
+        /// The last lines of its standard error so far, if it was started for this client.
+        stderr: Vec<String>,
         /// The first lines of its standard output that were no messages.
         noise: Vec<String>,
     },
@@ -142,6 +151,14 @@ fn last_words(stderr: &[String]) -> String {
         return "; it wrote nothing to standard error".to_owned();
     }
     indented("; its standard error ends with:", stderr)
+}
+
+/// Of an agent that goes on, and may have written nothing because nothing is wrong with it.
+fn words_so_far(stderr: &[String]) -> String {
+    if stderr.is_empty() {
+        return String::new();
+    }
+    last_words(stderr)
 }
 
 /// Whoever does not even say hello may be something else.

@@ -104,7 +104,10 @@ pub(super) fn hint(error: &Error) -> Option<&'static str> {
         Error::Spawn { .. } => {
             "is the agent installed, and its command right? It stands after `--`"
         }
-        Error::AgentExited { method, .. } | Error::Timeout { method, .. }
+        Error::AgentExited { method, .. }
+        | Error::AgentHungUp { method, .. }
+        | Error::Timeout { method, .. }
+        | Error::Sdk(acp_sdk::Error::Response { method, .. })
             if method == "initialize" =>
         {
             "many agents need an argument to speak this protocol, such as `acp` or `--acp`"

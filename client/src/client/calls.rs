@@ -73,8 +73,17 @@ impl Wire {
             Err(_) => Err(Error::Timeout {
                 method: method.to_owned(),
                 limit,
+                stderr: self.last_words().await,
                 noise: self.noise.lines(),
             }),
+        }
+    }
+
+    /// The end of the agent's standard error, if it is ours to read.
+    async fn last_words(&self) -> Vec<String> {
+        match &self.process {
+            Some(process) => process.last_words().await,
+            None => Vec::new(),
         }
     }
 
@@ -101,6 +110,8 @@ impl Wire {
             _ => Error::AgentHungUp {
                 command,
                 method: method.to_owned(),
+                stderr: process.last_words().await,
+                noise: self.noise.lines(),
             },
         }
     }

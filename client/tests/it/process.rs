@@ -65,9 +65,22 @@ async fn an_agent_whose_child_holds_its_output_is_dead_all_the_same() {
 
 #[tokio::test]
 async fn an_agent_that_only_closes_its_output_has_hung_up() {
-    let agent = agent("exec >&-; cat >/dev/null");
+    let agent = agent("echo 'Use --acp'; echo 'no terminal' >&2; exec >&-; cat >/dev/null");
     let error = within(Client::builder().spawn(agent)).await.unwrap_err();
     assert!(matches!(error, Error::AgentHungUp { .. }), "{error}");
+    let expected = "is still running; its standard error ends with:\n  no terminal\n\
+                    and its standard output, besides messages, had:\n  Use --acp";
+    assert!(error.to_string().ends_with(expected), "{error}");
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_answer_may_have_said_why() {
+    let agent = agent("echo 'waiting for you to log in' >&2; exec sleep 1000");
+    let builder = Client::builder().answer_within(Duration::from_secs(2));
+    let error = within(builder.spawn(agent)).await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "{error}");
+    let expected = "its standard error ends with:\n  waiting for you to log in";
+    assert!(error.to_string().ends_with(expected), "{error}");
 }
 
 #[tokio::test]

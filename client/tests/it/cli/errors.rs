@@ -112,6 +112,17 @@ async fn an_agent_that_exits_during_initialize() {
     assert!(text.contains("many agents need an argument"), "{text}");
 }
 
+/// `cat` says hello to whoever says hello, in the same words.
+#[tokio::test]
+async fn a_program_that_is_no_agent() {
+    for program in ["cat", "exec >&-; cat"] {
+        let ended = run(&["--deny-all", "hi"], program).await;
+        assert_ne!(ended.code, Some(0), "{program}");
+        let hint = "acp: many agents need an argument to speak this protocol";
+        assert!(ended.stderr.contains(hint), "{}", ended.stderr);
+    }
+}
+
 #[tokio::test]
 async fn an_agent_that_dies_during_the_prompt() {
     let agent = "start; prompt; say begun; echo 'panic!' >&2; kill -9 $$";
