@@ -295,3 +295,30 @@ fn a_document_comes_from_standard_input() {
     let expected = "acp-codegen: standard input: a second member `A` in one object";
     assert!(said.starts_with(expected), "{said}");
 }
+
+#[test]
+fn the_bundled_documents_of_both_versions_are_at_hand() {
+    let directory = tempfile::tempdir().unwrap();
+    let methods = |arguments: &[&str]| {
+        let output = run(directory.path(), &[&["methods"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stdout)
+    };
+    let (first, second) = (methods(&[]), methods(&["--protocol", "2"]));
+    assert!(first.contains("\nsession/load ") && !first.contains("\nauth/login "));
+    assert!(second.contains("\nauth/login ") && !second.contains("\nproviders/list "));
+    assert!(methods(&["--protocol", "2", "--unstable"]).contains("\nproviders/list "));
+    assert!(methods(&["--unstable"]).contains("\nproviders/list "));
+    let output = run(
+        directory.path(),
+        &["methods", "--protocol", "2", "doc.json"],
+    );
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "a file is of no bundled version"
+    );
+    let arguments = ["generate", "--protocol", "2", "--unstable"];
+    let generated = run(directory.path(), &arguments);
+    assert!(text(&generated.stdout).contains("pub struct ListProvidersRequest"));
+}

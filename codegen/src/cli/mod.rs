@@ -11,8 +11,8 @@ mod vectors;
 use std::path::{Path, PathBuf};
 
 use acp_codegen::{Error, Options, generate};
-use acp_schema::Document;
-use clap::{Args, Parser};
+use acp_schema::{Document, V1_UNSTABLE, V2_UNSTABLE};
+use clap::{Args, Parser, ValueEnum};
 
 use self::output::write;
 
@@ -103,12 +103,34 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Source {
     /// The schema document: JSON Schema 2020-12 with `$defs`, `x-method` and `x-side`.
-    /// The bundled one of protocol version 1 if not given; `-` reads standard input.
+    /// A bundled one if not given; `-` reads standard input.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Which bundled document: that of version 1, or the draft of version 2.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "VERSION",
+        default_value_t,
+        conflicts_with = "file"
+    )]
+    protocol: Version,
+    /// Adds the proposals that the bundled document does not contain yet.
+    #[arg(long, conflicts_with = "file")]
+    unstable: bool,
     /// An overlay to add: definitions, methods, patches. May be given several times.
     #[arg(long = "overlay", value_name = "FILE")]
     overlays: Vec<PathBuf>,
+}
+
+/// A version of the protocol that has a bundled document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Version {
+    #[default]
+    #[value(name = "1")]
+    V1,
+    #[value(name = "2")]
+    V2,
 }
 
 impl Command {
@@ -146,6 +168,8 @@ impl Command {
             } => {
                 let source = |file, overlays| Source {
                     file: Some(file),
+                    protocol: Version::default(),
+                    unstable: false,
                     overlays,
                 };
                 let old = source(old, Vec::new()).document()?;
@@ -170,7 +194,7 @@ impl Source {
                 let (name, text) = read(path)?;
                 Document::parse(&name, &text)?
             }
-            None => Document::v1()?,
+            None => self.bundled()?,
         };
         for path in &self.overlays {
             let (name, text) = read(path)?;
@@ -179,11 +203,22 @@ impl Source {
         Ok(document)
     }
 
+    fn bundled(&self) -> Result<Document, Error> {
+        let (document, name, proposals) = match self.protocol {
+            Version::V1 => (Document::v1()?, "v1.unstable.json", V1_UNSTABLE),
+            Version::V2 => (Document::v2()?, "v2.unstable.json", V2_UNSTABLE),
+        };
+        Ok(match self.unstable {
+            true => document.overlay(name, proposals)?,
+            false => document,
+        })
+    }
+
     fn options(&self) -> Options {
-        if self.file.is_none() {
-            Options::v1()
-        } else {
-            Options::other()
+        match (&self.file, self.protocol) {
+            (Some(_), _) => Options::other(),
+            (None, Version::V1) => Options::v1(),
+            (None, Version::V2) => Options::v2(),
         }
     }
 }
