@@ -144,6 +144,14 @@ fn beginning() -> Vec<(Party, Value)> {
                 json!({"sessionId": SESSION, "prompt": prompt}),
             ),
         ),
+        // So that updates of it are of something.
+        (
+            Party::Agent,
+            json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+                "sessionId": SESSION, "update": {"sessionUpdate": "tool_call",
+                    "toolCallId": "call_1", "title": "Edit main.rs", "status": "in_progress"},
+            }}),
+        ),
     ]
 }
 
@@ -197,7 +205,9 @@ fn updates() -> Vec<(&'static str, String)> {
     let diff = json!({"type": "diff", "path": "/workspace/src/main.rs",
         "oldText": "fn main() {}\n".repeat(20), "newText": "fn main() { run() }\n".repeat(20)});
     let entry = json!({"content": words, "priority": "high", "status": "pending"});
-    let command = json!({"name": "review", "description": words, "input": {"hint": "a branch"}});
+    let command =
+        |name: &str| json!({"name": name, "description": words, "input": {"hint": "a branch"}});
+    let commands = ["review", "test", "plan", "fix", "commit"].map(command);
     let updates = [
         json!({"sessionUpdate": "agent_message_chunk", "content": text(words)}),
         json!({"sessionUpdate": "agent_thought_chunk", "content": text(words)}),
@@ -208,7 +218,7 @@ fn updates() -> Vec<(&'static str, String)> {
             "rawInput": {"path": "/workspace/src/main.rs", "count": 3}}),
         json!({"sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed"}),
         json!({"sessionUpdate": "plan", "entries": vec![entry; 5]}),
-        json!({"sessionUpdate": "available_commands_update", "availableCommands": vec![command; 5]}),
+        json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}),
         json!({"sessionUpdate": "usage_update", "used": 53000, "size": 200_000,
             "cost": {"amount": 0.045, "currency": "USD"}}),
     ];

@@ -53,8 +53,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = TURN_TIMEOUT, value_parser = seconds)]
     turn_timeout: f64,
     /// How many agents run at once
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    jobs: usize,
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
     /// The prompt that is answered with text
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
@@ -95,6 +95,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
     super::guard::protect();
+    args.outputs.probe()?;
     let workdir = Workdir::new()?;
     let env = Arc::new(Env {
         subject: subject(args)?,
@@ -111,7 +112,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     }
     let options = Options {
         choice: args.chosen.choice(),
-        jobs: args.jobs,
+        jobs: args.jobs.into(),
     };
     let mut progress = Progress::checks();
     let report = suite::run(&env, &options, |done, all| progress.reach(done, all))?;

@@ -163,8 +163,8 @@ impl Run<'_> {
         }
         let Summary { agent, client, .. } = summary;
         self.text(&format!(
-            "{name}: {} messages, agent {}, client {}{}: {}",
-            summary.messages(),
+            "{name}: {}, agent {}, client {}{}: {}",
+            messages(summary.messages()),
             agent.messages,
             client.messages,
             spoken(summary),
@@ -183,8 +183,8 @@ impl Run<'_> {
         }
         let plural = if files == 1 { "file" } else { "files" };
         self.text(&format!(
-            "\n{files} {plural}, {} messages, {}",
-            summary.messages(),
+            "\n{files} {plural}, {}, {}",
+            messages(summary.messages()),
             findings(summary)
         ))?;
         for (party, tally) in [("agent", summary.agent), ("client", summary.client)] {
@@ -227,6 +227,13 @@ fn print(args: &Args, out: &mut dyn Write, file: &str, finding: &Finding) -> Res
         return write_json(out, &Entry::Finding { file, finding });
     }
     writeln!(out, "{file}:{}: {finding}", finding.place).map_err(Error::Output)
+}
+
+fn messages(count: u64) -> String {
+    match count {
+        1 => "1 message".to_owned(),
+        many => format!("{many} messages"),
+    }
 }
 
 fn counts(tally: Tally) -> String {

@@ -84,6 +84,7 @@ const SECOND: [&str; 4] = ["second-client", "{prompt}", "--", "{agent}"];
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
     super::guard::protect();
+    args.outputs.probe()?;
     let program = std::env::current_exe().map_err(|source| Error::Start {
         command: "acp-conformance".into(),
         source,

@@ -1,6 +1,7 @@
 //! Where the report on an agent or a client goes, and which requirements are run.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,31 @@ impl Chosen {
 }
 
 impl Outputs {
+    /// Makes sure that the files can be written, while there is no report to lose.
+    pub(super) fn probe(&self) -> Result<()> {
+        let paths = self.formats().map(|(path, _)| path);
+        for path in paths.filter(|path| *path != Path::new("-")) {
+            let found = std::fs::metadata(path).ok();
+            // Whoever reads a pipe would take this for its end.
+            if found
+                .as_ref()
+                .is_some_and(|it| !it.is_file() && !it.is_dir())
+            {
+                continue;
+            }
+            let opened = OpenOptions::new().append(true).create(true).open(path);
+            opened.map_err(|source| Error::Write {
+                path: path.to_owned(),
+                source,
+            })?;
+            if found.is_none() {
+                // Should the run fail, no empty report is left behind.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the report wherever it is wanted.
     pub(super) fn write(&self, report: &Document, out: &mut dyn Write) -> Result<Verdict> {
         let mut printed = false;

@@ -33,9 +33,9 @@ use crate::{Error, Result};
 ///
 /// and may have: note = "…" for reports; within = 5, its limit in seconds; next =
 /// true, for an `expect` that the very next line has to meet; and for what is sent,
-/// repeat = 1000 ({n} counts from 0), split = 7, in pieces of 7 bytes, and pause =
-/// 0.01 between them. Before the steps, timeout = 5 is the limit of all steps, and
-/// [variables] has values.
+/// repeat = 1000 (`n` in braces counts from 0), split = 7, in pieces of 7 bytes, and
+/// pause = 0.01 between them. Before the steps, timeout = 5 is the limit of all
+/// steps, and [variables] has values.
 ///
 /// In a pattern, "{name}" binds a variable, or is compared with its value; in what
 /// is sent it stands for the value. {cwd} is the working directory. "{any}",

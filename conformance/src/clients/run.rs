@@ -16,7 +16,7 @@ use crate::requirements::Choice;
 use crate::subject::{Event, Link, Subject};
 use crate::suite::Verdict;
 use crate::wire::{Judged, Party, Rule, Schema, Version};
-use crate::workdir::Workdir;
+use crate::workdir::{Folder, Workdir};
 use crate::{Error, Result};
 
 /// The client, and what the suite needs to play to it.
@@ -77,7 +77,7 @@ pub struct Played {
     /// Whether the client launched the agent at all.
     pub launched: bool,
     /// Removes the working directory when the checks, which look into it, are done.
-    kept: Option<Arc<tempfile::TempDir>>,
+    kept: Option<Arc<Folder>>,
 }
 
 impl ClientEnv {
@@ -139,7 +139,7 @@ impl Played {
     }
 
     /// Keeps the working directory as long as this.
-    pub(super) fn keep(&mut self, folder: tempfile::TempDir) {
+    pub(super) fn keep(&mut self, folder: Folder) {
         self.kept = Some(Arc::new(folder));
     }
 

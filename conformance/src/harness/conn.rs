@@ -408,14 +408,10 @@ impl Conn {
         let deadline = Instant::now() + self.env.quiet;
         let how = self.link.exit(deadline);
         let how = how.unwrap_or_else(|| "it closed its output".to_owned());
-        let how = if self.is_flooded() {
-            format!(
-                "the suite ended it, after {} messages and {} bytes",
-                self.mark(),
-                self.bytes
-            )
-        } else {
-            how
+        let (said, bytes) = (self.mark(), self.bytes);
+        let how = match self.is_flooded() {
+            true => format!("the suite ended it, after {said} lines with {bytes} bytes of it"),
+            false => how,
         };
         let stderr = self.link.stderr();
         let mut came = format!("the agent ended ({how})");

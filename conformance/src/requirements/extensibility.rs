@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{free_of, watch};
+use super::watch::{free_of, watch_all};
 use super::{Check, Requirement, must, should};
 use crate::harness::{Caps, Outcome};
 use crate::suite::Cx;
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "extensibility.trace-context",
         "extensibility#the-meta-field",
         "The following root-level keys in `_meta` SHOULD be reserved for W3C trace context",
-        watch(trace_context, "no `_meta` of the agent"),
+        watch_all(trace_context, "no `_meta` of the agent"),
     ),
 ];
 
@@ -129,23 +129,22 @@ fn unknown_fields(cx: &mut Cx) -> Outcome {
     conn.finish(request).map(drop)
 }
 
-/// Where messages of the agent have `_meta` of their own.
-const METAS: [&str; 4] = [
-    "/params/_meta",
-    "/params/update/_meta",
-    "/params/update/content/_meta",
-    "/result/_meta",
-];
-
 fn trace_context(view: &View<'_>) -> Seen {
     if view.said.from != Party::Agent {
         return Ok(0);
     }
+    // Where messages of the agent have `_meta` of their own.
+    let update = view.update().map(|update| update.body);
+    let content = update.and_then(|update| update.get("content"));
+    let places = [
+        Some(view.params()),
+        update,
+        content,
+        view.said.value.get("result"),
+    ];
+    let metas = places.into_iter().flatten();
     let mut seen = 0;
-    for meta in METAS
-        .iter()
-        .filter_map(|place| view.said.value.pointer(place))
-    {
+    for meta in metas.filter_map(|place| place.get("_meta")) {
         let parent = meta.get("traceparent");
         if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
             return fault("`traceparent` is not one of W3C trace context");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::watch::{repeated, watch};
+use super::watch::{repeated, watch_all};
 use super::{Check, Requirement, capability, info, must, should};
 use crate::harness::Outcome;
 use crate::suite::Cx;
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "session-setup.known-session",
         "session-setup#session-id",
         "a unique identifier for the conversation context",
-        watch(known_session, "no message of the agent about a session"),
+        watch_all(known_session, "no message of the agent about a session"),
     ),
     should(
         "session-setup.independent",
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "session-setup.announced-first",
         "session-setup#creating-a-session",
         "The Agent MUST respond with a unique Session ID that identifies this conversation",
-        watch(announced_first, "no update of a session"),
+        watch_all(announced_first, "no update of a session"),
     ),
 ];
 

@@ -5,12 +5,18 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Check;
-use crate::watch::{Look, Seen, State, View, fault};
+use crate::watch::{Look, Seen, State, View, at, fault};
 use crate::wire::{Level, Party, Rule};
 
-/// Looks at every message.
+/// Looks at every message but pieces of text.
 pub(super) const fn watch(check: fn(&View<'_>) -> Seen, missing: &'static str) -> Check {
     let look = Look::Messages(check);
+    Check::Watch { look, missing }
+}
+
+/// Looks at every message; there are so many pieces of text that few rules should.
+pub(super) const fn watch_all(check: fn(&View<'_>) -> Seen, missing: &'static str) -> Check {
+    let look = Look::Everything(check);
     Check::Watch { look, missing }
 }
 
@@ -66,13 +72,12 @@ pub(super) fn absolute<'a>(paths: impl IntoIterator<Item = &'a str>) -> Seen {
 
 /// The string at a place.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
-    value.pointer(pointer)?.as_str()
+    at(value, pointer)?.as_str()
 }
 
 /// The elements at a place; none when there is no array.
 pub(super) fn items<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    value
-        .pointer(pointer)
+    at(value, pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()

@@ -20,8 +20,9 @@ use super::filter::Behind;
 use super::{Link, quoted};
 use crate::{Error, Result};
 
-/// How much of the standard error is kept, in bytes.
+/// How much of the standard error is kept, in bytes, and how many lines of that are told.
 const TAIL: usize = 4096;
+const LAST_LINES: usize = 20;
 
 /// How long the end of the standard error of a process that has ended is waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -132,7 +133,7 @@ impl Process {
     pub(super) fn stderr(&self) -> String {
         let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = tail.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).trim().to_owned()
+        last_lines(&String::from_utf8_lossy(&bytes))
     }
 }
 
@@ -145,6 +146,13 @@ impl Drop for Process {
             let _ = self.child.wait();
         }
     }
+}
+
+/// The end of a text, as far as it is worth reading.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    let first = lines.len().saturating_sub(LAST_LINES);
+    lines.get(first..).unwrap_or_default().join("\n")
 }
 
 /// Tells when a child has ended.

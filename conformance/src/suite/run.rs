@@ -198,9 +198,11 @@ fn watched(chosen: &[Chosen], version: Version, recordings: &[Recording]) -> Vec
             for ((_, look, _), so_far) in &mut rows {
                 let Ok(seen) = so_far else { continue };
                 let found = match look {
-                    Look::Messages(look) if entry.kind != Kind::Malformed => look(&view),
                     Look::Findings(rules, floor) => free_of(entry, rules, *floor),
-                    Look::Messages(_) | Look::End(_) => continue,
+                    look => match look.at_message(&view) {
+                        Some(look) if entry.kind != Kind::Malformed => look(&view),
+                        _ => continue,
+                    },
                 };
                 match found {
                     Ok(more) => *seen += more,
@@ -288,10 +290,12 @@ fn shake_hands(env: &Arc<Env>) -> Result<String> {
 
 fn silent(env: &Env, stop: &Stop, stderr: &str) -> Error {
     let reason = match stop {
-        Stop::Fail(failure) => failure
-            .came
-            .clone()
-            .unwrap_or_else(|| failure.reason.clone()),
+        Stop::Fail(failure) => match &failure.came {
+            // Its end is all that there is to say.
+            Some(came) if came.starts_with("the agent ended") => came.clone(),
+            Some(came) => format!("{}: {came}", failure.reason),
+            None => failure.reason.clone(),
+        },
         Stop::Skip(reason) | Stop::Inconclusive(reason) => reason.clone(),
     };
     let told = stderr.is_empty() || reason.contains(stderr);

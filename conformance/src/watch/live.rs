@@ -90,13 +90,17 @@ impl Live {
         state.speak(version);
         if said.kind != Kind::Malformed {
             let view = View::new(state, said);
+            let is_text = view.is_text();
             for rule in rules(version) {
-                if let Look::Messages(look) = rule.look
+                if let Some(look) = rule.look.at_message(&view)
                     && let Err(fault) = look(&view)
                 {
                     let method = Some(view.method.to_owned()).filter(|method| !method.is_empty());
                     each(rule.finding(said.place, method, fault));
                 }
+            }
+            if is_text {
+                return;
             }
         }
         state.take(said);

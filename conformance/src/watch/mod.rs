@@ -11,6 +11,7 @@ mod view;
 
 pub(crate) use self::live::Live;
 pub use self::state::{Asked, Elicitation, Session, State, Terminal, Tool};
+pub(crate) use self::view::at;
 pub use self::view::{Said, Update, View};
 
 use crate::wire::{Level, Rule};
@@ -32,10 +33,23 @@ pub struct Fault {
 pub enum Look {
     /// Messages have no such finding of the wire at or above this level.
     Findings(&'static [Rule], Level),
-    /// Each message, before the state takes it in.
+    /// Each message but pieces of text, before the state takes it in.
     Messages(fn(&View<'_>) -> Seen),
+    /// Each message without exception.
+    Everything(fn(&View<'_>) -> Seen),
     /// What the connection has come to when it ends.
     End(fn(&State) -> Seen),
+}
+
+impl Look {
+    /// The rule about single messages, if it is one and this message concerns it.
+    pub(crate) fn at_message(self, view: &View<'_>) -> Option<fn(&View<'_>) -> Seen> {
+        match self {
+            Self::Everything(look) => Some(look),
+            Self::Messages(look) => Some(look).filter(|_| !view.is_text()),
+            Self::Findings(..) | Self::End(_) => None,
+        }
+    }
 }
 
 /// The rule is broken by this message.

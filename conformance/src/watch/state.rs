@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::Said;
+use super::{Said, at};
 use crate::wire::{Kind, Party, Version};
 
 /// How many things of a kind are remembered; more make the state partial.
@@ -438,7 +438,7 @@ impl Session {
 }
 
 fn declares(handshake: &Value, member: &str, pointer: &str) -> Option<bool> {
-    let value = handshake.get(member).and_then(|all| all.pointer(pointer));
+    let value = handshake.get(member).and_then(|all| at(all, pointer));
     Some(value.is_some_and(|value| !value.is_null() && value != &Value::Bool(false)))
 }
 

@@ -29,8 +29,12 @@ pub struct View<'a> {
     pub method: &'a str,
     /// The request it answers.
     pub asked: Option<&'a Asked>,
-    /// Read once: most messages are updates, and most rules ask.
+    /// Read once, as `update` is: most messages are updates, and most rules ask.
+    params: &'a Value,
     update: Option<Update<'a>>,
+    /// What is known of the session of the update.
+    updated: Option<&'a Session>,
+    is_text: bool,
 }
 
 /// An update of a session.
@@ -42,6 +46,30 @@ pub struct Update<'a> {
     pub kind: &'a str,
     /// The update itself.
     pub body: &'a Value,
+}
+
+impl Update<'_> {
+    fn is_text(&self) -> bool {
+        const CHUNKS: [&str; 3] = [
+            "agent_message_chunk",
+            "agent_thought_chunk",
+            "user_message_chunk",
+        ];
+        let kind = || self.body.get("content")?.get("type")?.as_str();
+        CHUNKS.contains(&self.kind) && kind() == Some("text")
+    }
+}
+
+/// The value at a JSON Pointer that needs no escapes; sooner than `Value::pointer`, which
+/// copies every name.
+pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let mut names = pointer.split('/');
+    // What stands before the first slash is nothing.
+    names.next();
+    names.try_fold(value, |value, name| match value {
+        Value::Array(all) => all.get(name.parse::<usize>().ok()?),
+        _ => value.get(name),
+    })
 }
 
 impl<'a> View<'a> {
@@ -62,9 +90,14 @@ impl<'a> View<'a> {
             said,
             method,
             asked,
+            params: said.value.get("params").unwrap_or(&Value::Null),
             update: None,
+            updated: None,
+            is_text: false,
         };
         view.update = view.read_update();
+        view.updated = view.update.and_then(|it| state.sessions.get(it.session));
+        view.is_text = view.update.is_some_and(|update| update.is_text());
         view
     }
 
@@ -83,7 +116,7 @@ impl<'a> View<'a> {
     /// The params, or `null`.
     #[must_use]
     pub fn params(&self) -> &'a Value {
-        self.said.value.get("params").unwrap_or(&Value::Null)
+        self.params
     }
 
     /// The session that the params name.
@@ -95,7 +128,10 @@ impl<'a> View<'a> {
     /// What is known of a session.
     #[must_use]
     pub fn known(&self, session: &str) -> Option<&'a Session> {
-        self.state.sessions.get(session)
+        match self.update {
+            Some(update) if std::ptr::eq(update.session, session) => self.updated,
+            _ => self.state.sessions.get(session),
+        }
     }
 
     /// The result, if it is one of a request of a side with this method.
@@ -121,6 +157,13 @@ impl<'a> View<'a> {
             kind: body.get("sessionUpdate")?.as_str()?,
             body,
         })
+    }
+
+    /// Whether it is a piece of text: what agents send most, what most rules are not about, and
+    /// nothing that the state takes in.
+    #[must_use]
+    pub(crate) fn is_text(&self) -> bool {
+        self.is_text
     }
 
     /// The session update that it is, if it is of this kind.

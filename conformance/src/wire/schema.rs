@@ -5,7 +5,7 @@ use acp_schema::{
 };
 use serde_json::Value;
 
-use super::surplus::surplus;
+use super::surplus::Members;
 use super::{Finding, Level, Party, Rule};
 use crate::Result;
 
@@ -68,7 +68,7 @@ pub struct Schema {
     protocol: Protocol,
     validator: Validator,
     /// With the proposals: their names are the protocol's too, nobody's own.
-    definitions: Value,
+    members: Members,
     empty_results: Vec<(Side, String)>,
 }
 
@@ -106,7 +106,7 @@ impl Schema {
             version,
             protocol,
             validator,
-            definitions: proposals.value.get("$defs").cloned().unwrap_or_default(),
+            members: Members::of(proposals.value.get("$defs").unwrap_or(&Value::Null)),
             empty_results,
         })
     }
@@ -181,7 +181,7 @@ impl Schema {
         let name = match &method.kind {
             Kind::Request { params, .. } | Kind::Notification { params } => params,
         };
-        surplus(&self.definitions, name, params)
+        self.members.surplus(name, params)
     }
 
     /// The JSON Pointer of the first member of a result that the schema does not have.
@@ -196,7 +196,7 @@ impl Schema {
             .protocol
             .method(self.side(by.peer(), method)?, method)?;
         match &method.kind {
-            Kind::Request { result: name, .. } => surplus(&self.definitions, name, result),
+            Kind::Request { result: name, .. } => self.members.surplus(name, result),
             Kind::Notification { .. } => None,
         }
     }

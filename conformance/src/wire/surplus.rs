@@ -5,134 +5,242 @@
 //! branch of a union that fits the object knows it; where the schema leaves the
 //! members open, as in `_meta`, nothing counts.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 /// How deep schemas are followed; the protocol's are not half as deep.
 const DEPTH: usize = 64;
 
-/// The JSON Pointer of the first member of `value` that the definition `name` does
-/// not have.
-#[must_use]
-pub(crate) fn surplus(definitions: &Value, name: &str, value: &Value) -> Option<String> {
-    let schema = definitions.get(name)?;
-    visit(definitions, schema, value, String::new(), DEPTH)
+/// Which members the definitions of a document know. Looked up in advance: every message of a
+/// live connection is held against it.
+#[derive(Debug)]
+pub(crate) struct Members {
+    nodes: Vec<Node>,
+    definitions: HashMap<String, usize>,
 }
 
-fn visit(
-    definitions: &Value,
-    schema: &Value,
-    value: &Value,
-    at: String,
-    depth: usize,
-) -> Option<String> {
-    let depth = depth.checked_sub(1)?;
-    match value {
-        Value::Object(members) => {
-            let mut shape = Shape::default();
-            shape.add(definitions, schema, members, depth);
-            if shape.open || shape.properties.is_empty() {
-                return None;
+/// What a schema says of members: by itself, by what it refers to and by its intersections.
+#[derive(Debug, Default)]
+struct Node {
+    /// Whether there may be any others.
+    open: bool,
+    /// Members by name, with the node of their schema.
+    properties: Vec<(String, usize)>,
+    /// Branches of unions: the constants that an object of the branch has, and its node.
+    branches: Vec<(Vec<(String, Value)>, usize)>,
+    /// The schemas that the elements of an array may be of.
+    items: Vec<usize>,
+    /// Members that must be there.
+    required: Vec<String>,
+}
+
+impl Members {
+    /// Those of the definitions, by name.
+    pub(crate) fn of(definitions: &Value) -> Self {
+        let mut reader = Reader {
+            definitions,
+            nodes: Vec::new(),
+            known: HashMap::new(),
+        };
+        let all = definitions.as_object().into_iter().flatten();
+        let known = all.map(|(name, schema)| (name.clone(), reader.node(schema)));
+        let known = known.collect();
+        Self {
+            nodes: reader.nodes,
+            definitions: known,
+        }
+    }
+
+    /// The JSON Pointer of the first member of `value` that the definition `name` does not
+    /// have.
+    #[must_use]
+    pub(crate) fn surplus(&self, name: &str, value: &Value) -> Option<String> {
+        let node = *self.definitions.get(name)?;
+        let mut way = self.visit(node, value, DEPTH)?;
+        way.reverse();
+        let escaped = way
+            .iter()
+            .map(|name| name.replace('~', "~0").replace('/', "~1"));
+        Some(escaped.fold(String::new(), |pointer, name| pointer + "/" + &name))
+    }
+
+    /// The way to the first such member, from its end.
+    fn visit(&self, node: usize, value: &Value, depth: usize) -> Option<Vec<String>> {
+        let depth = depth.checked_sub(1)?;
+        match value {
+            Value::Object(members) => self.visit_object(node, members, depth),
+            Value::Array(elements) => self.visit_array(node, elements, depth),
+            _ => None,
+        }
+    }
+
+    fn visit_object(
+        &self,
+        node: usize,
+        members: &Map<String, Value>,
+        depth: usize,
+    ) -> Option<Vec<String>> {
+        let mut shape = Vec::with_capacity(4);
+        self.shape(node, members, &mut shape, depth);
+        if shape.iter().any(|node| node.open) || shape.iter().all(|node| node.properties.is_empty())
+        {
+            return None;
+        }
+        members.iter().find_map(|(name, member)| {
+            let properties = shape.iter().flat_map(|node| &node.properties);
+            let mut known = properties.filter(|(known, _)| known == name);
+            let Some((_, first)) = known.next() else {
+                return Some(vec![name.clone()]);
+            };
+            // Known by several branches: surplus only if each of them says so.
+            let mut found = self.visit(*first, member, depth)?;
+            let all = known.all(|(_, other)| self.visit(*other, member, depth).is_some());
+            found.push(name.clone());
+            all.then_some(found)
+        })
+    }
+
+    fn visit_array(&self, node: usize, elements: &[Value], depth: usize) -> Option<Vec<String>> {
+        let all = &self.nodes.get(node)?.items;
+        let mut elements = elements.iter().enumerate();
+        elements.find_map(|(index, element)| {
+            // Of a union of arrays, those count whose elements have what it takes.
+            let is_whole = |items: &&usize| self.is_whole(**items, element);
+            let whole: Vec<_> = all.iter().filter(is_whole).collect();
+            let candidates = if whole.is_empty() {
+                all.iter().collect()
+            } else {
+                whole
+            };
+            let mut found = candidates
+                .iter()
+                .map(|items| self.visit(**items, element, depth));
+            let mut first = found.next()??;
+            first.push(index.to_string());
+            found.all(|other| other.is_some()).then_some(first)
+        })
+    }
+
+    /// What an object may hold, by all that the schema says about it: the node and the branches
+    /// of which no constant is contradicted.
+    fn shape<'a>(
+        &'a self,
+        node: usize,
+        members: &Map<String, Value>,
+        found: &mut Vec<&'a Node>,
+        depth: usize,
+    ) {
+        let (Some(depth), Some(node)) = (depth.checked_sub(1), self.nodes.get(node)) else {
+            return;
+        };
+        found.push(node);
+        // Branches mostly differ in one member.
+        let mut last: (&str, Option<&Value>) = ("", None);
+        for (constants, branch) in &node.branches {
+            let fits = constants.iter().all(|(name, constant)| {
+                if name != last.0 {
+                    last = (name, members.get(name));
+                }
+                last.1 == Some(constant)
+            });
+            if fits {
+                self.shape(*branch, members, found, depth);
             }
-            members.iter().find_map(|(name, member)| {
-                let at = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-                let mut known = shape.properties.iter().filter(|(known, _)| *known == name);
-                let (_, first) = match known.next() {
-                    Some(known) => known,
-                    None => return Some(at),
-                };
-                // Known by several branches: surplus only if each of them says so.
-                let found = visit(definitions, first, member, at.clone(), depth)?;
-                let all = known.all(|(_, other)| {
-                    visit(definitions, other, member, at.clone(), depth).is_some()
-                });
-                all.then_some(found)
-            })
         }
-        Value::Array(elements) => {
-            let mut all = Vec::new();
-            items(definitions, schema, depth, &mut all);
-            let mut elements = elements.iter().enumerate();
-            elements.find_map(|(index, element)| {
-                let at = format!("{at}/{index}");
-                // Of a union of arrays, those count whose elements have what it takes.
-                let whole = all
-                    .iter()
-                    .filter(|items| is_whole(definitions, items, element));
-                let whole: Vec<_> = whole.collect();
-                let candidates = if whole.is_empty() {
-                    all.iter().collect()
-                } else {
-                    whole
-                };
-                let mut found = candidates
-                    .iter()
-                    .map(|items| visit(definitions, items, element, at.clone(), depth));
-                let first = found.next()??;
-                found.all(|other| other.is_some()).then_some(first)
-            })
-        }
-        _ => None,
+    }
+
+    /// Whether a value has all members that a schema requires of it.
+    fn is_whole(&self, node: usize, value: &Value) -> bool {
+        let required = self.nodes.get(node).map(|node| &node.required);
+        let mut names = required.into_iter().flatten();
+        names.all(|name| value.get(name).is_some())
     }
 }
 
-/// What an object may hold, by all that the schema says about it.
-#[derive(Default)]
-struct Shape<'a> {
-    properties: Vec<(&'a String, &'a Value)>,
-    open: bool,
+/// Makes nodes of schemas.
+struct Reader<'a> {
+    definitions: &'a Value,
+    nodes: Vec<Node>,
+    /// The nodes of the schemas that were seen, by where they stand in memory: definitions
+    /// refer to each other, and to themselves.
+    known: HashMap<*const Value, usize>,
 }
 
-impl<'a> Shape<'a> {
-    fn add(
-        &mut self,
-        definitions: &'a Value,
-        schema: &'a Value,
-        members: &Map<String, Value>,
-        depth: usize,
-    ) {
+impl<'a> Reader<'a> {
+    fn node(&mut self, schema: &'a Value) -> usize {
+        let schema = target(self.definitions, schema)
+            .filter(|_| schema.as_object().is_some_and(|all| all.len() == 1))
+            .unwrap_or(schema);
+        if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
+            return *known;
+        }
+        let place = self.nodes.len();
+        self.known.insert(schema, place);
+        self.nodes.push(Node::default());
+        let mut node = Node::default();
+        self.add(&mut node, schema, DEPTH);
+        self.items(&mut node.items, schema, DEPTH);
+        let whole = target(self.definitions, schema).unwrap_or(schema);
+        let required = whole.get("required").and_then(Value::as_array);
+        let names = required.into_iter().flatten().filter_map(Value::as_str);
+        node.required = names.map(str::to_owned).collect();
+        if let Some(slot) = self.nodes.get_mut(place) {
+            *slot = node;
+        }
+        place
+    }
+
+    fn add(&mut self, node: &mut Node, schema: &'a Value, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
         };
-        if let Some(target) = target(definitions, schema) {
-            self.add(definitions, target, members, depth);
+        if let Some(target) = target(self.definitions, schema) {
+            self.add(node, target, depth);
         }
         let extra = schema.get("additionalProperties");
-        self.open |= extra.is_some_and(|extra| extra != &Value::Bool(false));
-        self.open |= schema.as_bool() == Some(true);
-        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            self.properties.extend(properties);
+        node.open |= extra.is_some_and(|extra| extra != &Value::Bool(false));
+        node.open |= schema.as_bool() == Some(true);
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, schema) in properties.into_iter().flatten() {
+            let place = self.node(schema);
+            node.properties.push((name.clone(), place));
         }
         for part in parts(schema, "allOf") {
-            self.add(definitions, part, members, depth);
+            self.add(node, part, depth);
         }
-        for union in ["oneOf", "anyOf"] {
-            for branch in parts(schema, union).filter(|branch| fits(branch, members)) {
-                self.add(definitions, branch, members, depth);
-            }
+        for branch in ["oneOf", "anyOf"]
+            .into_iter()
+            .flat_map(|union| parts(schema, union))
+        {
+            let place = self.node(branch);
+            node.branches.push((constants(branch), place));
+        }
+    }
+
+    fn items(&mut self, found: &mut Vec<usize>, schema: &'a Value, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        if let Some(items) = schema.get("items") {
+            found.push(self.node(items));
+        }
+        let target = target(self.definitions, schema);
+        let unions = ["allOf", "oneOf", "anyOf"];
+        let parts = unions.iter().flat_map(|union| parts(schema, union));
+        for part in target.into_iter().chain(parts) {
+            self.items(found, part, depth);
         }
     }
 }
 
-/// The schemas that the elements of an array may be of.
-fn items<'a>(definitions: &'a Value, schema: &'a Value, depth: usize, found: &mut Vec<&'a Value>) {
-    let Some(depth) = depth.checked_sub(1) else {
-        return;
-    };
-    found.extend(schema.get("items"));
-    let target = target(definitions, schema);
-    let unions = ["allOf", "oneOf", "anyOf"];
-    let parts = unions.iter().flat_map(|union| parts(schema, union));
-    for part in target.into_iter().chain(parts) {
-        items(definitions, part, depth, found);
-    }
-}
-
-/// Whether a value has all members that a schema requires of it.
-fn is_whole(definitions: &Value, schema: &Value, value: &Value) -> bool {
-    let schema = target(definitions, schema).unwrap_or(schema);
-    let required = schema.get("required").and_then(Value::as_array);
-    let mut names = required.into_iter().flatten().filter_map(Value::as_str);
-    names.all(|name| value.get(name).is_some())
+/// The members of which a branch says what they are.
+fn constants(branch: &Value) -> Vec<(String, Value)> {
+    let properties = branch.get("properties").and_then(Value::as_object);
+    let properties = properties.into_iter().flatten();
+    let constants =
+        properties.filter_map(|(name, schema)| Some((name.clone(), schema.get("const")?.clone())));
+    constants.collect()
 }
 
 /// The definition that a schema refers to.
@@ -171,7 +279,7 @@ mod tests {
 
     fn found(name: &str, value: &Value) -> Option<String> {
         let document = acp_schema::Document::v1().unwrap();
-        surplus(&document.value["$defs"], name, value)
+        Members::of(&document.value["$defs"]).surplus(name, value)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::steps::{Work, begin_slow, ended, ended_cancelled, kind, ready, state, work};
 use crate::harness::{Conn, Outcome, inconclusive};
-use crate::requirements::watch::watch;
+use crate::requirements::watch::watch_all;
 use crate::requirements::{Check, Requirement, must, should};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Requirement] = &[
         "prompt-lifecycle.message-ids",
         "v2/prompt-lifecycle#message-ids",
         "The Agent MUST include an opaque `messageId` on message updates and message chunks.",
-        watch(message_ids, "the agent sent no message"),
+        watch_all(message_ids, "the agent sent no message"),
     ),
     must(
         "prompt-lifecycle.stop-reason",
