@@ -216,7 +216,7 @@ fn updates() -> Vec<(&'static str, String)> {
             "content": [{"type": "content", "content": text(words)}, diff],
             "locations": [{"path": "/workspace/src/main.rs", "line": 12}],
             "rawInput": {"path": "/workspace/src/main.rs", "count": 3}}),
-        json!({"sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed"}),
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "in_progress"}),
         json!({"sessionUpdate": "plan", "entries": vec![entry; 5]}),
         json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}),
         json!({"sessionUpdate": "usage_update", "used": 53000, "size": 200_000,

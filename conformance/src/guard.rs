@@ -173,6 +173,64 @@ fn end(mut groups: Vec<Pid>, grace: Duration) {
 mod tests {
     use super::*;
 
+    /// A shell in a group of its own, once it has said that it is ready.
+    fn group(script: &str) -> (Child, i32) {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut ready).unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        (child, id)
+    }
+
+    /// Stands by for a group of this script whose input has ended, and says how it ended: its
+    /// exit code, or the signal.
+    fn ends(script: &str, grace: Duration) -> (Option<i32>, Option<i32>) {
+        use std::os::unix::process::ExitStatusExt as _;
+        let (mut child, id) = group(script);
+        drop(child.stdin.take());
+        // Reaped as soon as it ends: it is not there any more then.
+        let ended = thread::spawn(move || child.wait().unwrap());
+        stand(format!("+{id}\n").as_bytes(), grace);
+        let status = ended.join().unwrap();
+        (status.code(), status.signal())
+    }
+
+    const LONG: Duration = Duration::from_secs(20);
+    const SHORT: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn a_group_that_ends_with_its_input_is_left_in_peace() {
+        let script = "trap 'exit 9' TERM; echo up; cat > /dev/null; sleep 0.2; exit 5";
+        assert_eq!(ends(script, LONG), (Some(5), None));
+    }
+
+    #[test]
+    fn a_group_that_does_not_is_asked_and_then_killed() {
+        let asked = "trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done";
+        assert_eq!(ends(asked, SHORT), (Some(9), None));
+        // Ends by itself before the test does, should nobody kill it.
+        let deaf = "trap '' TERM; echo up; for n in 1 2 3 4 5 6 7 8 9; do sleep 1; done";
+        assert_eq!(ends(deaf, SHORT), (None, Some(9)));
+    }
+
+    #[test]
+    fn a_group_that_has_ended_is_forgotten() {
+        // Its number may be a stranger's by then.
+        let (mut stranger, id) = group("echo up; exec sleep 60");
+        stand(format!("+{id}\n-{id}\n").as_bytes(), Duration::ZERO);
+        assert!(stranger.try_wait().unwrap().is_none());
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+
     #[test]
     fn a_folder_that_is_left_is_removed_when_the_pipe_ends() {
         let folder = tempfile::tempdir().unwrap();

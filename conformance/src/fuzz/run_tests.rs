@@ -17,17 +17,28 @@ fn fuzzed(filter: Option<Filter>, count: u64) -> Report {
 }
 
 fn fuzzed_as(version: Version, filter: Option<Filter>, count: u64) -> Report {
-    let folder = tempfile::tempdir().unwrap();
-    let (subject, profile) = match version {
-        Version::V1 => (Subject::local(), Profile::reference().unwrap()),
-        Version::V2 => (Subject::local_second(), Profile::second_reference()),
+    let subject = match version {
+        Version::V1 => Subject::local(),
+        Version::V2 => Subject::local_second(),
     };
+    let subject = match filter {
+        Some(filter) => subject.behind(filter),
+        None => subject,
+    };
+    let (env, _folder) = env(version, subject);
+    run(&Arc::new(env), count, 1, |_| {}).unwrap()
+}
+
+/// What a run needs; the folder goes with the second.
+fn env(version: Version, subject: Subject) -> (Env, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
     let env = Env {
-        subject: match filter {
-            Some(filter) => subject.behind(filter),
-            None => subject,
+        profile: match version {
+            Version::V1 if subject.command_line().is_empty() => Profile::reference().unwrap(),
+            Version::V1 => Profile::unknown_agent(),
+            Version::V2 => Profile::second_reference(),
         },
-        profile,
+        subject,
         schema: Arc::new(Schema::of(version).unwrap()),
         folder: folder.path().to_owned(),
         timeout: Duration::from_secs(20),
@@ -35,7 +46,7 @@ fn fuzzed_as(version: Version, filter: Option<Filter>, count: u64) -> Report {
         quiet: Duration::from_millis(50),
         silence: Silence::default(),
     };
-    run(&Arc::new(env), count, 1, |_| {}).unwrap()
+    (env, folder)
 }
 
 /// The last prompt of a transcript.
@@ -108,6 +119,34 @@ fn what_the_agent_writes_meanwhile_is_valid_too() {
         [
             "the agent writes what the schema rules forbid: session/update at /params/update/content/text"
         ]
+    );
+}
+
+/// Opens a session, and goes when its turn is cancelled.
+const MORTAL: &str = r#"
+while read -r line; do
+    case $line in
+        *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}' ;;
+        *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}' ;;
+        *'"method":"session/cancel"'*) exit 3 ;;
+    esac
+done"#;
+
+#[test]
+fn an_agent_must_live_on() {
+    let shell = ["sh", "-c", MORTAL].map(Into::into);
+    let (env, _folder) = env(Version::V1, Subject::command(shell.to_vec()));
+    let mut fuzzed = Fuzzed::start(&Arc::new(env)).unwrap();
+    let params = json!({"sessionId": "s"});
+    let case = Case {
+        message: json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}),
+        demand: Demand::Survive,
+        done: String::new(),
+    };
+    let reason = fuzzed.send(&case).err().unwrap_or_default();
+    assert!(
+        reason.starts_with("the agent does not live on: "),
+        "{reason}"
     );
 }
 

@@ -155,3 +155,21 @@ pub(crate) fn stdio() -> io::Result<(File, File)> {
     rustix::stdio::dup2_stdout(&null)?;
     Ok((input, output))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_never_runs_dry_ends_after_the_stop() {
+        let (stop, tell) = io::pipe().unwrap();
+        drop(tell);
+        let pump = Pump {
+            from: Party::Agent,
+            source: File::open("/dev/zero").unwrap(),
+            sink: File::options().write(true).open("/dev/null").unwrap(),
+            stop,
+        };
+        assert!(matches!(pump.run(&Tap::new(0)), End::Stopped));
+    }
+}

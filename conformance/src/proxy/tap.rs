@@ -44,8 +44,8 @@ pub(super) struct Tap {
     filled: Condvar,
     drained: Condvar,
     limit: usize,
-    /// Whether whoever puts in waits for room.
-    patient: bool,
+    /// How long whoever puts in waits for room, if at all.
+    patience: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -68,14 +68,14 @@ impl Tap {
             filled: Condvar::new(),
             drained: Condvar::new(),
             limit,
-            patient: false,
+            patience: None,
         }
     }
 
     /// A tap that loses nothing: what comes beyond the limit waits for room.
     pub(super) fn patient(limit: usize) -> Self {
         Self {
-            patient: true,
+            patience: Some(PATIENCE),
             ..Self::new(limit)
         }
     }
@@ -94,10 +94,12 @@ impl Tap {
                 && !state.waiting.is_empty()
                 && state.weight + bytes.len() + OVERHEAD > self.limit
         };
-        if self.patient && full(&mut state) {
+        if let Some(patience) = self.patience
+            && full(&mut state)
+        {
             // The judge may sleep: it is woken only after what was put in is forwarded.
             self.wake();
-            let waited = self.drained.wait_timeout_while(state, PATIENCE, full);
+            let waited = self.drained.wait_timeout_while(state, patience, full);
             let (after, room) = waited.unwrap_or_else(PoisonError::into_inner);
             state = after;
             state.stuck |= room.timed_out();
@@ -108,7 +110,9 @@ impl Tap {
             Party::Client => &mut state.gaps[1],
         };
         let weight = bytes.len() + OVERHEAD;
-        if state.weight + weight <= self.limit || (self.patient && state.waiting.is_empty()) {
+        if state.weight + weight <= self.limit
+            || (self.patience.is_some() && state.waiting.is_empty())
+        {
             state.weight += weight;
             state.waiting.push(Entry::Bytes(from, now, copy));
             *gap = None;
@@ -267,6 +271,34 @@ mod tests {
             lines
         });
         assert_eq!(lines, 1001);
+    }
+
+    #[test]
+    fn a_gap_is_not_looked_for_where_an_earlier_one_was() {
+        let tap = Tap::new(LIMIT);
+        for from in [Party::Client, Party::Client, Party::Agent] {
+            tap.put(from, b"a\n");
+        }
+        assert_eq!(contents(&tap).len(), 3);
+        for from in [Party::Client, Party::Client, Party::Client, Party::Agent] {
+            tap.put(from, b"b\n");
+        }
+        let gaps = ["client gap 1 false", "agent gap 1 false"];
+        assert_eq!(contents(&tap)[2..], gaps);
+    }
+
+    #[test]
+    fn a_judge_that_is_stuck_is_waited_for_once() {
+        let tap = Tap {
+            patience: Some(Duration::from_millis(100)),
+            ..Tap::new(LIMIT)
+        };
+        let started = std::time::Instant::now();
+        for _ in 0..100 {
+            tap.put(Party::Agent, b"a\n");
+        }
+        assert!(started.elapsed() < Duration::from_secs(5));
+        assert_eq!(contents(&tap).last().unwrap(), "agent gap 98 false");
     }
 
     #[test]

@@ -407,3 +407,7 @@ pub(super) fn place(cite: &str) -> &str {
 fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1000.0).round() / 1000.0
 }
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

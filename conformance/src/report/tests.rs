@@ -140,6 +140,16 @@ fn what_weighs_most_comes_first() {
 }
 
 #[test]
+fn an_empty_line_ends_a_failure_and_stands_in_none() {
+    let out = text(&broken());
+    let failure = out
+        .split("\n\n")
+        .find(|part| part.starts_with("FAIL one.must"));
+    let failure = failure.unwrap_or_else(|| panic!("{out}"));
+    assert!(failure.contains("\n  again "), "{out}");
+}
+
+#[test]
 fn a_failure_that_does_not_decide_is_no_failed_case() {
     let mut report = report("a", &[("one.should", Tier::Should, Word::Fail)]);
     let xml = junit(&report);

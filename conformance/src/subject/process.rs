@@ -237,3 +237,19 @@ fn keep_tail(mut errors: ChildStderr, tail: &Mutex<VecDeque<u8>>) {
         tail.drain(..surplus);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_flood_the_end_is_told() {
+        let flood: String = (0..1000).map(|line| format!("line {line}\n")).collect();
+        let told = last_lines(&flood);
+        assert!(
+            told.starts_with("line 980\n") && told.ends_with("line 999"),
+            "{told}"
+        );
+        assert_eq!(last_lines("\n  one\ntwo\n"), "one\ntwo");
+    }
+}

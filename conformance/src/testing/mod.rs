@@ -21,6 +21,10 @@
 //! // In a `#[test]`; the whole suite without `only`.
 //! assert_conformant(AgentTest::new(|| Runtime::new(Echo)).only(["initialization"]));
 //! ```
+//!
+//! With the feature `v2`, an agent may also be an `acp_sdk::v2::Agent`, or `acp_sdk::Both`, and
+//! a client may use `acp_sdk::v2`; [`AgentTest::protocol`] and [`ClientTest::protocol`] say
+//! which version is tested.
 
 mod agent;
 mod client;

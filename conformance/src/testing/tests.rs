@@ -77,6 +77,22 @@ fn a_test_that_decides_nothing_fails() {
 }
 
 #[test]
+fn a_test_is_strict_when_it_says_so() {
+    let agent = || AgentTest::new(|| Careless).only(["initialization.answer"]);
+    let client = || ClientTest::new(sound).only(["client.info"]);
+    assert!(!agent().run().unwrap().strict && agent().strict().run().unwrap().strict);
+    assert!(!client().run().unwrap().strict && client().strict().run().unwrap().strict);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_that_is_not_the_suite_plays_no_agent() {
+    let said = panics(ClientTest::command(["acp", "{agent}"]).suite("/bin/sh"));
+    assert!(said.contains("cannot use /bin/sh"), "{said}");
+    assert!(said.contains("it is not acp-conformance"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_run_says_so() {
     let said = panics(AgentTest::command(["/no/such/agent"]).only(["plan"]));
     assert!(said.contains("cannot start /no/such/agent"), "{said}");

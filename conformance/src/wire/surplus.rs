@@ -330,6 +330,17 @@ mod tests {
     }
 
     #[test]
+    fn what_one_of_several_branches_knows_is_known() {
+        let branch = |known: &str| json!({"properties": {"x": {"properties": {known: {}}}}});
+        let members = Members::of(&json!({"A": {"anyOf": [branch("a"), branch("b")]}}));
+        for known in ["a", "b"] {
+            assert_eq!(members.surplus("A", &json!({"x": {known: 1}})), None);
+        }
+        let found = members.surplus("A", &json!({"x": {"c/d": 1}}));
+        assert_eq!(found.as_deref(), Some("/x/c~1d"));
+    }
+
+    #[test]
     fn what_is_open_stays_open() {
         let call = json!({"sessionId": "s", "_meta": {"a": {"b": 1}}, "update": {
             "sessionUpdate": "tool_call", "toolCallId": "t", "title": "T",

@@ -112,17 +112,36 @@ fn a_build_shows_markdown_with_the_command_that_repeats_a_failure() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_named_and_the_report_is_not_lost() {
+fn a_file_that_cannot_be_written_is_named_before_anything_is_run() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("no/such/report.html");
     let path = path.to_str().unwrap();
-    let ran = acp_conformance(["agent", "--only", "plan", "--html", path]);
+    for subject in ["agent", "client"] {
+        let ran = acp_conformance([subject, "--only", "no-such-row", "--html", path]);
+        assert_eq!(ran.code, Some(2));
+        let said = format!("cannot write {path}: ");
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    }
+    // Nothing is left behind when the run itself fails.
+    let path = folder.path().join("report.json");
+    let only = ["--only", "no-such-row", "--json", path.to_str().unwrap()];
+    let ran = acp_conformance(["agent"].iter().chain(&only));
+    assert!(ran.stderr.contains("no-such-row"), "{}", ran.stderr);
+    assert!(!path.exists());
+    // What is there is not touched.
+    std::fs::write(&path, "earlier").unwrap();
+    acp_conformance(["agent"].iter().chain(&only));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "earlier");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_cannot_be_written_in_the_end_is_not_lost() {
+    // Opens, and takes nothing.
+    let ran = acp_conformance(["agent", "--only", "plan", "--html", "/dev/full"]);
     assert_eq!(ran.code, Some(2));
-    assert!(
-        ran.stderr.contains(&format!("cannot write {path}: ")),
-        "{}",
-        ran.stderr
-    );
+    let said = "cannot write /dev/full: ";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
     assert!(ran.stdout.contains("\nconformant: "), "{}", ran.stdout);
 }
 

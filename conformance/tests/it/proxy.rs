@@ -247,6 +247,26 @@ fn an_agent_is_ended_with_its_children_when_the_editor_is_gone() {
 }
 
 #[test]
+fn an_agent_that_is_alone_is_asked_before_it_is_killed_and_its_children_go_with_it() {
+    let lifeline = Lifeline::new();
+    let child = "(trap '' TERM; while :; do sleep 0.1; done) &";
+    let script = format!("trap 'exit 9' TERM; {child} echo ready; wait");
+    let mut proxy = Proxy::of(&["--grace", "0.2"], &lifeline.tie(&script));
+    assert_eq!(proxy.line(), "ready\n");
+    drop((proxy.input.take(), proxy.output.take()));
+    assert_eq!(proxy.child.wait().unwrap().code(), Some(9));
+    lifeline.all_dead();
+}
+
+#[test]
+fn an_agent_that_hangs_up_while_the_editor_is_there_is_left_in_peace() {
+    let script = "echo ready; exec <&- >&-; sleep 1; exit 5";
+    let mut proxy = Proxy::of(&["--grace", "0.1"], script);
+    assert_eq!(proxy.line(), "ready\n");
+    assert_eq!(proxy.child.wait().unwrap().code(), Some(5));
+}
+
+#[test]
 fn an_agent_is_ended_with_its_children_when_the_proxy_is_killed() {
     let lifeline = Lifeline::new();
     let mut proxy = Proxy::of(&["--grace", "0.1"], &lifeline.tie(STUBBORN));

@@ -217,3 +217,32 @@ fn what_is_no_script_is_not_played() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("cannot read /no/such.toml: "));
 }
+
+#[test]
+fn what_does_not_match_binds_nothing() {
+    let script = r#"
+        timeout = 5
+        [[step]]
+        expect = { a = "{x}", b = 1 }
+        [[step]]
+        expect = { c = "{x}" }
+    "#;
+    let agent = r#"printf '{"a":1,"b":2}\n{"a":2,"b":1}\n{"c":2}\n'"#;
+    passes(script, agent);
+}
+
+#[test]
+fn the_count_of_a_step_is_unknown_to_the_next() {
+    let script = r#"
+        timeout = 5
+        [[step]]
+        send = { id = "{n}" }
+        repeat = 2
+        [[step]]
+        expect = { id = "{n}" }
+        next = true
+        [[step]]
+        expect = { id = 1 }
+    "#;
+    passes(script, "cat");
+}

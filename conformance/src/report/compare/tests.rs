@@ -77,6 +77,17 @@ fn what_a_report_lacks_is_absent_and_neither_passed_nor_failed() {
 }
 
 #[test]
+fn verdicts_that_were_not_reached_alike_are_pointed_out() {
+    let said = |comparison: &Comparison| comparison.cautions().join("\n");
+    let [older, mut newer] = pair();
+    assert!(!said(&compared(&[older.clone(), newer.clone()]).unwrap()).contains("alike"));
+    newer.strict = true;
+    let said = said(&compared(&[older, newer]).unwrap());
+    let caution = "The verdicts were not reached alike (1 Old: not strict, 2 New: strict).";
+    assert!(said.contains(caution), "{said}");
+}
+
+#[test]
 fn an_absent_cell_of_a_difference_says_so() {
     let [older, newer] = pair();
     let mut third = older.clone();

@@ -1,0 +1,163 @@
+//! What a run becomes as a report.
+
+use std::time::Duration;
+
+use super::*;
+use crate::clients;
+use crate::harness::Failure;
+use crate::requirements;
+use crate::suite::Row;
+use crate::wire::Version;
+
+fn failed() -> Verdict {
+    Verdict::Fail(Box::new(Failure {
+        reason: "it was unkind".to_owned(),
+        sent: Some("a question".to_owned()),
+        came: Some("an insult".to_owned()),
+    }))
+}
+
+/// A run in which a requirement of each of these tiers came to this.
+fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
+    let row = |(tier, verdict): &(Tier, Verdict)| {
+        let mut rows = requirements::all().filter(|(_, row)| row.tier == *tier);
+        let (area, requirement) = rows.next().unwrap();
+        Row {
+            area,
+            requirement,
+            verdict: verdict.clone(),
+            took: Duration::from_micros(1_234_567),
+        }
+    };
+    suite::Report {
+        command: "an-agent".to_owned(),
+        agent: "Agent 1".to_owned(),
+        rows: verdicts.iter().map(row).collect(),
+        coverage: None,
+        from_agent: 3,
+        invalid: 1,
+        from_client: 2,
+        protocol: 2,
+        took: Duration::from_secs(5),
+    }
+}
+
+fn setting(strict: bool, choice: &Choice) -> Setting<'_> {
+    Setting {
+        strict,
+        choice,
+        again: Again::Command {
+            start: "suite agent",
+            rest: " -- an-agent",
+        },
+    }
+}
+
+#[test]
+fn must_and_capability_decide_and_should_where_it_is_strict() {
+    let choice = Choice::default();
+    for (tier, lenient, strict) in [
+        (Tier::Must, false, false),
+        (Tier::Capability, false, false),
+        (Tier::Should, true, false),
+        (Tier::Info, true, true),
+    ] {
+        let run = run(&[(Tier::Must, Verdict::Pass), (tier, failed())]);
+        let of = |strict| Document::of_agent(&run, &setting(strict, &choice));
+        let found = (of(false).conformant, of(true).conformant);
+        assert_eq!(found, (lenient, strict), "{}", tier.as_str());
+        let of = (run.is_conformant(false), run.is_conformant(true));
+        assert_eq!(found, of, "{}", tier.as_str());
+        let junit = super::super::junit(&Document::of_agent(&run, &setting(true, &choice)));
+        let failures = format!("failures=\"{}\"", usize::from(!strict));
+        assert!(junit.contains(&failures), "{junit}");
+        // Said in full, whether it decides or not.
+        assert!(junit.contains("an insult"), "{junit}");
+    }
+}
+
+#[test]
+fn a_broken_capability_is_counted_with_what_decides() {
+    let choice = Choice::default();
+    let tiers = Tier::ALL.map(|tier| (tier, failed()));
+    let document = Document::of_agent(&run(&tiers), &setting(false, &choice));
+    let says = "0 passed, 2 broken that decide, 1 that advise, 1 for information";
+    assert!(
+        document.summary().starts_with(says),
+        "{}",
+        document.summary()
+    );
+}
+
+#[test]
+fn each_verdict_keeps_its_word_its_reason_and_how_to_look_at_it_again() {
+    let choice = Choice {
+        only: vec!["must".to_owned()],
+        skip: vec!["plan".to_owned()],
+    };
+    let reason = || "for a reason".to_owned();
+    let verdicts = [
+        Verdict::Pass,
+        failed(),
+        Verdict::Inconclusive(reason()),
+        Verdict::Skip(reason()),
+        Verdict::Excluded("for a reason"),
+    ];
+    let verdicts = verdicts.map(|verdict| (Tier::Must, verdict));
+    let document = Document::of_agent(&run(&verdicts), &setting(false, &choice));
+    let entries = document.requirements.iter();
+    let found: Vec<_> = entries
+        .map(|entry| (entry.verdict.as_str(), entry.why(), entry.again.is_some()))
+        .collect();
+    let expected = [
+        ("pass", "", false),
+        ("fail", "it was unkind", true),
+        ("inconclusive", "for a reason", true),
+        ("skip", "for a reason", false),
+        ("excluded", "for a reason", false),
+    ];
+    assert_eq!(found, expected);
+    let words = verdicts.map(|(_, verdict)| verdict.as_str());
+    assert_eq!(words, expected.map(|(word, ..)| word));
+    let broken = &document.requirements[1];
+    let evidence: Vec<_> = broken.evidence().collect();
+    assert_eq!(evidence, [("sent", "a question"), ("came", "an insult")]);
+    let again = format!("suite agent --only {} -- an-agent", broken.id);
+    assert_eq!(broken.again.as_deref(), Some(again.as_str()));
+    let again = "suite agent --only must --skip plan -- an-agent";
+    assert_eq!(document.again.as_deref(), Some(again));
+    assert_eq!(document.left_out, ["plan"]);
+    assert_eq!(broken.seconds, 1.235);
+    assert_eq!(document.protocol, 2);
+    let tally = Tally::of(&document.requirements);
+    let counts = [
+        tally.pass,
+        tally.fail,
+        tally.inconclusive,
+        tally.skip,
+        tally.excluded,
+    ];
+    assert_eq!((counts, tally.ratio().as_str()), ([1; 5], "1/2"));
+}
+
+#[test]
+fn a_report_on_a_client_is_of_its_version_and_counts_its_messages() {
+    let row = clients::of(Version::V2).next().unwrap();
+    let run = clients::Report {
+        command: "a-client".to_owned(),
+        client: "Client 1".to_owned(),
+        rows: vec![(row, failed())],
+        from_agent: 3,
+        from_client: 2,
+        invalid: 1,
+        protocol: Version::V2,
+        took: Duration::from_secs(5),
+    };
+    let choice = Choice::default();
+    let document = Document::of_client(&run, &setting(false, &choice));
+    assert_eq!((document.kind, document.protocol), (Party::Client, 2));
+    assert_eq!(document.requirements[0].area, row.scene);
+    let text = super::super::text(&document);
+    let said = "2 messages of the client, 1 of them invalid; 3 of the agent; 5.0 s";
+    assert!(text.contains(said), "{text}");
+}
