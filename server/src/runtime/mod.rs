@@ -123,7 +123,10 @@ impl<H: Handler> Runtime<H> {
         let mut settings = self.handler.open(&session).await?;
         settings.restore(&record.settings);
         session.set(|current| *current = settings);
-        self.save(&session).await?;
+        if let Err(error) = self.save(&session).await {
+            self.handler.close(&session).await;
+            return Err(error);
+        }
         self.sessions.enter(session.clone());
         Ok(session)
     }

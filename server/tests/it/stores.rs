@@ -1,11 +1,15 @@
 //! The contract of a store, and what the runtime makes of one that forgets or fails.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use acp_sdk::Json;
-use acp_sdk::v1::{ClientCapabilities, SessionId};
+use acp_sdk::v1::{
+    ClientCapabilities, CloseSessionRequest, NewSessionRequest, ResumeSessionRequest, SessionId,
+    StopReason,
+};
 use acp_server::store::{Event, MemoryStore, SessionRecord, Store, StoreFuture};
-use acp_server::{Reference, Runtime};
+use acp_server::{Handler, Reference, Runtime, Session, Settings, Turn};
 use serde_json::json;
 
 use crate::editor::{Desk, Editor, everything};
@@ -193,10 +197,16 @@ struct Full(MemoryStore);
 
 impl Store for Full {
     fn create<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, u64> {
-        self.0.create(session)
+        match session.cwd.as_str() {
+            "/full" => Box::pin(async { Err("no space left".to_owned()) }),
+            _ => self.0.create(session),
+        }
     }
     fn save<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, ()> {
-        self.0.save(session)
+        match session.cwd.as_str() {
+            "/frozen" => Box::pin(async { Err("no space left".to_owned()) }),
+            _ => self.0.save(session),
+        }
     }
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
         self.0.find(session)
@@ -282,4 +292,42 @@ async fn only_turns_count_as_activity() {
     assert_eq!(updated().await, long_ago);
     desk.prompt("ping").await.unwrap();
     assert!(updated().await.as_str() > long_ago);
+}
+
+/// Counts the sessions that it has open.
+struct Counting(Arc<AtomicI32>);
+
+impl Handler for Counting {
+    async fn prompt(&self, _: Turn) -> acp_server::Result<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn open(&self, _: &Session) -> acp_server::Result<Settings> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Settings::new())
+    }
+
+    async fn close(&self, _: &Session) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_stored_is_closed_again() {
+    let open = Arc::new(AtomicI32::new(0));
+    let runtime = Runtime::new(Counting(open.clone())).store(Full(MemoryStore::new()));
+    let desk = Desk::at(runtime, Editor::default(), everything()).await;
+    let count = || open.load(Ordering::Relaxed);
+    assert_eq!(count(), 1);
+    let new = |cwd: &str| desk.agent.new_session(NewSessionRequest::new(cwd, vec![]));
+    let error = new("/full").await.unwrap_err();
+    assert!(error.to_string().contains("no space left"), "{error}");
+    assert_eq!(count(), 1);
+    let frozen = new("/frozen").await.unwrap().session_id;
+    let close = CloseSessionRequest::new(frozen.clone());
+    desk.agent.close_session(close).await.unwrap();
+    let resume = ResumeSessionRequest::new(frozen, "/frozen");
+    let error = desk.agent.resume_session(resume).await.unwrap_err();
+    assert!(error.to_string().contains("no space left"), "{error}");
+    assert_eq!(count(), 1);
 }
