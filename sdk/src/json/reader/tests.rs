@@ -121,6 +121,7 @@ fn long_strings_with_escapes_and_characters_of_any_length() {
             alike(&format!("\"{escaped}"));
             alike(&format!("\"{escaped}\\"));
             alike(&format!("\"{escaped}\u{1}\""));
+            alike(&format!("\"{escaped}\u{1}"));
             alike(&format!("\"{escaped}\\x\""));
         }
     }
