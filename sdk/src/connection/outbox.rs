@@ -280,7 +280,7 @@ pub(crate) fn write_failed(error: &io::Error) -> Closed {
 
 #[cfg(test)]
 mod tests {
-    use serde::Serialize;
+    use serde_core::Serialize;
 
     use super::*;
 
@@ -312,7 +312,7 @@ mod tests {
     fn a_panicking_message_leaves_nothing_and_the_next_one_goes_out() {
         struct Bomb;
         impl Serialize for Bomb {
-            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            fn serialize<S: serde_core::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
                 panic!("a fault in the application")
             }
         }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_core::de::{MapAccess, Visitor};
+use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A map from names to `V` in the order of the document.
 ///

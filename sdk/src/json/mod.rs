@@ -27,7 +27,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use serde;
+pub use serde_core as serde;
 pub use serde_json::value::RawValue;
 
 pub(crate) use self::decode::Name;

@@ -1,6 +1,6 @@
 //! A field of a patch: absent, `null` or a value.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A field of a patch, where absence and `null` mean different things.
 ///

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserializer;
-use serde::de::{Error, Visitor};
+use serde_core::Deserializer;
+use serde_core::de::{Error, Visitor};
 
 /// Reads a string straight into `T`, without a `String` in between.
 ///

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_core::de::DeserializeOwned;
+use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -36,7 +36,7 @@ impl Json {
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         match encode_raw(&value) {
             Ok(raw) => Ok(Self(raw)),
-            Err(error) => Err(serde::ser::Error::custom(error)),
+            Err(error) => Err(serde_core::ser::Error::custom(error)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Several messages in one array, which JSON-RPC calls a batch.
 
-use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde_core::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Messages in one batch; what has more is refused as a whole.

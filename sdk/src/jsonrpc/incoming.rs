@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::de::MapAccess;
-use serde::{Deserialize, Deserializer};
+use serde_core::de::MapAccess;
+use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::json::{Name, Object, next_name, read_member, read_object, skip_member};

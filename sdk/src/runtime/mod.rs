@@ -14,7 +14,7 @@ pub use crate::json::*;
 
 use std::pin::Pin;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde_core::{Serialize, de::DeserializeOwned};
 
 /// A future that owns what it needs.
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;

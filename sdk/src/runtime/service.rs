@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde_core::Serialize;
 use tracing::{Instrument as _, Span};
 
 use super::peer::report;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde_core::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

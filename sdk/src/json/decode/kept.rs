@@ -3,9 +3,9 @@
 
 use std::slice;
 
-use serde::Deserializer;
-use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess};
+use serde_core::Deserializer;
+use serde_core::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
+use serde_core::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess};
 use serde_json::value::RawValue;
 
 use super::members::{AnyRaw, Member, collect};
@@ -160,7 +160,7 @@ pub fn first_value_of<'de, T, D: Deserializer<'de>>(
     expected: &str,
     branches: &[ValueBranch<T>],
 ) -> Result<T, D::Error> {
-    let AnyRaw(raw) = serde::Deserialize::deserialize(deserializer)?;
+    let AnyRaw(raw) = serde_core::Deserialize::deserialize(deserializer)?;
     branches
         .iter()
         .filter(|(form, _)| form.has(&raw))

@@ -1,6 +1,6 @@
 //! The shapes of what the types are made of: scalars, lists, maps, options.
 
-use serde::de::DeserializeOwned;
+use serde_core::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::shape::{Shape, Shaped};

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde_core::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::json::reader;

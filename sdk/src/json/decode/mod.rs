@@ -18,7 +18,7 @@ mod walk;
 
 use std::fmt;
 
-use serde::de::DeserializeOwned;
+use serde_core::de::DeserializeOwned;
 
 pub use self::kept::{Kept, first_object_of, first_value_of, object, read_raw};
 pub(crate) use self::members::Name;

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserializer as _;
-use serde::de::{SeqAccess, Visitor};
+use serde_core::Deserializer as _;
+use serde_core::de::{SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::members::{Member, collect};

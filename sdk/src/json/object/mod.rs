@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_core::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 pub use self::write::{MemberWriter, Members, Omissible, write_object, write_optional};
 use super::decode::Name;
@@ -108,7 +108,7 @@ pub fn skip_member<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> 
 /// # Errors
 /// When it was not.
 #[inline]
-pub fn required_member<T, E: serde::de::Error>(
+pub fn required_member<T, E: serde_core::de::Error>(
     name: &'static str,
     slot: Option<T>,
 ) -> Result<T, E> {

@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use serde::ser::{SerializeMap, SerializeStruct};
-use serde::{Serialize, Serializer};
+use serde_core::ser::{SerializeMap, SerializeStruct};
+use serde_core::{Serialize, Serializer};
 
 use crate::json::{Map, Patch, UnknownVariant};
 
@@ -113,7 +113,7 @@ impl<S: SerializeStruct> MemberWriter for Closed<S> {
 
     /// Nothing that is closed gets here.
     fn unknown(&mut self, _: &UnknownVariant) -> Result<(), S::Error> {
-        Err(serde::ser::Error::custom(
+        Err(serde_core::ser::Error::custom(
             "an unknown variant in a closed object",
         ))
     }

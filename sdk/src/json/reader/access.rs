@@ -1,8 +1,8 @@
 //! The members of an object and the items of a list, as serde wants them.
 
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
-use serde::{Deserializer, forward_to_deserialize_any};
+use serde_core::de::value::BorrowedStrDeserializer;
+use serde_core::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_core::{Deserializer, forward_to_deserialize_any};
 
 use super::{Reader, Refused};
 

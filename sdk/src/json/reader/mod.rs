@@ -18,9 +18,9 @@ mod tests;
 
 use std::fmt;
 
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{DeserializeOwned, IntoDeserializer, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde_core::de::value::BorrowedStrDeserializer;
+use serde_core::de::{DeserializeOwned, IntoDeserializer, Visitor};
+use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use self::access::{Items, Members, RawText, Whole};
@@ -66,20 +66,20 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-impl serde::de::Error for Refused {
+impl serde_core::de::Error for Refused {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self
     }
 
-    fn invalid_type(_: serde::de::Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
+    fn invalid_type(_: serde_core::de::Unexpected<'_>, _: &dyn serde_core::de::Expected) -> Self {
         Self
     }
 
-    fn invalid_value(_: serde::de::Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
+    fn invalid_value(_: serde_core::de::Unexpected<'_>, _: &dyn serde_core::de::Expected) -> Self {
         Self
     }
 
-    fn invalid_length(_: usize, _: &dyn serde::de::Expected) -> Self {
+    fn invalid_length(_: usize, _: &dyn serde_core::de::Expected) -> Self {
         Self
     }
 

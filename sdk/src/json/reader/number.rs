@@ -1,6 +1,6 @@
 //! Numbers: their grammar, and what they are worth.
 
-use serde::de::Visitor;
+use serde_core::de::Visitor;
 
 use super::{Reader, Refused};
 

@@ -1,6 +1,6 @@
 //! Values that nobody looks into: their end is found, and that they are JSON.
 
-use serde::de::IgnoredAny;
+use serde_core::de::IgnoredAny;
 
 use super::{Reader, Refused};
 

@@ -9,8 +9,8 @@ mod stream;
 mod tests;
 mod write;
 
-use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer};
+use serde_core::de::DeserializeOwned;
+use serde_core::{Serialize, Serializer};
 
 pub use self::stream::tagged;
 pub use self::write::{VariantWriter, write_tagged, write_tagged_members};

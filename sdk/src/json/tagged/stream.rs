@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserializer;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_core::Deserializer;
+use serde_core::de::value::MapAccessDeserializer;
+use serde_core::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::{Branch, Tagged, UnknownVariant};
 use crate::json::decode::{AnyRaw, Kept, Member, Name};

@@ -1,6 +1,6 @@
 //! The writer of tagged unions.
 
-use serde::{Serialize, Serializer};
+use serde_core::{Serialize, Serializer};
 
 use super::{Tagged, UnknownVariant};
 use crate::json::object::{MemberWriter, Members, write_object};

@@ -1,10 +1,10 @@
 //! Objects and lists.
 
-use serde::ser::{
+use serde_core::ser::{
     SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
     SerializeTupleStruct, SerializeTupleVariant,
 };
-use serde::{Serialize, ser};
+use serde_core::{Serialize, ser};
 
 use super::string::name;
 use super::{EncodeError, Result, Role, Writer};

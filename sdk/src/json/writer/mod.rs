@@ -15,7 +15,7 @@ mod tests;
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde_core::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use self::compound::Compound;
@@ -44,7 +44,7 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-impl serde::ser::Error for EncodeError {
+impl serde_core::ser::Error for EncodeError {
     #[cold]
     fn custom<T: fmt::Display>(reason: T) -> Self {
         Self {
@@ -91,8 +91,8 @@ impl<T: Serialize> Encode for T {
 pub(crate) fn encode_raw(value: &dyn Encode) -> Result<Box<RawValue>> {
     let mut bytes = Vec::new();
     value.encode(&mut bytes)?;
-    let text = String::from_utf8(bytes).map_err(serde::ser::Error::custom)?;
-    reader::boxed(text).map_err(serde::ser::Error::custom)
+    let text = String::from_utf8(bytes).map_err(serde_core::ser::Error::custom)?;
+    reader::boxed(text).map_err(serde_core::ser::Error::custom)
 }
 
 /// The end of a buffer, where a value is to be written.
@@ -122,7 +122,7 @@ impl<'b> Writer<'b> {
 
     /// Leaves the value to serde_json, which writes into the same buffer.
     fn leave<T: Serialize + ?Sized>(self, value: &T) -> Result {
-        serde_json::to_writer(self.bytes, value).map_err(serde::ser::Error::custom)
+        serde_json::to_writer(self.bytes, value).map_err(serde_core::ser::Error::custom)
     }
 }
 
@@ -280,7 +280,7 @@ impl<'b> Serializer for Writer<'b> {
         use fmt::Write as _;
 
         self.bytes.push(b'"');
-        write!(Escaping(self.bytes), "{value}").map_err(serde::ser::Error::custom)?;
+        write!(Escaping(self.bytes), "{value}").map_err(serde_core::ser::Error::custom)?;
         self.bytes.push(b'"');
         Ok(())
     }
