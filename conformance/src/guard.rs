@@ -224,11 +224,20 @@ mod tests {
     #[test]
     fn a_group_that_has_ended_is_forgotten() {
         // Its number may be a stranger's by then.
-        let (mut stranger, id) = group("echo up; exec sleep 60");
+        let script = "trap 'exit 9' TERM; echo up; cat > /dev/null; exit 5";
+        let (mut stranger, id) = group(script);
         stand(format!("+{id}\n-{id}\n").as_bytes(), Duration::ZERO);
-        assert!(stranger.try_wait().unwrap().is_none());
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        drop(stranger.stdin.take());
+        assert_eq!(stranger.wait().unwrap().code(), Some(5));
+    }
+
+    #[test]
+    fn what_is_sent_to_our_group_does_not_reach_the_guard() {
+        // Ends at once, and is there until it is waited for.
+        let guard = Guard::start(Path::new("/bin/cat"), SHORT).unwrap();
+        let id = Pid::from_child(&guard.child);
+        assert_eq!(rustix::process::getpgid(Some(id)).ok(), Some(id));
+        guard.dismiss();
     }
 
     #[test]

@@ -147,6 +147,7 @@ fn an_empty_line_ends_a_failure_and_stands_in_none() {
         .find(|part| part.starts_with("FAIL one.must"));
     let failure = failure.unwrap_or_else(|| panic!("{out}"));
     assert!(failure.contains("\n  again "), "{out}");
+    assert!(failure.lines().all(|line| !line.trim().is_empty()), "{out}");
 }
 
 #[test]
