@@ -38,7 +38,7 @@ pub use self::decode::{
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::object::{
-    MemberWriter, Members, Object, Omissible, next_name, read_member, read_nullable_member,
+    MemberWriter, Members, Object, Omissible, next_member, read_member, read_nullable_member,
     read_object, required_member, skip_member, write_object, write_optional,
 };
 pub use self::patch::Patch;

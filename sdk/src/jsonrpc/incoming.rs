@@ -6,7 +6,7 @@ use serde_core::de::MapAccess;
 use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::json::{Name, Object, next_name, read_member, read_object, skip_member};
+use crate::json::{Name, Object, next_member, read_member, read_object, skip_member};
 use crate::v1::ErrorCode;
 
 /// One message, borrowed from the line it arrived in.
@@ -62,16 +62,21 @@ impl<'de> Object<'de> for Envelope<'de> {
     const MEMBERS: &'static [&'static str] =
         &["jsonrpc", "id", "method", "params", "result", "error"];
 
+    fn member(name: &str) -> usize {
+        let place = Self::MEMBERS.iter().position(|member| *member == name);
+        place.unwrap_or(usize::MAX)
+    }
+
     fn read<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut envelope = Self::default();
-        while let Some(name) = next_name(&mut map)? {
-            match &*name {
-                "jsonrpc" => read_member(&mut map, "jsonrpc", &mut envelope.jsonrpc)?,
-                "id" => read_member(&mut map, "id", &mut envelope.id)?,
-                "method" => read_member(&mut map, "method", &mut envelope.method)?,
-                "params" => read_member(&mut map, "params", &mut envelope.params)?,
-                "result" => read_member(&mut map, "result", &mut envelope.result)?,
-                "error" => read_member(&mut map, "error", &mut envelope.error)?,
+        while let Some(member) = next_member::<Self, A>(&mut map)? {
+            match member {
+                0 => read_member(&mut map, "jsonrpc", &mut envelope.jsonrpc)?,
+                1 => read_member(&mut map, "id", &mut envelope.id)?,
+                2 => read_member(&mut map, "method", &mut envelope.method)?,
+                3 => read_member(&mut map, "params", &mut envelope.params)?,
+                4 => read_member(&mut map, "result", &mut envelope.result)?,
+                5 => read_member(&mut map, "error", &mut envelope.error)?,
                 _ => skip_member(&mut map)?,
             }
         }

@@ -253,8 +253,7 @@ macro_rules! __acp_tagged_union {
         $crate::__acp_deserialize_with!($name, $crate::runtime::tagged);
 
         impl $crate::runtime::Members for $name {
-            const OPEN: bool = true;
-
+            #[inline]
             fn write<W: $crate::runtime::MemberWriter>(
                 &self,
                 out: &mut W,
@@ -306,8 +305,7 @@ macro_rules! __acp_object_union {
         }
 
         impl $crate::runtime::Members for $name {
-            const OPEN: bool = false $(|| <$ty as $crate::runtime::Members>::OPEN)*;
-
+            #[inline]
             fn write<W: $crate::runtime::MemberWriter>(
                 &self,
                 out: &mut W,

@@ -6,14 +6,14 @@
 
 mod write;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde_core::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_core::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor,
+};
 
 pub use self::write::{MemberWriter, Members, Omissible, write_object, write_optional};
-use super::decode::Name;
 
 /// A struct that is read member by member; `members!` implements it.
 pub trait Object<'de>: Sized {
@@ -21,6 +21,9 @@ pub trait Object<'de>: Sized {
     const NAME: &'static str;
     /// The names of its members on the wire.
     const MEMBERS: &'static [&'static str];
+
+    /// The place of a member in [`MEMBERS`](Self::MEMBERS), or one past its end.
+    fn member(name: &str) -> usize;
 
     /// Reads the members.
     ///
@@ -54,13 +57,40 @@ impl<'de, T: Object<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// The name of the next member.
+/// Which member comes next, as [`Object::member`] numbers them.
 ///
 /// # Errors
 /// When the input is broken.
 #[inline]
-pub fn next_name<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
-    Ok(map.next_key()?.map(|Name(name)| name))
+pub fn next_member<'de, T: Object<'de>, A: MapAccess<'de>>(
+    map: &mut A,
+) -> Result<Option<usize>, A::Error> {
+    map.next_key_seed(MemberName::<T>(PhantomData))
+}
+
+/// Reads the name of a member of `T`.
+struct MemberName<T>(PhantomData<T>);
+
+impl<'de, T: Object<'de>> DeserializeSeed<'de> for MemberName<T> {
+    type Value = usize;
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl<'de, T: Object<'de>> Visitor<'de> for MemberName<T> {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    #[inline]
+    fn visit_str<E>(self, name: &str) -> Result<usize, E> {
+        Ok(T::member(name))
+    }
 }
 
 /// Reads the value of the member `name` into `slot`.
@@ -125,40 +155,54 @@ macro_rules! __acp_members {
         $field:ident $member:literal: $ty:ty =
         $presence:ident $(($default:expr))? $(+ $leniency:ident)*
     ),* $(,)? }) => {
-        $crate::__acp_members!(@written $name false {
+        $crate::__acp_members!(@written $name {
             $($field $member: $ty = $presence $(($default))? $(+ $leniency)*),*
         });
 
         $crate::__acp_deserialize_with!($name, $crate::runtime::read_object);
 
-        impl<'de> $crate::runtime::Object<'de> for $name {
-            const NAME: &'static str = stringify!($name);
-            const MEMBERS: &'static [&'static str] = &[$($member),*];
+        const _: () = {
+            #[allow(non_camel_case_types, reason = "its variants are named as the fields are")]
+            enum __Member { $($field),* }
 
-            fn read<A: $crate::runtime::serde::de::MapAccess<'de>>(
-                mut map: A,
-            ) -> ::core::result::Result<Self, A::Error> {
-                $(let mut $field: ::core::option::Option<$ty> = ::core::option::Option::None;)*
-                while let ::core::option::Option::Some(name) =
-                    $crate::runtime::next_name(&mut map)?
-                {
-                    match &*name {
-                        $($member => $crate::__acp_members!(
-                            @read (&mut map, $member, &mut $field) $($leniency)*
-                        ),)*
-                        _ => $crate::runtime::skip_member(&mut map)?,
+            impl<'de> $crate::runtime::Object<'de> for $name {
+                const NAME: &'static str = stringify!($name);
+                const MEMBERS: &'static [&'static str] = &[$($member),*];
+
+                fn member(name: &str) -> usize {
+                    match name {
+                        $($member => __Member::$field as usize,)*
+                        _ => usize::MAX,
                     }
                 }
-                ::core::result::Result::Ok(Self {
-                    $($field: $crate::__acp_members!(@take $presence $member, $field $(, $default)?),)*
-                })
+
+                fn read<A: $crate::runtime::serde::de::MapAccess<'de>>(
+                    mut map: A,
+                ) -> ::core::result::Result<Self, A::Error> {
+                    $(let mut $field: ::core::option::Option<$ty> = ::core::option::Option::None;)*
+                    while let ::core::option::Option::Some(member) =
+                        $crate::runtime::next_member::<Self, A>(&mut map)?
+                    {
+                        match member {
+                            $(at if at == __Member::$field as usize => $crate::__acp_members!(
+                                @read (&mut map, $member, &mut $field) $($leniency)*
+                            ),)*
+                            _ => $crate::runtime::skip_member(&mut map)?,
+                        }
+                    }
+                    ::core::result::Result::Ok(Self {
+                        $($field: $crate::__acp_members!(
+                            @take $presence $member, $field $(, $default)?
+                        ),)*
+                    })
+                }
             }
-        }
+        };
     };
     ($name:ident shared { $($members:tt)* }) => {
-        $crate::__acp_members!(@written $name true { $($members)* });
+        $crate::__acp_members!(@written $name { $($members)* });
     };
-    (@written $name:ident $open:literal { $(
+    (@written $name:ident { $(
         $field:ident $member:literal: $ty:ty =
         $presence:ident $(($default:expr))? $(+ $leniency:ident)*
     ),* $(,)? }) => {
@@ -175,8 +219,7 @@ macro_rules! __acp_members {
         }
 
         impl $crate::runtime::Members for $name {
-            const OPEN: bool = $open;
-
+            #[inline]
             fn write<W: $crate::runtime::MemberWriter>(
                 &self,
                 out: &mut W,

@@ -9,9 +9,6 @@ use crate::json::{Map, Patch, UnknownVariant};
 
 /// A type whose JSON form is an object; generated code implements it.
 pub trait Members {
-    /// Whether its members may have names that only the value knows.
-    const OPEN: bool;
-
     /// Writes the members.
     ///
     /// # Errors
@@ -42,16 +39,12 @@ pub trait MemberWriter {
 }
 
 impl Members for () {
-    const OPEN: bool = false;
-
     fn write<W: MemberWriter>(&self, _: &mut W) -> Result<(), W::Error> {
         Ok(())
     }
 }
 
 impl<T: Members> Members for Box<T> {
-    const OPEN: bool = T::OPEN;
-
     fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
         (**self).write(out)
     }
@@ -61,18 +54,24 @@ impl<T: Members> Members for Box<T> {
 ///
 /// # Errors
 /// When the serializer fails.
+#[inline]
 pub fn write_object<T: Members, S: Serializer>(
     value: &T,
     name: &'static str,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    if T::OPEN {
-        let mut map = Open(serializer.serialize_map(Some(count(value)))?);
+    let count = count(value);
+    if count.open {
+        let mut map = Open(serializer.serialize_map(Some(count.members))?);
         value.write(&mut map)?;
         return map.0.end();
     }
+    // Written apart, so that what follows knows that there are members.
+    if count.members == 0 {
+        return serializer.serialize_struct(name, 0)?.end();
+    }
     // With names that are all known, writing is faster.
-    let mut object = Closed(serializer.serialize_struct(name, count(value))?);
+    let mut object = Closed(serializer.serialize_struct(name, count.members)?);
     value.write(&mut object)?;
     object.0.end()
 }
@@ -120,32 +119,37 @@ impl<S: SerializeStruct> MemberWriter for Closed<S> {
 }
 
 /// Formats other than JSON want to know the number of members first.
-fn count<T: Members>(value: &T) -> usize {
-    let mut count = Count(0);
+#[inline]
+fn count<T: Members>(value: &T) -> Count {
+    let mut count = Count::default();
     let Ok(()) = value.write(&mut count);
-    count.0
+    count
 }
 
-struct Count(usize);
+#[derive(Default)]
+struct Count {
+    members: usize,
+    /// Whether some have names that only the value knows.
+    open: bool,
+}
 
 impl MemberWriter for Count {
     type Error = Infallible;
 
     #[inline]
     fn member<T: Serialize + ?Sized>(&mut self, _: &'static str, _: &T) -> Result<(), Infallible> {
-        self.0 += 1;
+        self.members += 1;
         Ok(())
     }
 
     fn unknown(&mut self, variant: &UnknownVariant) -> Result<(), Infallible> {
-        self.0 += variant.fields().len();
+        self.members += variant.fields().len();
+        self.open = true;
         Ok(())
     }
 }
 
 impl<T: Members> Members for Option<T> {
-    const OPEN: bool = T::OPEN;
-
     fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
         match self {
             Some(value) => value.write(out),

@@ -14,8 +14,6 @@ struct Entry {
 }
 
 impl Members for Entry {
-    const OPEN: bool = false;
-
     fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
         out.member("name", &self.name)?;
         out.member("count", &self.count)
@@ -29,8 +27,6 @@ struct Loose {
 }
 
 impl Members for Loose {
-    const OPEN: bool = false;
-
     fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
         out.member("n", &self.n)
     }

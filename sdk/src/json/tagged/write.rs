@@ -43,6 +43,7 @@ pub trait VariantWriter: Sized {
 ///
 /// # Errors
 /// When the serializer fails.
+#[inline]
 pub fn write_tagged<T: Tagged, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.write_variant(Alone {
         tag: T::TAG,
@@ -54,6 +55,7 @@ pub fn write_tagged<T: Tagged, S: Serializer>(value: &T, serializer: S) -> Resul
 ///
 /// # Errors
 /// When the output fails.
+#[inline]
 pub fn write_tagged_members<T: Tagged, W: MemberWriter>(
     value: &T,
     out: &mut W,
@@ -71,6 +73,7 @@ impl<S: Serializer> VariantWriter for Alone<S> {
     type Ok = S::Ok;
     type Error = S::Error;
 
+    #[inline]
     fn payload<P: Members>(self, tag: &'static str, payload: &P) -> Result<S::Ok, S::Error> {
         let variant = Variant {
             tag: (self.tag, tag),
@@ -98,6 +101,7 @@ impl<W: MemberWriter> VariantWriter for Among<'_, W> {
     type Ok = ();
     type Error = W::Error;
 
+    #[inline]
     fn payload<P: Members>(self, tag: &'static str, payload: &P) -> Result<(), W::Error> {
         self.out.member(self.tag, tag)?;
         payload.write(self.out)
@@ -119,8 +123,6 @@ struct Variant<'a, P> {
 }
 
 impl<P: Members> Members for Variant<'_, P> {
-    const OPEN: bool = P::OPEN;
-
     #[inline]
     fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
         out.member(self.tag.0, self.tag.1)?;

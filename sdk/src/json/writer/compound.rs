@@ -21,6 +21,8 @@ enum Form {
     List,
     /// Its only member is the text of a value.
     Verbatim,
+    /// An object without members, which is written.
+    Empty,
 }
 
 impl<'b> Compound<'b> {
@@ -30,6 +32,15 @@ impl<'b> Compound<'b> {
         Self {
             bytes,
             form: Form::Object,
+        }
+    }
+
+    #[inline]
+    pub(super) fn empty(bytes: &'b mut Vec<u8>) -> Self {
+        bytes.extend_from_slice(b"{}");
+        Self {
+            bytes,
+            form: Form::Empty,
         }
     }
 
@@ -78,7 +89,7 @@ impl<'b> Compound<'b> {
         let close = match self.form {
             Form::Object => b'}',
             Form::List => b']',
-            Form::Verbatim => return,
+            Form::Verbatim | Form::Empty => return,
         };
         match self.bytes.last_mut() {
             Some(last) if *last == b',' => *last = close,
@@ -99,10 +110,18 @@ impl<'b> Compound<'b> {
 }
 
 /// Makes a name of the value that was written from `start` on, as serde_json does.
+#[inline]
 fn make_name(bytes: &mut Vec<u8>, start: usize) -> Result {
+    // No JSON ends so but a string that was written as a name.
+    if bytes.last() == Some(&b':') {
+        return Ok(());
+    }
+    quote_name(bytes, start)
+}
+
+#[cold]
+fn quote_name(bytes: &mut Vec<u8>, start: usize) -> Result {
     match bytes.get(start) {
-        // No JSON ends so but a string that was written as a name.
-        Some(b'"') if bytes.ends_with(b":") => return Ok(()),
         Some(b'"') => {}
         // Numbers and booleans get quotes.
         Some(b'-' | b'0'..=b'9' | b't' | b'f') => {
@@ -159,6 +178,7 @@ impl SerializeStruct for Compound<'_> {
                 role: Role::Verbatim,
             }),
             Form::Object | Form::List => self.member(key, value),
+            Form::Empty => Err(ser::Error::custom("a struct without members has one")),
         }
     }
 

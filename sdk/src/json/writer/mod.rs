@@ -255,7 +255,10 @@ impl<'b> Serializer for Writer<'b> {
     }
 
     #[inline]
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Compound<'b>> {
+    fn serialize_struct(self, name: &'static str, members: usize) -> Result<Compound<'b>> {
+        if members == 0 {
+            return Ok(Compound::empty(self.bytes));
+        }
         if !VERBATIM.contains(&name) {
             return Ok(Compound::object(self.bytes));
         }
