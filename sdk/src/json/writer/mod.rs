@@ -6,7 +6,7 @@
 //! written behind each member, where the end of the object takes the place of the last,
 //! so that no state is kept.
 //!
-//! Numbers are left to serde_json, which has them ready.
+//! Numbers of more than a digit are left to serde_json, which has them ready.
 
 mod compound;
 mod string;
@@ -126,11 +126,16 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// Methods that write what serde_json writes.
-macro_rules! leave {
+/// Methods that write integers as serde_json does.
+macro_rules! integers {
     ($($method:ident: $type:ty,)*) => {
         $(fn $method(self, value: $type) -> Result {
-            self.leave(&value)
+            match u8::try_from(value) {
+                // A call takes longer than the one digit that most integers have.
+                Ok(digit @ 0..=9) => self.bytes.push(b'0' + digit),
+                _ => return self.leave(&value),
+            }
+            Ok(())
         })*
     };
 }
@@ -146,7 +151,7 @@ impl<'b> Serializer for Writer<'b> {
     type SerializeStruct = Compound<'b>;
     type SerializeStructVariant = Compound<'b>;
 
-    leave! {
+    integers! {
         serialize_i8: i8,
         serialize_i16: i16,
         serialize_i32: i32,
@@ -157,8 +162,14 @@ impl<'b> Serializer for Writer<'b> {
         serialize_u32: u32,
         serialize_u64: u64,
         serialize_u128: u128,
-        serialize_f32: f32,
-        serialize_f64: f64,
+    }
+
+    fn serialize_f32(self, value: f32) -> Result {
+        self.leave(&value)
+    }
+
+    fn serialize_f64(self, value: f64) -> Result {
+        self.leave(&value)
     }
 
     fn serialize_bool(self, value: bool) -> Result {

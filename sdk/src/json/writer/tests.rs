@@ -185,6 +185,7 @@ fn what_serde_makes_of_tags_and_flattened_parts() {
 fn numbers_to_their_limits() {
     alike(&(i8::MIN, i16::MIN, i32::MIN, i64::MIN, i128::MIN));
     alike(&(u8::MAX, u16::MAX, u32::MAX, u64::MAX, u128::MAX));
+    alike(&(0_u8, 9_i32, 10_u64, -1_i8, 9_u128, 10_i128, 0_i64));
     for number in [
         0.0,
         -0.0,
