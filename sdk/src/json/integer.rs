@@ -37,23 +37,6 @@ macro_rules! __acp_integer {
             }
         }
 
-        impl $crate::runtime::serde::Serialize for $name {
-            fn serialize<S: $crate::runtime::serde::Serializer>(
-                &self,
-                serializer: S,
-            ) -> ::core::result::Result<S::Ok, S::Error> {
-                $crate::runtime::serde::Serialize::serialize(&self.0, serializer)
-            }
-        }
-
-        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> ::core::result::Result<Self, D::Error> {
-                <$repr as $crate::runtime::serde::Deserialize>::deserialize(deserializer).map(Self)
-            }
-        }
-
-        $crate::__acp_shape_of!($name, $repr);
+        $crate::__acp_wrapper!($name, $repr);
     };
 }
