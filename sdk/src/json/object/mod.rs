@@ -1,8 +1,8 @@
 //! Structs as objects: of a table with a line a member, the macro `members!` makes what the
 //! second pass reads by, and the way in which serde reads and writes the struct.
 //!
-//! It writes far less than derives do: a name is compared as text, and what is done with a
-//! member is a function that all structs share. This is what makes the types quick to compile.
+//! It writes far less than derives do: one visitor looks names up, and what is done with a member
+//! is a function; all structs share them. This is what makes the types quick to compile.
 
 mod write;
 
@@ -22,7 +22,7 @@ pub trait Object<'de>: Sized {
     /// The names of its members on the wire.
     const MEMBERS: &'static [&'static str];
 
-    /// The place of a member in [`MEMBERS`](Self::MEMBERS), or one past its end.
+    /// The place of a member in [`MEMBERS`](Self::MEMBERS), or a number beyond them.
     fn member(name: &str) -> usize;
 
     /// Reads the members.

@@ -118,7 +118,8 @@ impl<S: SerializeStruct> MemberWriter for Closed<S> {
     }
 }
 
-/// Formats other than JSON want to know the number of members first.
+/// What must be known before the first member: how many there are, for formats other than JSON,
+/// and whether all names are known.
 #[inline]
 fn count<T: Members>(value: &T) -> Count {
     let mut count = Count::default();
