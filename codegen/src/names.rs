@@ -8,21 +8,21 @@ use crate::ir::{Shape, Type};
 /// Names of the runtime that generated code calls by their last segment.
 pub(crate) const RUNTIME: &[&str] = &[
     "Branch",
-    "Cx",
+    "Context",
+    "HandlerFuture",
+    "IncomingNotification",
+    "IncomingRequest",
     "Json",
     "Kept",
     "Map",
     "Meta",
     "Method",
-    "Note",
     "Notification",
     "Params",
     "Patch",
     "Peer",
-    "Request",
     "Service",
     "Tagged",
-    "Task",
     "UnknownVariant",
     "VariantWriter",
 ];
@@ -58,11 +58,11 @@ const RUST: &[&str] = &[
 /// Names of the traits, contexts, handles and services of the two sides.
 const ROLES: &[&str] = &[
     "Agent",
-    "AgentCx",
+    "AgentContext",
     "AgentHandle",
     "AgentService",
     "Client",
-    "ClientCx",
+    "ClientContext",
     "ClientHandle",
     "ClientService",
 ];

@@ -8,7 +8,7 @@ use acp_schema::Document;
 #[test]
 fn the_bundled_document_gives_the_kept_text() {
     let text = Builder::v1().generate().unwrap();
-    let kept = support::tests("../../sdk/kept/v1.rs");
+    let kept = support::tests("../../sdk/generated/v1.rs");
     support::compare(&kept, &text, "golden").unwrap_or_else(|diff| panic!("{diff}"));
 }
 
@@ -94,7 +94,7 @@ fn an_overlay_adds_methods_and_union_members() {
     std::fs::write(&overlay, text).unwrap();
     let text = Builder::v1().overlay(&overlay).generate().unwrap();
     for expected in [
-        "fn ping(\n        &self,\n        cx: &AgentCx,\n        req: PingRequest,",
+        "fn ping(\n        &self,\n        ctx: &AgentContext,\n        req: PingRequest,",
         "pub async fn ping(&self, req: PingRequest) -> runtime::Result<PingResponse>",
         "\"video\" => branch.payload().map(Self::Video),",
         "impl From<Video> for ContentBlock",

@@ -6,15 +6,19 @@ use criterion::{Criterion, criterion_group, criterion_main};
 struct Echo;
 
 impl Agent for Echo {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
-    async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 }
@@ -22,13 +26,13 @@ impl Agent for Echo {
 struct Editor;
 
 impl Client for Editor {
-    async fn session_update(&self, _: &ClientCx, _: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> Result<()> {
         Ok(())
     }
 
     async fn request_permission(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         _: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         Ok(RequestPermissionResponse::new(

@@ -124,7 +124,7 @@ pub(crate) struct Old(Arc<Sessions>);
 impl v1::Agent for Old {
     async fn initialize(
         &self,
-        _: &v1::AgentCx,
+        _: &v1::AgentContext,
         _: v1::InitializeRequest,
     ) -> Result<v1::InitializeResponse> {
         let info = v1::Implementation::new("agent-v2", env!("CARGO_PKG_VERSION"));
@@ -133,7 +133,7 @@ impl v1::Agent for Old {
 
     async fn new_session(
         &self,
-        _: &v1::AgentCx,
+        _: &v1::AgentContext,
         req: v1::NewSessionRequest,
     ) -> Result<v1::NewSessionResponse> {
         Ok(v1::NewSessionResponse::new(
@@ -141,7 +141,11 @@ impl v1::Agent for Old {
         ))
     }
 
-    async fn prompt(&self, cx: &v1::AgentCx, req: v1::PromptRequest) -> Result<v1::PromptResponse> {
+    async fn prompt(
+        &self,
+        cx: &v1::AgentContext,
+        req: v1::PromptRequest,
+    ) -> Result<v1::PromptResponse> {
         let session = self.0.find(req.session_id.as_str())?;
         let cancelled = session.cancelled.subscribe();
         let _turn = session.turn.lock().await;
@@ -159,7 +163,7 @@ impl v1::Agent for Old {
         ))
     }
 
-    async fn cancel(&self, _: &v1::AgentCx, note: v1::CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &v1::AgentContext, note: v1::CancelNotification) -> Result<()> {
         self.0.cancel(note.session_id.as_str());
         Ok(())
     }
@@ -203,7 +207,7 @@ pub(crate) struct New(Arc<Sessions>);
 impl v2::Agent for New {
     async fn initialize(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         _: v2::InitializeRequest,
     ) -> Result<v2::InitializeResponse> {
         let info = v2::Implementation::new("agent-v2", env!("CARGO_PKG_VERSION"));
@@ -215,7 +219,7 @@ impl v2::Agent for New {
 
     async fn new_session(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         req: v2::NewSessionRequest,
     ) -> Result<v2::NewSessionResponse> {
         Ok(v2::NewSessionResponse::new(
@@ -225,7 +229,7 @@ impl v2::Agent for New {
 
     async fn list_sessions(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         req: v2::ListSessionsRequest,
     ) -> Result<v2::ListSessionsResponse> {
         let wanted = req.cwd.as_ref().map(v2::AbsolutePath::as_str);
@@ -239,7 +243,7 @@ impl v2::Agent for New {
 
     async fn resume_session(
         &self,
-        cx: &v2::AgentCx,
+        cx: &v2::AgentContext,
         req: v2::ResumeSessionRequest,
     ) -> Result<v2::ResumeSessionResponse> {
         let session = self.0.find(req.session_id.as_str())?;
@@ -263,7 +267,7 @@ impl v2::Agent for New {
 
     async fn close_session(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         req: v2::CloseSessionRequest,
     ) -> Result<v2::CloseSessionResponse> {
         let session = self.0.find(req.session_id.as_str())?;
@@ -273,7 +277,11 @@ impl v2::Agent for New {
         Ok(v2::CloseSessionResponse::new())
     }
 
-    async fn prompt(&self, cx: &v2::AgentCx, req: v2::PromptRequest) -> Result<v2::PromptResponse> {
+    async fn prompt(
+        &self,
+        cx: &v2::AgentContext,
+        req: v2::PromptRequest,
+    ) -> Result<v2::PromptResponse> {
         let session = self.0.find(req.session_id.as_str())?;
         let message = v2::MessageId::from(format!("message-{}", self.0.number()));
         let screen = NewScreen(cx.client().clone(), req.session_id, session.clone());
@@ -295,7 +303,7 @@ impl v2::Agent for New {
 
     async fn cancel_session(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         note: v2::CancelSessionNotification,
     ) -> Result<()> {
         self.0.cancel(note.session_id.as_str());

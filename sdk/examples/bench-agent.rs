@@ -13,12 +13,16 @@ struct Bench {
 }
 
 impl Agent for Bench {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(NewSessionResponse::new(format!("sess_{number:012}")))
     }
 
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         let said = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.as_str(),
             _ => "",
@@ -39,7 +43,7 @@ impl Agent for Bench {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ struct Counts {
 struct Bench(Arc<Counts>);
 
 impl Client for Bench {
-    async fn session_update(&self, _: &ClientCx, note: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
         if let SessionUpdate::AgentMessageChunk(chunk) = note.update
             && let ContentBlock::Text(text) = chunk.content
         {
@@ -32,7 +32,7 @@ impl Client for Bench {
 
     async fn request_permission(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         self.0.messages.fetch_add(1, Relaxed);

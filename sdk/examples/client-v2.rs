@@ -201,7 +201,7 @@ struct Window(Arc<User>);
 impl v2::Client for Window {
     async fn session_update(
         &self,
-        _: &v2::ClientCx,
+        _: &v2::ClientContext,
         note: v2::UpdateSessionNotification,
     ) -> Result<()> {
         match note.update {
@@ -230,7 +230,7 @@ impl v2::Client for Window {
 
     async fn request_permission(
         &self,
-        _: &v2::ClientCx,
+        _: &v2::ClientContext,
         req: v2::RequestPermissionRequest,
     ) -> Result<v2::RequestPermissionResponse> {
         // By its kind: ids and places of options mean nothing.
@@ -249,7 +249,7 @@ impl v2::Client for Window {
 
     async fn create_elicitation(
         &self,
-        _: &v2::ClientCx,
+        _: &v2::ClientContext,
         _: v2::CreateElicitationRequest,
     ) -> Result<v2::CreateElicitationResponse> {
         // No mode is declared, which the protocol refuses with this and not with "no such method".

@@ -25,19 +25,23 @@ const DEEP: u64 = 64;
 struct Echo;
 
 impl Agent for Echo {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
-    async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 
-    async fn ext_request(&self, _: &AgentCx, _: &str, params: Option<Json>) -> Result<Json> {
+    async fn ext_request(&self, _: &AgentContext, _: &str, params: Option<Json>) -> Result<Json> {
         // Every eighth answer goes the long way, through a task of its own.
         if params
             .as_ref()
@@ -52,13 +56,13 @@ impl Agent for Echo {
 struct Editor;
 
 impl Client for Editor {
-    async fn session_update(&self, _: &ClientCx, _: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> Result<()> {
         Ok(())
     }
 
     async fn request_permission(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         _: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         Ok(RequestPermissionResponse::new(

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::json::Json;
 use crate::jsonrpc::clip;
@@ -10,6 +11,12 @@ use crate::v1::{Error as RpcError, ErrorCode};
 
 /// The result of this crate's calls and of every handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The error that a handler returns.
+pub type HandlerError = Error;
+
+/// The result of a handler.
+pub type HandlerResult<T> = Result<T, HandlerError>;
 
 /// Why a call, a handler or a connection failed.
 ///
@@ -54,6 +61,13 @@ pub enum Error {
     Overloaded {
         /// The method that was called.
         method: String,
+    },
+    /// No answer came within the caller's timeout; the request was cancelled.
+    TimedOut {
+        /// The method that was called.
+        method: String,
+        /// The timeout.
+        after: Duration,
     },
     /// The transport could not be opened.
     Io(Arc<io::Error>),
@@ -161,6 +175,9 @@ impl fmt::Display for Error {
                 f,
                 "{method} was given up: too much arrived while a notification handler waited for it"
             ),
+            Self::TimedOut { method, after } => {
+                write!(f, "{method} timed out after {after:?}")
+            }
             Self::Io(error) => write!(f, "cannot open the transport: {error}"),
         }
     }

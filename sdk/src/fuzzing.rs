@@ -230,11 +230,15 @@ impl AsyncWrite for Sink {
 struct Prober;
 
 impl Agent for Prober {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
-    async fn prompt(&self, cx: &AgentCx, request: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, request: PromptRequest) -> Result<PromptResponse> {
         for block in request.prompt {
             let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
             let note = SessionNotification::new(request.session_id.clone(), update);
@@ -244,12 +248,12 @@ impl Agent for Prober {
         Ok(PromptResponse::new(StopReason::Cancelled))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         tokio::task::yield_now().await;
         Err(Error::cancelled())
     }
 
-    async fn ext_request(&self, _: &AgentCx, _: &str, params: Option<Json>) -> Result<Json> {
+    async fn ext_request(&self, _: &AgentContext, _: &str, params: Option<Json>) -> Result<Json> {
         tokio::task::yield_now().await;
         params.ok_or_else(|| Error::invalid_params("", "nothing to repeat"))
     }

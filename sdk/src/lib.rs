@@ -12,17 +12,17 @@
 //! struct Echo;
 //!
 //! impl Agent for Echo {
-//!     async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+//!     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> Result<NewSessionResponse> {
 //!         Ok(NewSessionResponse::new("session-1"))
 //!     }
-//!     async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+//!     async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
 //!         for block in req.prompt {
 //!             let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
 //!             cx.client().session_update(SessionNotification::new(req.session_id.clone(), update)).await?;
 //!         }
 //!         Ok(PromptResponse::new(StopReason::EndTurn))
 //!     }
-//!     async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> { Ok(()) }
+//!     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> { Ok(()) }
 //! }
 //!
 //! #[tokio::main]
@@ -53,16 +53,16 @@ mod transport;
 mod version;
 
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
-pub use crate::error::{Closed, Error, Result};
+pub use crate::error::{Closed, Error, HandlerError, HandlerResult, Result};
 pub use crate::json::{Json, Meta, Patch};
 pub use crate::tap::Tap;
 pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
 #[cfg(unix)]
 pub use crate::transport::{connect_unix, serve_unix};
 pub use crate::v1::Error as RpcError;
-pub use crate::version::{AsAgent, AsClient, V1};
 #[cfg(feature = "v2")]
 pub use crate::version::{Both, Initialized, Negotiation, V2};
+pub use crate::version::{IntoAgent, IntoClient, V1};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -71,7 +71,7 @@ pub mod v1 {
     #[cfg(feature = "generate")]
     include!(concat!(env!("OUT_DIR"), "/v1.rs"));
     #[cfg(not(feature = "generate"))]
-    include!("../kept/v1.rs");
+    include!("../generated/v1.rs");
 }
 
 /// The draft of protocol version 2: types, traits and typed callers, generated from its
@@ -89,7 +89,7 @@ pub mod v2 {
 ///
 /// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
 /// reading or writing fails later.
-pub async fn serve_stdio<V, A: AsAgent<V>>(agent: A) -> Result<()> {
+pub async fn serve_stdio<V, A: IntoAgent<V>>(agent: A) -> Result<()> {
     ConnectionBuilder::new().serve_stdio(agent).await
 }
 
@@ -112,7 +112,7 @@ pub fn stdio() -> Result<(
 /// # Errors
 ///
 /// [`Error::Closed`] when reading or writing fails.
-pub async fn serve<V, A: AsAgent<V>>(
+pub async fn serve<V, A: IntoAgent<V>>(
     agent: A,
     reader: impl AsyncRead + Send + 'static,
     writer: impl AsyncWrite + Send + 'static,
@@ -122,7 +122,7 @@ pub async fn serve<V, A: AsAgent<V>>(
 }
 
 /// Talks to an agent on a pair of streams; the driver must be polled, usually by spawning it.
-pub fn connect<V, C: AsClient<V>>(
+pub fn connect<V, C: IntoClient<V>>(
     client: C,
     reader: impl AsyncRead + Send + 'static,
     writer: impl AsyncWrite + Send + 'static,

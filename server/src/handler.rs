@@ -2,7 +2,7 @@
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
-    AgentCx, AuthMethod, AuthMethodId, Implementation, McpCapabilities, PromptCapabilities,
+    AgentContext, AuthMethod, AuthMethodId, Implementation, McpCapabilities, PromptCapabilities,
     StopReason,
 };
 
@@ -70,7 +70,7 @@ pub trait Handler: Send + Sync + 'static {
     /// Becomes the error of the request.
     fn ext_request(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         method: &str,
         params: Option<Json>,
     ) -> impl Future<Output = Result<Json>> + Send {
@@ -82,7 +82,7 @@ pub trait Handler: Send + Sync + 'static {
     /// Handles a notification that the protocol does not define.
     fn ext_notification(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         method: &str,
         params: Option<Json>,
     ) -> impl Future<Output = ()> + Send {

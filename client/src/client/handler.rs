@@ -32,7 +32,7 @@ impl Handler {
 }
 
 impl v1::Client for Handler {
-    async fn session_update(&self, _: &ClientCx, note: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
         let inbox = self.sessions.inbox(&note.session_id);
         if let Some(waiting) = inbox.take_in(note.update) {
             Box::pin(inbox.put_in(waiting)).await;
@@ -42,7 +42,7 @@ impl v1::Client for Handler {
 
     async fn request_permission(
         &self,
-        cx: &ClientCx,
+        cx: &ClientContext,
         req: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
@@ -71,7 +71,7 @@ impl v1::Client for Handler {
 
     async fn read_text_file(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: ReadTextFileRequest,
     ) -> Result<ReadTextFileResponse> {
         let workspace = self.workspace::<methods::ReadTextFile>()?;
@@ -80,7 +80,7 @@ impl v1::Client for Handler {
 
     async fn write_text_file(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: WriteTextFileRequest,
     ) -> Result<WriteTextFileResponse> {
         let workspace = self.workspace::<methods::WriteTextFile>()?;
@@ -89,7 +89,7 @@ impl v1::Client for Handler {
 
     async fn create_terminal(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: CreateTerminalRequest,
     ) -> Result<CreateTerminalResponse> {
         let workspace = self.workspace::<methods::CreateTerminal>()?;
@@ -98,7 +98,7 @@ impl v1::Client for Handler {
 
     async fn terminal_output(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: TerminalOutputRequest,
     ) -> Result<TerminalOutputResponse> {
         let workspace = self.workspace::<methods::TerminalOutput>()?;
@@ -107,7 +107,7 @@ impl v1::Client for Handler {
 
     async fn wait_for_terminal_exit(
         &self,
-        cx: &ClientCx,
+        cx: &ClientContext,
         req: WaitForTerminalExitRequest,
     ) -> Result<WaitForTerminalExitResponse> {
         let workspace = self.workspace::<methods::WaitForTerminalExit>()?;
@@ -119,7 +119,7 @@ impl v1::Client for Handler {
 
     async fn kill_terminal(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: KillTerminalRequest,
     ) -> Result<KillTerminalResponse> {
         let workspace = self.workspace::<methods::KillTerminal>()?;
@@ -128,7 +128,7 @@ impl v1::Client for Handler {
 
     async fn release_terminal(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: ReleaseTerminalRequest,
     ) -> Result<ReleaseTerminalResponse> {
         let workspace = self.workspace::<methods::ReleaseTerminal>()?;

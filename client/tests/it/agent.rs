@@ -48,12 +48,12 @@ pub fn said(text: &str) -> SessionUpdate {
 }
 
 impl TestAgent {
-    async fn update(&self, cx: &AgentCx, id: &SessionId, update: SessionUpdate) -> Result<()> {
+    async fn update(&self, cx: &AgentContext, id: &SessionId, update: SessionUpdate) -> Result<()> {
         let note = SessionNotification::new(id.clone(), update);
         cx.client().session_update(note).await
     }
 
-    async fn work(&self, cx: &AgentCx, id: &SessionId) -> Result<()> {
+    async fn work(&self, cx: &AgentContext, id: &SessionId) -> Result<()> {
         let thought = ContentBlock::Text(TextContent::new("Hm."));
         let entry = PlanEntry::new("Read", PlanEntryPriority::High, PlanEntryStatus::Pending);
         let done = ToolCallUpdate::new("call").with_status(ToolCallStatus::Completed);
@@ -76,7 +76,7 @@ impl TestAgent {
     }
 
     /// Announces a tool call of a kind and asks for permission without saying it again.
-    async fn ask(&self, cx: &AgentCx, id: &SessionId, kind: &str) -> Result<()> {
+    async fn ask(&self, cx: &AgentContext, id: &SessionId, kind: &str) -> Result<()> {
         let call = ToolCall::new("call", "Do it").with_kind(ToolKind::from(kind));
         self.update(cx, id, SessionUpdate::ToolCall(call)).await?;
         let options = vec![
@@ -96,7 +96,11 @@ impl TestAgent {
 }
 
 impl Agent for TestAgent {
-    async fn initialize(&self, _: &AgentCx, _: InitializeRequest) -> Result<InitializeResponse> {
+    async fn initialize(
+        &self,
+        _: &AgentContext,
+        _: InitializeRequest,
+    ) -> Result<InitializeResponse> {
         let session = SessionCapabilities::new()
             .with_list(SessionListCapabilities::new())
             .with_close(SessionCloseCapabilities::new());
@@ -111,7 +115,7 @@ impl Agent for TestAgent {
 
     async fn new_session(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         req: NewSessionRequest,
     ) -> Result<NewSessionResponse> {
         let id = SessionId::from(req.cwd.as_str());
@@ -122,7 +126,7 @@ impl Agent for TestAgent {
 
     async fn load_session(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         req: LoadSessionRequest,
     ) -> Result<LoadSessionResponse> {
         if req.session_id.as_str() != "known" {
@@ -137,7 +141,7 @@ impl Agent for TestAgent {
     /// Three pages of one session each, and a cursor that is repeated from then on.
     async fn list_sessions(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         req: ListSessionsRequest,
     ) -> Result<ListSessionsResponse> {
         let page = match req.cursor.as_deref() {
@@ -151,7 +155,7 @@ impl Agent for TestAgent {
 
     async fn close_session(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         _: CloseSessionRequest,
     ) -> Result<CloseSessionResponse> {
         Ok(CloseSessionResponse::new())
@@ -159,13 +163,13 @@ impl Agent for TestAgent {
 
     async fn authenticate(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         _: AuthenticateRequest,
     ) -> Result<AuthenticateResponse> {
         Err(Error::auth_required())
     }
 
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         let id = &req.session_id;
         let text = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.clone(),
@@ -200,7 +204,7 @@ impl Agent for TestAgent {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         self.cancelled.notify_one();
         Ok(())
     }

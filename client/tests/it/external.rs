@@ -68,13 +68,17 @@ struct Delegating {
 impl Agent for Delegating {
     async fn new_session(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         _: NewSessionRequest,
     ) -> acp_sdk::Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("outer"))
     }
 
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> acp_sdk::Result<PromptResponse> {
+    async fn prompt(
+        &self,
+        cx: &AgentContext,
+        req: PromptRequest,
+    ) -> acp_sdk::Result<PromptResponse> {
         let forward = Forward::new(cx.client().clone(), req.session_id.clone());
         let builder = Client::builder().permissions(forward);
         let tool = ExternalAgent::new(connect(self.agent.clone(), builder).await);
@@ -83,7 +87,7 @@ impl Agent for Delegating {
         Ok(PromptResponse::new(outcome.stop_reason))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> acp_sdk::Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> acp_sdk::Result<()> {
         Ok(())
     }
 }

@@ -20,13 +20,21 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
         pub struct #handle(Peer);
 
         impl #handle {
-            #[doc = " Calls the other end of a connection."]
+            #[doc = " Creates a typed caller from an untyped one."]
             #[must_use]
             pub fn new(peer: Peer) -> Self { Self(peer) }
 
-            #[doc = " The other end of the connection, for calls without types."]
+            #[doc = " Returns the untyped caller: custom methods, and the state of the connection."]
             #[must_use]
             pub fn peer(&self) -> &Peer { &self.0 }
+
+            #[doc = " Returns a caller whose requests fail after `timeout` without an answer."]
+            #[doc = ""]
+            #[doc = " A request that fails with `Error::TimedOut` has been cancelled."]
+            #[must_use]
+            pub fn with_timeout(&self, timeout: ::std::time::Duration) -> Self {
+                Self(self.0.with_timeout(timeout))
+            }
 
             #(#methods)*
 
@@ -78,8 +86,8 @@ fn method(call: &Call<'_>) -> TokenStream {
         },
         None => quote! {
             #docs
-            pub async fn #function(&self, note: #params) -> runtime::Result<()> {
-                self.0.notify::<methods::#marker>(&note).await
+            pub async fn #function(&self, notification: #params) -> runtime::Result<()> {
+                self.0.notify::<methods::#marker>(&notification).await
             }
         },
     }

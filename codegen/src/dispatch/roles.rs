@@ -9,7 +9,7 @@ use crate::refine::{described, written};
 
 pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error> {
     let name = role.ident("");
-    let cx = role.ident("Cx");
+    let ctx = role.ident("Context");
     let methods: Vec<TokenStream> = handled_by(role, calls)
         .map(|call| method(role, call))
         .collect::<Result<_, _>>()?;
@@ -35,22 +35,22 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error
             #[doc = " Names of such methods start with `_`."]
             fn ext_request(
                 &self,
-                cx: &#cx,
+                ctx: &#ctx,
                 method: &str,
                 params: Option<Json>,
-            ) -> impl Future<Output = runtime::Result<Json>> + Send {
-                let _ = (cx, params);
+            ) -> impl Future<Output = runtime::HandlerResult<Json>> + Send {
+                let _ = (ctx, params);
                 runtime::unsupported_ext(method)
             }
 
             #[doc = " Handles a notification that the protocol does not define."]
             fn ext_notification(
                 &self,
-                cx: &#cx,
+                ctx: &#ctx,
                 method: &str,
                 params: Option<Json>,
-            ) -> impl Future<Output = runtime::Result<()>> + Send {
-                let _ = (cx, method, params);
+            ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+                let _ = (ctx, method, params);
                 async { Ok(()) }
             }
         }
@@ -66,27 +66,27 @@ fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> {
         marker,
         ..
     } = call;
-    let cx = role.ident("Cx");
+    let ctx = role.ident("Context");
     let docs = described(Some(&call.docs), "");
     let (parameter, result) = match &call.result {
         Some(result) => (quote!(req), quote!(#result)),
-        None => (quote!(note), quote!(())),
+        None => (quote!(notification), quote!(())),
     };
     let body = match (call.required, call.default, &call.result) {
         (true, _, _) => quote!(;),
         (false, Some(answer), _) => {
             let answer: syn::Expr = syn::parse_str(answer)?;
             quote!({
-                let _ = (cx, #parameter);
+                let _ = (ctx, #parameter);
                 async { Ok(#answer) }
             })
         }
         (false, None, Some(_)) => quote!({
-            let _ = (cx, #parameter);
+            let _ = (ctx, #parameter);
             runtime::unsupported::<methods::#marker>()
         }),
         (false, None, None) => quote!({
-            let _ = (cx, #parameter);
+            let _ = (ctx, #parameter);
             async { Ok(()) }
         }),
     };
@@ -94,15 +94,15 @@ fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> {
         #docs
         fn #function(
             &self,
-            cx: &#cx,
+            ctx: &#ctx,
             #parameter: #params,
-        ) -> impl Future<Output = runtime::Result<#result>> + Send #body
+        ) -> impl Future<Output = runtime::HandlerResult<#result>> + Send #body
     })
 }
 
 /// The context of a handler: the runtime's, and the other side.
 fn context(role: Role) -> TokenStream {
-    let cx = role.ident("Cx");
+    let ctx = role.ident("Context");
     let peer = role.peer();
     let handle = peer.ident("Handle");
     let accessor = quote::format_ident!("{}", peer.name.to_lowercase());
@@ -116,17 +116,17 @@ fn context(role: Role) -> TokenStream {
     quote! {
         #head
         #[derive(Clone, Debug)]
-        pub struct #cx {
-            cx: Cx,
+        pub struct #ctx {
+            ctx: Context,
             peer: #handle,
         }
 
-        impl #cx {
+        impl #ctx {
             #[doc = " The typed view of a message's context."]
             #[must_use]
-            pub fn new(cx: Cx) -> Self {
-                let peer = #handle::new(cx.peer().clone());
-                Self { cx, peer }
+            pub fn new(ctx: Context) -> Self {
+                let peer = #handle::new(ctx.peer().clone());
+                Self { ctx, peer }
             }
 
             #accessor_docs
@@ -134,10 +134,10 @@ fn context(role: Role) -> TokenStream {
             pub fn #accessor(&self) -> &#handle { &self.peer }
         }
 
-        impl ::std::ops::Deref for #cx {
-            type Target = Cx;
+        impl ::std::ops::Deref for #ctx {
+            type Target = Context;
 
-            fn deref(&self) -> &Cx { &self.cx }
+            fn deref(&self) -> &Context { &self.ctx }
         }
     }
 }

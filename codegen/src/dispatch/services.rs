@@ -8,16 +8,16 @@ use crate::refine::written;
 
 pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
     let service = role.ident("Service");
-    let (name, cx) = (role.ident(""), role.ident("Cx"));
+    let (name, ctx) = (role.ident(""), role.ident("Context"));
     let arm = |call: &Call<'_>| {
         let (method, function) = (&call.method.name, &call.function);
         let (receiver, verb) = match call.result {
             Some(_) => (quote!(request), quote!(answer)),
-            None => (quote!(note), quote!(handle)),
+            None => (quote!(notification), quote!(handle)),
         };
         quote! {
-            #method => #receiver.#verb(move |cx, params| async move {
-                handler.#function(&#cx::new(cx), params).await
+            #method => #receiver.#verb(move |ctx, params| async move {
+                handler.#function(&#ctx::new(ctx), params).await
             })
         }
     };
@@ -33,17 +33,17 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
         &requests,
         &quote!(request.method()),
         &quote! {
-            request.answer_ext(move |cx, method, params| async move {
-                handler.ext_request(&#cx::new(cx), &method, params).await
+            request.answer_ext(move |ctx, method, params| async move {
+                handler.ext_request(&#ctx::new(ctx), &method, params).await
             })
         },
     );
     let notification = matched(
         &notifications,
-        &quote!(note.method()),
+        &quote!(notification.method()),
         &quote! {
-            note.handle_ext(move |cx, method, params| async move {
-                handler.ext_notification(&#cx::new(cx), &method, params).await
+            notification.handle_ext(move |ctx, method, params| async move {
+                handler.ext_notification(&#ctx::new(ctx), &method, params).await
             })
         },
     );
@@ -66,12 +66,12 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
         }
 
         impl<T: #name> Service for #service<T> {
-            fn request(&self, request: Request<'_>) -> Task {
+            fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
                 let handler = Arc::clone(&self.0);
                 #request
             }
 
-            fn notification(&self, note: Note<'_>) -> Task {
+            fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
                 let handler = Arc::clone(&self.0);
                 #notification
             }

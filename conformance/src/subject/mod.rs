@@ -82,7 +82,7 @@ impl Subject {
     #[must_use]
     pub fn within<V, A>(make: impl Fn() -> A + Send + Sync + 'static) -> Self
     where
-        A: acp_sdk::AsAgent<V> + Send,
+        A: acp_sdk::IntoAgent<V> + Send,
         A::Client: Send,
     {
         Self {

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-use acp_sdk::AsAgent;
+use acp_sdk::IntoAgent;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Runtime;
 
@@ -37,7 +37,7 @@ impl Within {
     /// Serves what `make` yields.
     pub(super) fn new<V, A>(make: impl Fn() -> A + Send + Sync + 'static) -> Self
     where
-        A: AsAgent<V> + Send,
+        A: IntoAgent<V> + Send,
         A::Client: Send,
     {
         Self(Arc::new(move |reader, writer| {

@@ -40,7 +40,7 @@ impl AgentTest {
     #[must_use]
     pub fn new<V, A>(make: impl Fn() -> A + Send + Sync + 'static) -> Self
     where
-        A: acp_sdk::AsAgent<V> + Send,
+        A: acp_sdk::IntoAgent<V> + Send,
         A::Client: Send,
     {
         Self::of(Subject::within(make))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use acp_client::{Client, Policy, Workspace};
 use acp_sdk::v1::{
-    Agent, AgentCx, CancelNotification, NewSessionRequest, NewSessionResponse, PromptRequest,
+    Agent, AgentContext, CancelNotification, NewSessionRequest, NewSessionResponse, PromptRequest,
     PromptResponse, StopReason,
 };
 use acp_server::ReferenceAgent;
@@ -39,17 +39,17 @@ struct Careless;
 impl Agent for Careless {
     async fn new_session(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         _: NewSessionRequest,
     ) -> acp_sdk::Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("always the same"))
     }
 
-    async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> acp_sdk::Result<PromptResponse> {
+    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> acp_sdk::Result<PromptResponse> {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> acp_sdk::Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> acp_sdk::Result<()> {
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use acp_conformance::report::{self, Word};
 use acp_conformance::testing::Test;
 use acp_conformance::wire::Version;
 use acp_conformance::{AgentTest, ClientTest, Launched, assert_conformant};
-use acp_sdk::{AsAgent, Error, Result, v2};
+use acp_sdk::{Error, IntoAgent, Result, v2};
 
 #[path = "../../../sdk/examples/agent-v2.rs"]
 #[allow(dead_code, reason = "the example's entry is not called")]
@@ -34,7 +34,7 @@ fn panics(test: impl Test) -> String {
 /// The agent of the example in its words.
 fn example<V, A>(make: fn() -> A) -> AgentTest
 where
-    A: AsAgent<V> + Send,
+    A: IntoAgent<V> + Send,
     A::Client: Send,
 {
     AgentTest::new(make)
@@ -66,7 +66,7 @@ struct Careless;
 impl v2::Agent for Careless {
     async fn initialize(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         _: v2::InitializeRequest,
     ) -> Result<v2::InitializeResponse> {
         let info = v2::Implementation::new("careless", "1");
@@ -75,19 +75,23 @@ impl v2::Agent for Careless {
 
     async fn new_session(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         _: v2::NewSessionRequest,
     ) -> Result<v2::NewSessionResponse> {
         Ok(v2::NewSessionResponse::new("always the same"))
     }
 
-    async fn prompt(&self, _: &v2::AgentCx, _: v2::PromptRequest) -> Result<v2::PromptResponse> {
+    async fn prompt(
+        &self,
+        _: &v2::AgentContext,
+        _: v2::PromptRequest,
+    ) -> Result<v2::PromptResponse> {
         Err(Error::internal("not today"))
     }
 
     async fn cancel_session(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         _: v2::CancelSessionNotification,
     ) -> Result<()> {
         Ok(())

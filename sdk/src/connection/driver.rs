@@ -262,7 +262,7 @@ fn tap(shared: &Shared, frame: &Frame<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{Note, Request, Task};
+    use crate::runtime::{HandlerFuture, IncomingNotification, IncomingRequest};
     use crate::transport::Framing;
     use crate::{ConnectionBuilder, Json};
 
@@ -270,13 +270,13 @@ mod tests {
     struct Yielding;
 
     impl Service for Yielding {
-        fn request(&self, request: Request<'_>) -> Task {
+        fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
             request.answer_ext(|_, _, params| async {
                 tokio::task::yield_now().await;
                 Ok(params.unwrap_or_else(|| Json::from(serde_json::Value::Null)))
             })
         }
-        fn notification(&self, note: Note<'_>) -> Task {
+        fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
             note.handle_ext(|_, _, _| async { Ok(()) })
         }
     }

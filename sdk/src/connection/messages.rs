@@ -14,7 +14,9 @@ use crate::json::{Json, read_raw};
 use crate::jsonrpc::{
     self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, clip, read_batch,
 };
-use crate::runtime::{self, BoxFuture, Note, Request, Service, Task};
+use crate::runtime::{
+    self, BoxFuture, HandlerFuture, IncomingNotification, IncomingRequest, Service,
+};
 use crate::transport::Frame;
 use crate::v1::{Error as RpcError, ErrorCode};
 
@@ -198,10 +200,10 @@ impl Core {
             let error = RpcError::new(ErrorCode::INTERNAL_ERROR, reason);
             return self.complain(Some(id), batch, error);
         }
-        let request = Request::new(&self.shared, id, method, params, batch);
+        let request = IncomingRequest::new(&self.shared, id, method, params, batch);
         let service = &self.service;
         // Code of the application runs in here, if only to make the future.
-        let Ok(Task {
+        let Ok(HandlerFuture {
             future: Some(mut future),
             request: Some(state),
         }) = catch_unwind(AssertUnwindSafe(|| service.request(request)))
@@ -225,9 +227,9 @@ impl Core {
         bytes: usize,
         cx: &mut Context<'_>,
     ) {
-        let note = Note::new(&self.shared, method, params);
+        let note = IncomingNotification::new(&self.shared, method, params);
         let service = &self.service;
-        let Ok(Task {
+        let Ok(HandlerFuture {
             future: Some(mut future),
             ..
         }) = catch_unwind(AssertUnwindSafe(|| service.notification(note)))

@@ -11,7 +11,7 @@ use crate::error::{Closed, Result};
 use crate::runtime::{Peer, Service};
 use crate::tap::{Side, Tap};
 use crate::transport::{self, Framing};
-use crate::version::{AsAgent, AsClient};
+use crate::version::{IntoAgent, IntoClient};
 
 /// Told of input that was put up with. All methods do nothing by default.
 ///
@@ -61,9 +61,9 @@ pub(crate) struct Options {
 /// # use acp_sdk::{ConnectionBuilder, v1::*, Result};
 /// # struct Echo;
 /// # impl Agent for Echo {
-/// #     async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
-/// #     async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
-/// #     async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> { Ok(()) }
+/// #     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
+/// #     async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
+/// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> { Ok(()) }
 /// # }
 /// # async fn example(reader: tokio::io::Empty, writer: tokio::io::Sink) -> Result<()> {
 /// let (client, driver) = ConnectionBuilder::new()
@@ -148,7 +148,7 @@ impl ConnectionBuilder {
     }
 
     /// How long handlers may still run when the peer has closed the stream (default 2 s).
-    /// They are told by [`Cx::cancelled`](crate::runtime::Cx::cancelled) and dropped after it.
+    /// They are told by [`Context::cancelled`](crate::runtime::Context::cancelled) and dropped after it.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.options.grace = grace;
         self
@@ -196,14 +196,14 @@ impl ConnectionBuilder {
     ///
     /// [`Error::Io`](crate::Error::Io) when standard input or output cannot be used,
     /// [`Error::Closed`](crate::Error::Closed) when reading or writing fails later.
-    pub async fn serve_stdio<V, A: AsAgent<V>>(self, agent: A) -> Result<()> {
+    pub async fn serve_stdio<V, A: IntoAgent<V>>(self, agent: A) -> Result<()> {
         let (reader, writer) = transport::stdio()?;
         let (_client, driver) = self.agent(agent, reader, writer);
         driver.spawned().await
     }
 
     /// Serves `agent` on a pair of streams. The driver must be polled, usually by spawning it.
-    pub fn agent<V, A: AsAgent<V>>(
+    pub fn agent<V, A: IntoAgent<V>>(
         self,
         agent: A,
         reader: impl AsyncRead + Send + 'static,
@@ -215,7 +215,7 @@ impl ConnectionBuilder {
     }
 
     /// Talks to an agent on a pair of streams. The driver must be polled, usually by spawning it.
-    pub fn client<V, C: AsClient<V>>(
+    pub fn client<V, C: IntoClient<V>>(
         self,
         client: C,
         reader: impl AsyncRead + Send + 'static,

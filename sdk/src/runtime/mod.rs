@@ -2,14 +2,16 @@
 //!
 //! Generated text calls this module only; behaviour lives here, by hand.
 
-mod cx;
+mod context;
 mod peer;
 mod service;
 
-pub use self::cx::Cx;
+pub use self::context::Context;
 pub use self::peer::Peer;
-pub use self::service::{Note, Request, Service, Task, unsupported, unsupported_ext};
-pub use crate::error::{Error, Result};
+pub use self::service::{
+    HandlerFuture, IncomingNotification, IncomingRequest, Service, unsupported, unsupported_ext,
+};
+pub use crate::error::{Error, HandlerError, HandlerResult, Result};
 pub use crate::json::*;
 
 use std::pin::Pin;

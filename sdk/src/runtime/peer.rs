@@ -1,12 +1,14 @@
 //! The other side of a connection, as something to call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::{Json, Leniency, Method, Notification, Params as _, Payload, decode_result};
-use crate::connection::Shared;
+use crate::connection::{Preview, Shared};
 use crate::error::{Error, Result};
+use crate::json::Encode;
 use crate::{runtime, v1};
 
 /// Calls the other side. Clones call over the same connection.
@@ -17,11 +19,28 @@ use crate::{runtime, v1};
 #[derive(Debug, Clone)]
 pub struct Peer {
     shared: Arc<Shared>,
+    /// For requests through this handle.
+    timeout: Option<Duration>,
 }
 
 impl Peer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            timeout: None,
+        }
+    }
+
+    /// Returns a handle over the same connection whose requests fail with
+    /// [`Error::TimedOut`] after `timeout` without an answer, and are cancelled then.
+    ///
+    /// The time spent waiting for a peer that does not read counts too.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self {
+            timeout: Some(timeout),
+            ..self.clone()
+        }
     }
 
     /// Sends a request and waits for its result.
@@ -32,8 +51,7 @@ impl Peer {
     /// first, [`Error::Decode`] when the result does not fit.
     pub async fn call<M: Method>(&self, params: &M::Params) -> Result<M::Result> {
         let raw = self
-            .shared
-            .call(M::NAME, Some(params), params.session_id(), None)
+            .request(M::NAME, Some(params), params.session_id(), None)
             .await?;
         self.decode(M::NAME, &raw)
     }
@@ -55,7 +73,7 @@ impl Peer {
     /// As [`call`](Self::call).
     pub async fn call_ext(&self, method: &str, params: Option<&Json>) -> Result<Json> {
         let params = params.map(|params| params as _);
-        let raw = self.shared.call(method, params, None, None).await?;
+        let raw = self.request(method, params, None, None).await?;
         self.decode(method, &raw)
     }
 
@@ -80,11 +98,32 @@ impl Peer {
     pub(crate) async fn call_previewed(
         &self,
         method: &str,
-        params: &(dyn crate::json::Encode + Sync),
-        preview: crate::connection::Preview,
+        params: &(dyn Encode + Sync),
+        preview: Preview,
     ) -> Result<Box<RawValue>> {
         let params = Some(params);
-        self.shared.call(method, params, None, Some(preview)).await
+        self.request(method, params, None, Some(preview)).await
+    }
+
+    /// Sends a request, and cancels it if it takes longer than this handle allows.
+    async fn request(
+        &self,
+        method: &str,
+        params: Option<&(dyn Encode + Sync)>,
+        session: Option<&str>,
+        preview: Option<Preview>,
+    ) -> Result<Box<RawValue>> {
+        let call = self.shared.call(method, params, session, preview);
+        let Some(after) = self.timeout else {
+            return call.await;
+        };
+        match tokio::time::timeout(after, call).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::TimedOut {
+                method: method.to_owned(),
+                after,
+            }),
+        }
     }
 
     /// Reads the result of a method.

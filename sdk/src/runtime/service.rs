@@ -6,7 +6,7 @@ use serde_core::Serialize;
 use tracing::{Instrument as _, Span};
 
 use super::peer::report;
-use super::{BoxFuture, Cx, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
+use super::{BoxFuture, Context, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
 use crate::connection::{Batch, RequestState, Shared, Trace};
 use crate::error::{Error, Result};
 use crate::json::Encode;
@@ -15,9 +15,9 @@ use crate::jsonrpc::clip;
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
 pub trait Service: Send + Sync + 'static {
     /// Finds the handler of a request.
-    fn request(&self, request: Request<'_>) -> Task;
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture;
     /// Finds the handler of a notification.
-    fn notification(&self, note: Note<'_>) -> Task;
+    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture;
     /// Whether an array of messages is taken for that, as version 2 of the protocol has it;
     /// if not, it is no message.
     fn takes_batches(&self) -> bool {
@@ -27,12 +27,12 @@ pub trait Service: Send + Sync + 'static {
 
 /// A handler that is ready to run, or nothing if the message is already dealt with.
 #[derive(Default)]
-pub struct Task {
+pub struct HandlerFuture {
     pub(crate) future: Option<BoxFuture>,
     pub(crate) request: Option<Arc<RequestState>>,
 }
 
-impl Task {
+impl HandlerFuture {
     fn answering(future: BoxFuture, request: Arc<RequestState>, span: Option<Span>) -> Self {
         let future = match span {
             Some(span) => Box::pin(future.instrument(span)),
@@ -45,9 +45,9 @@ impl Task {
     }
 }
 
-impl std::fmt::Debug for Task {
+impl std::fmt::Debug for HandlerFuture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Task")
+        f.debug_struct("HandlerFuture")
             .field("request", &self.request)
             .finish_non_exhaustive()
     }
@@ -55,13 +55,13 @@ impl std::fmt::Debug for Task {
 
 /// A request that has arrived. Dropped without a handler, it is answered with an error.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct IncomingRequest<'a> {
     method: &'a str,
     params: Option<&'a RawValue>,
     responder: Responder,
 }
 
-impl<'a> Request<'a> {
+impl<'a> IncomingRequest<'a> {
     pub(crate) fn new(
         shared: &Arc<Shared>,
         id: &RawValue,
@@ -100,11 +100,11 @@ impl<'a> Request<'a> {
 
     /// The same request with other params.
     #[cfg(feature = "v2")]
-    pub(crate) fn with_params<'b>(self, params: &'b RawValue) -> Request<'b>
+    pub(crate) fn with_params<'b>(self, params: &'b RawValue) -> IncomingRequest<'b>
     where
         'a: 'b,
     {
-        Request {
+        IncomingRequest {
             params: Some(params),
             ..self
         }
@@ -112,15 +112,15 @@ impl<'a> Request<'a> {
 
     /// Answers with an error instead of a handler.
     #[cfg(feature = "v2")]
-    pub(crate) fn refuse(self, error: Error) -> Task {
+    pub(crate) fn refuse(self, error: Error) -> HandlerFuture {
         self.responder.refuse(error)
     }
 
     /// Hands the params to `handler` and its result to the peer. Params that do not fit are
     /// answered with `-32602` and the JSON Pointer of what is wrong.
-    pub fn answer<P: Params, R: Payload, F, Fut>(self, handler: F) -> Task
+    pub fn answer<P: Params, R: Payload, F, Fut>(self, handler: F) -> HandlerFuture
     where
-        F: FnOnce(Cx, P) -> Fut,
+        F: FnOnce(Context, P) -> Fut,
         Fut: Future<Output = Result<R>> + Send + 'static,
     {
         match read_params::<P>(&self.responder.shared, self.method, self.params) {
@@ -135,9 +135,9 @@ impl<'a> Request<'a> {
     }
 
     /// Hands an extension request to `handler`.
-    pub fn answer_ext<F, Fut>(self, handler: F) -> Task
+    pub fn answer_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
-        F: FnOnce(Cx, String, Option<Json>) -> Fut,
+        F: FnOnce(Context, String, Option<Json>) -> Fut,
         Fut: Future<Output = Result<Json>> + Send + 'static,
     {
         let Self {
@@ -154,13 +154,13 @@ impl<'a> Request<'a> {
 
 /// A notification that has arrived.
 #[derive(Debug)]
-pub struct Note<'a> {
+pub struct IncomingNotification<'a> {
     method: &'a str,
     params: Option<&'a RawValue>,
     shared: &'a Arc<Shared>,
 }
 
-impl<'a> Note<'a> {
+impl<'a> IncomingNotification<'a> {
     pub(crate) fn new(
         shared: &'a Arc<Shared>,
         method: &'a str,
@@ -180,9 +180,9 @@ impl<'a> Note<'a> {
 
     /// Hands the params to `handler`. Notifications are never answered, so params that do not
     /// fit are only reported.
-    pub fn handle<P: Params, F, Fut>(self, handler: F) -> Task
+    pub fn handle<P: Params, F, Fut>(self, handler: F) -> HandlerFuture
     where
-        F: FnOnce(Cx, P) -> Fut,
+        F: FnOnce(Context, P) -> Fut,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         let params = read_params(self.shared, self.method, self.params);
@@ -190,9 +190,9 @@ impl<'a> Note<'a> {
     }
 
     /// Hands an extension notification to `handler`.
-    pub fn handle_ext<F, Fut>(self, handler: F) -> Task
+    pub fn handle_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
-        F: FnOnce(Cx, String, Option<Json>) -> Fut,
+        F: FnOnce(Context, String, Option<Json>) -> Fut,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         let params = read_ext_params(self.shared, self.method, self.params);
@@ -200,14 +200,18 @@ impl<'a> Note<'a> {
     }
 
     /// Leaves the notification unhandled, which is only reported.
-    pub(crate) fn skip(self, error: &Error) -> Task {
+    pub(crate) fn skip(self, error: &Error) -> HandlerFuture {
         tracing::warn!(method = self.method, %error, "skipped a notification");
         let observer = &self.shared.options.observer;
         observer.dropped(self.method, "", &error.to_string());
-        Task::default()
+        HandlerFuture::default()
     }
 
-    fn run<P, Fut>(self, params: Result<P>, handler: impl FnOnce(Cx, String, P) -> Fut) -> Task
+    fn run<P, Fut>(
+        self,
+        params: Result<P>,
+        handler: impl FnOnce(Context, String, P) -> Fut,
+    ) -> HandlerFuture
     where
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
@@ -216,14 +220,14 @@ impl<'a> Note<'a> {
             Err(error) => return self.skip(&error),
         };
         let method = self.method.to_owned();
-        let cx = Cx::new(Peer::new(self.shared.clone()), None);
+        let cx = Context::new(Peer::new(self.shared.clone()), None);
         let handling = handler(cx, method.clone(), params);
         let future = Box::pin(async move {
             if let Err(error) = handling.await {
                 tracing::warn!(method, %error, "a notification handler failed");
             }
         });
-        Task {
+        HandlerFuture {
             future: Some(future),
             request: None,
         }
@@ -241,7 +245,7 @@ struct Responder {
 
 impl Responder {
     /// Hands the request to `handler`. This is compiled for every method, what it calls is not.
-    fn run<R, Fut>(self, handler: impl FnOnce(Cx) -> Fut) -> Task
+    fn run<R, Fut>(self, handler: impl FnOnce(Context) -> Fut) -> HandlerFuture
     where
         R: Serialize + Send + 'static,
         Fut: Future<Output = Result<R>> + Send + 'static,
@@ -259,13 +263,13 @@ impl Responder {
                 Err(error) => responder.answer(Err(error)),
             }
         });
-        Task::answering(future, state, span)
+        HandlerFuture::answering(future, state, span)
     }
 
     /// What outlives the handing over: the context, the request, the span of its handler.
-    fn begun(&self) -> (Cx, Arc<RequestState>, Option<Span>) {
+    fn begun(&self) -> (Context, Arc<RequestState>, Option<Span>) {
         let peer = Peer::new(self.shared.clone());
-        let cx = Cx::new(peer, Some(self.state.clone()));
+        let cx = Context::new(peer, Some(self.state.clone()));
         let span = self.trace.as_ref().map(|trace| trace.span());
         (cx, self.state.clone(), span)
     }
@@ -276,10 +280,10 @@ impl Responder {
         }
     }
 
-    fn refuse(mut self, error: Error) -> Task {
+    fn refuse(mut self, error: Error) -> HandlerFuture {
         self.ended(Some(&error));
         self.answer(Err(error));
-        Task::default()
+        HandlerFuture::default()
     }
 
     fn answer(&mut self, result: Result<&dyn Encode>) {

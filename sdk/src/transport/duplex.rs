@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::Result;
-use crate::version::{AsAgent, AsClient};
+use crate::version::{IntoAgent, IntoClient};
 
 /// Bytes that may be on the way in each direction before the writer waits.
 const PIPE: usize = 64 << 10;
@@ -15,7 +15,7 @@ const PIPE: usize = 64 << 10;
 /// The driver runs both sides and must be polled, usually by spawning it. It ends once the
 /// client is told to [`finish`](crate::runtime::Peer::finish), with the error of the side
 /// that failed, if one did.
-pub fn duplex<V, W, A: AsAgent<V>, C: AsClient<W>>(agent: A, client: C) -> (C::Agent, Driver) {
+pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(agent: A, client: C) -> (C::Agent, Driver) {
     let (near, far) = tokio::io::duplex(PIPE);
     let (reader, writer) = tokio::io::split(far);
     let (_, mut serving) = ConnectionBuilder::new().agent(agent, reader, writer);

@@ -26,7 +26,7 @@ use tokio::time::Sleep;
 
 use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::Result;
-use crate::version::{AsAgent, AsClient};
+use crate::version::{IntoAgent, IntoClient};
 
 type Reader = Pin<Box<dyn AsyncRead + Send>>;
 type Writer = Pin<Box<dyn AsyncWrite + Send>>;
@@ -40,9 +40,9 @@ const ATTEMPTS: u32 = 10;
 /// # use acp_sdk::{Listener, Result, v1::*};
 /// # struct Echo;
 /// # impl Agent for Echo {
-/// #     async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
-/// #     async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
-/// #     async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> { Ok(()) }
+/// #     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
+/// #     async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
+/// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> { Ok(()) }
 /// # }
 /// # async fn example() -> Result<()> {
 /// let interrupted = async { let _ = tokio::signal::ctrl_c().await; };
@@ -154,7 +154,7 @@ impl Listener {
     /// # Errors
     ///
     /// [`Error::Io`](crate::Error::Io) when accepting fails again and again.
-    pub async fn serve<V, A: AsAgent<V>>(self, agent: impl FnMut() -> A) -> Result<()> {
+    pub async fn serve<V, A: IntoAgent<V>>(self, agent: impl FnMut() -> A) -> Result<()> {
         self.serve_until(std::future::pending(), agent).await
     }
 
@@ -163,7 +163,7 @@ impl Listener {
     /// # Errors
     ///
     /// As [`serve`](Self::serve).
-    pub async fn serve_until<V, A: AsAgent<V>>(
+    pub async fn serve_until<V, A: IntoAgent<V>>(
         self,
         shutdown: impl Future<Output = ()>,
         mut agent: impl FnMut() -> A,
@@ -216,7 +216,7 @@ impl Listener {
 ///
 /// As [`Listener::unix`] and [`Listener::serve`].
 #[cfg(unix)]
-pub async fn serve_unix<V, A: AsAgent<V>>(
+pub async fn serve_unix<V, A: IntoAgent<V>>(
     path: impl AsRef<std::path::Path>,
     agent: impl FnMut() -> A,
 ) -> Result<()> {
@@ -231,7 +231,7 @@ pub async fn serve_unix<V, A: AsAgent<V>>(
 /// # Errors
 ///
 /// As [`Listener::tcp`] and [`Listener::serve`].
-pub async fn serve_tcp<V, A: AsAgent<V>>(
+pub async fn serve_tcp<V, A: IntoAgent<V>>(
     addr: impl ToSocketAddrs,
     agent: impl FnMut() -> A,
 ) -> Result<()> {
@@ -244,7 +244,7 @@ pub async fn serve_tcp<V, A: AsAgent<V>>(
 ///
 /// [`Error::Io`](crate::Error::Io) when nobody listens there.
 #[cfg(unix)]
-pub async fn connect_unix<V, C: AsClient<V>>(
+pub async fn connect_unix<V, C: IntoClient<V>>(
     path: impl AsRef<std::path::Path>,
     client: C,
 ) -> Result<(C::Agent, Driver)> {
@@ -259,7 +259,7 @@ pub async fn connect_unix<V, C: AsClient<V>>(
 /// # Errors
 ///
 /// [`Error::Io`](crate::Error::Io) when nobody listens there.
-pub async fn connect_tcp<V, C: AsClient<V>>(
+pub async fn connect_tcp<V, C: IntoClient<V>>(
     addr: impl ToSocketAddrs,
     client: C,
 ) -> Result<(C::Agent, Driver)> {

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::agreed::{Agreed, Asking, Version, too_early, version_in};
-use super::{AsAgent, Both, V1, V2};
+use super::{Both, IntoAgent, V1, V2};
 use crate::error::Error;
 use crate::json::encode_raw;
-use crate::runtime::{Method as _, Note, Peer, Request, Service, Task, decode};
+use crate::runtime::{
+    HandlerFuture, IncomingNotification, IncomingRequest, Method as _, Peer, Service, decode,
+};
 use crate::{v1, v2};
 
 const INITIALIZE: &str = v2::methods::Initialize::NAME;
 
-impl<A: v2::Agent> AsAgent<V2> for A {
+impl<A: v2::Agent> IntoAgent<V2> for A {
     type Client = v2::ClientHandle;
 
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client) {
@@ -27,7 +29,7 @@ impl<A: v2::Agent> AsAgent<V2> for A {
     }
 }
 
-impl<A: v1::Agent, B: v2::Agent> AsAgent<Both<V1, V2>> for Both<A, B> {
+impl<A: v1::Agent, B: v2::Agent> IntoAgent<Both<V1, V2>> for Both<A, B> {
     /// What to call the client with depends on the version: handlers are given it.
     type Client = Peer;
 
@@ -44,7 +46,7 @@ impl<A: v1::Agent, B: v2::Agent> AsAgent<Both<V1, V2>> for Both<A, B> {
 /// An agent of one version.
 trait Speaker: Send + Sync {
     /// Handles `initialize`; `asking` is given unless the version is settled already.
-    fn initialize(&self, request: Request<'_>, asking: Option<Asking>) -> Task;
+    fn initialize(&self, request: IncomingRequest<'_>, asking: Option<Asking>) -> HandlerFuture;
 
     /// Everything else.
     fn service(&self) -> &dyn Service;
@@ -57,7 +59,7 @@ struct Gate {
 }
 
 impl Service for Gate {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         match (self.speaker(), request.method() == INITIALIZE) {
             (Some(speaker), false) => speaker.service().request(request),
             (None, false) => {
@@ -68,7 +70,7 @@ impl Service for Gate {
         }
     }
 
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
         match self.speaker() {
             Some(speaker) => speaker.service().notification(note),
             None => {
@@ -91,7 +93,7 @@ impl Gate {
         }
     }
 
-    fn initialize(&self, request: Request<'_>) -> Task {
+    fn initialize(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         let params = request.params().map_or("{}", RawValue::get);
         // As for other methods, null stands for params of which none are given.
         let params = if params == "null" { "{}" } else { params };
@@ -148,10 +150,10 @@ impl<A: v1::Agent> First<A> {
 }
 
 impl<A: v1::Agent> Speaker for First<A> {
-    fn initialize(&self, request: Request<'_>, asking: Option<Asking>) -> Task {
+    fn initialize(&self, request: IncomingRequest<'_>, asking: Option<Asking>) -> HandlerFuture {
         let agent = self.agent.clone();
         request.answer(move |cx, params| async move {
-            let mut answer = agent.initialize(&v1::AgentCx::new(cx), params).await?;
+            let mut answer = agent.initialize(&v1::AgentContext::new(cx), params).await?;
             answer.protocol_version = v1::ProtocolVersion::V1;
             if let Some(asking) = asking {
                 asking.settle(Version::First);
@@ -179,10 +181,10 @@ impl<A: v2::Agent> Second<A> {
 }
 
 impl<A: v2::Agent> Speaker for Second<A> {
-    fn initialize(&self, request: Request<'_>, asking: Option<Asking>) -> Task {
+    fn initialize(&self, request: IncomingRequest<'_>, asking: Option<Asking>) -> HandlerFuture {
         let agent = self.agent.clone();
         request.answer(move |cx, params| async move {
-            let mut answer = agent.initialize(&v2::AgentCx::new(cx), params).await?;
+            let mut answer = agent.initialize(&v2::AgentContext::new(cx), params).await?;
             answer.protocol_version = v2::ProtocolVersion::V2;
             if let Some(asking) = asking {
                 asking.settle(Version::Second);

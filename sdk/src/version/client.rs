@@ -8,13 +8,15 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::agreed::{Agreed, Version, too_early, version_in};
-use super::{AsClient, Both, V1, V2};
+use super::{Both, IntoClient, V1, V2};
 use crate::error::{Error, Result};
 use crate::json::encode_raw;
-use crate::runtime::{Method as _, Note, Peer, Request, Service, Task};
+use crate::runtime::{
+    HandlerFuture, IncomingNotification, IncomingRequest, Method as _, Peer, Service,
+};
 use crate::{v1, v2};
 
-impl<C: v2::Client> AsClient<V2> for C {
+impl<C: v2::Client> IntoClient<V2> for C {
     type Agent = v2::AgentHandle;
 
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {
@@ -22,7 +24,7 @@ impl<C: v2::Client> AsClient<V2> for C {
     }
 }
 
-impl<C: v1::Client, D: v2::Client> AsClient<Both<V1, V2>> for Both<C, D> {
+impl<C: v1::Client, D: v2::Client> IntoClient<Both<V1, V2>> for Both<C, D> {
     type Agent = Negotiation;
 
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {
@@ -177,7 +179,7 @@ struct Gate<C, D> {
 }
 
 impl<C: v1::Client, D: v2::Client> Service for Gate<C, D> {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         match self.agreed.version() {
             Some(Version::First) => self.first.request(request),
             Some(Version::Second) => self.second.request(request),
@@ -188,7 +190,7 @@ impl<C: v1::Client, D: v2::Client> Service for Gate<C, D> {
         }
     }
 
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
         match self.agreed.version() {
             Some(Version::First) => self.first.notification(note),
             Some(Version::Second) => self.second.notification(note),
@@ -208,11 +210,11 @@ impl<C: v1::Client, D: v2::Client> Service for Gate<C, D> {
 struct Alone<C>(v2::ClientService<C>);
 
 impl<C: v2::Client> Service for Alone<C> {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         self.0.request(request)
     }
 
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
         self.0.notification(note)
     }
 

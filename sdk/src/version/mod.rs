@@ -1,6 +1,6 @@
 //! What can stand at one end of a connection, in which version of the protocol.
 //!
-//! [`AsAgent`] and [`AsClient`] let every function that opens a connection take whatever
+//! [`IntoAgent`] and [`IntoClient`] let every function that opens a connection take whatever
 //! there is: an implementation of version 1, and with the feature `v2` one of version 2 or
 //! [`Both`]. Implementations of version 1 are served as they are. The others stand behind a
 //! gate that knows which version the two sides have agreed on, and take batches: arrays of
@@ -43,16 +43,16 @@ pub enum V2 {}
 /// # use acp_sdk::Result;
 /// # struct Old;
 /// # impl acp_sdk::v1::Agent for Old {
-/// #     async fn new_session(&self, _: &acp_sdk::v1::AgentCx, _: acp_sdk::v1::NewSessionRequest) -> Result<acp_sdk::v1::NewSessionResponse> { unimplemented!() }
-/// #     async fn prompt(&self, _: &acp_sdk::v1::AgentCx, _: acp_sdk::v1::PromptRequest) -> Result<acp_sdk::v1::PromptResponse> { unimplemented!() }
-/// #     async fn cancel(&self, _: &acp_sdk::v1::AgentCx, _: acp_sdk::v1::CancelNotification) -> Result<()> { Ok(()) }
+/// #     async fn new_session(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::NewSessionRequest) -> Result<acp_sdk::v1::NewSessionResponse> { unimplemented!() }
+/// #     async fn prompt(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::PromptRequest) -> Result<acp_sdk::v1::PromptResponse> { unimplemented!() }
+/// #     async fn cancel(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::CancelNotification) -> Result<()> { Ok(()) }
 /// # }
 /// # struct New;
 /// # impl acp_sdk::v2::Agent for New {
-/// #     async fn initialize(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::InitializeRequest) -> Result<acp_sdk::v2::InitializeResponse> { unimplemented!() }
-/// #     async fn new_session(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::NewSessionRequest) -> Result<acp_sdk::v2::NewSessionResponse> { unimplemented!() }
-/// #     async fn prompt(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::PromptRequest) -> Result<acp_sdk::v2::PromptResponse> { unimplemented!() }
-/// #     async fn cancel_session(&self, _: &acp_sdk::v2::AgentCx, _: acp_sdk::v2::CancelSessionNotification) -> Result<()> { Ok(()) }
+/// #     async fn initialize(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::InitializeRequest) -> Result<acp_sdk::v2::InitializeResponse> { unimplemented!() }
+/// #     async fn new_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::NewSessionRequest) -> Result<acp_sdk::v2::NewSessionResponse> { unimplemented!() }
+/// #     async fn prompt(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::PromptRequest) -> Result<acp_sdk::v2::PromptResponse> { unimplemented!() }
+/// #     async fn cancel_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::CancelSessionNotification) -> Result<()> { Ok(()) }
 /// # }
 /// # async fn example() -> Result<()> {
 /// acp_sdk::serve_stdio(acp_sdk::Both { v1: Old, v2: New }).await
@@ -78,7 +78,7 @@ pub struct Both<First, Second> {
     message = "`{Self}` is no agent",
     note = "an agent implements `acp_sdk::v1::Agent`"
 )]
-pub trait AsAgent<V>: Sized + 'static {
+pub trait IntoAgent<V>: Sized + 'static {
     /// Calls the client.
     type Client: 'static;
 
@@ -89,12 +89,12 @@ pub trait AsAgent<V>: Sized + 'static {
 /// What a connection can serve as its client.
 ///
 /// Everything that implements [`v1::Client`] does; with the feature `v2` also what implements
-/// `v2::Client`, and `Both` of them. `V` is as in [`AsAgent`].
+/// `v2::Client`, and `Both` of them. `V` is as in [`IntoAgent`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no client",
     note = "a client implements `acp_sdk::v1::Client`"
 )]
-pub trait AsClient<V>: Sized + 'static {
+pub trait IntoClient<V>: Sized + 'static {
     /// Calls the agent.
     type Agent: 'static;
 
@@ -102,7 +102,7 @@ pub trait AsClient<V>: Sized + 'static {
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent);
 }
 
-impl<A: v1::Agent> AsAgent<V1> for A {
+impl<A: v1::Agent> IntoAgent<V1> for A {
     type Client = v1::ClientHandle;
 
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client) {
@@ -110,7 +110,7 @@ impl<A: v1::Agent> AsAgent<V1> for A {
     }
 }
 
-impl<C: v1::Client> AsClient<V1> for C {
+impl<C: v1::Client> IntoClient<V1> for C {
     type Agent = v1::AgentHandle;
 
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {

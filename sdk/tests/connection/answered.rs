@@ -16,7 +16,7 @@ use super::support::update;
 struct Keeper {
     dropped: Arc<AtomicBool>,
     /// What the handlers knew of their requests, which outlives them here.
-    known: Arc<Mutex<Vec<AgentCx>>>,
+    known: Arc<Mutex<Vec<AgentContext>>>,
 }
 
 struct Kept(Arc<AtomicBool>);
@@ -28,11 +28,15 @@ impl Drop for Kept {
 }
 
 impl Agent for Keeper {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Err(Error::auth_required())
     }
 
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         cx.keep_until_answered(Kept(self.dropped.clone()));
         self.known.lock().unwrap().push(cx.clone());
         let (client, answered) = (cx.client().clone(), cx.answered());
@@ -60,7 +64,7 @@ impl Agent for Keeper {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, cx: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, cx: &AgentContext, _: CancelNotification) -> Result<()> {
         // Nothing is answered here, so there is nothing to wait for.
         cx.keep_until_answered(Kept(self.dropped.clone()));
         cx.answered().await;
@@ -159,10 +163,14 @@ impl Drop for Parting {
 struct Departing;
 
 impl Agent for Departing {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Err(Error::auth_required())
     }
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         cx.keep_until_answered(Parting(cx.client().clone()));
         let text = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.as_str(),
@@ -174,7 +182,7 @@ impl Agent for Departing {
             _ => Ok(PromptResponse::new(StopReason::EndTurn)),
         }
     }
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use acp_sdk::runtime::{Method, Note, Params, Request, Service, Shape, Shaped, Task};
+use acp_sdk::runtime::{
+    HandlerFuture, IncomingNotification, IncomingRequest, Method, Params, Service, Shape, Shaped,
+};
 use acp_sdk::{ConnectionBuilder, Driver, Error, Json, Result, v1::*};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
@@ -139,13 +141,13 @@ impl AsyncWrite for Hasty {
 struct Yielding;
 
 impl Service for Yielding {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         request.answer_ext(|_, _, _| async {
             tokio::task::yield_now().await;
             Ok(Json::from(json!("yes")))
         })
     }
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
         note.handle_ext(|_, _, _| async { Ok(()) })
     }
 }
@@ -234,10 +236,10 @@ async fn a_call_that_was_never_sent_is_never_cancelled() {
 struct Broken;
 
 impl Service for Broken {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         request.answer(|_, params: Unwritable| async { Ok(params) })
     }
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
         note.handle_ext(|_, _, _| async { Ok(()) })
     }
 }
@@ -270,10 +272,10 @@ async fn a_result_that_cannot_be_written_is_answered_with_an_error() {
 struct Hotheaded;
 
 impl Service for Hotheaded {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         request.answer_ext(|_, _, _| -> std::future::Ready<Result<Json>> { panic!("at once") })
     }
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
         note.handle_ext(|_, _, _| -> std::future::Ready<Result<()>> { panic!("at once") })
     }
 }

@@ -21,12 +21,12 @@ async fn a_reader_that_stops_holds_up_ten_gigabytes_at_the_source() {
     impl Agent for Flood {
         async fn new_session(
             &self,
-            _: &AgentCx,
+            _: &AgentContext,
             _: NewSessionRequest,
         ) -> Result<NewSessionResponse> {
             Err(Error::auth_required())
         }
-        async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+        async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
             let note = update(&req.session_id, &"x".repeat(1 << 20));
             for _ in 0..10_240 / 100 {
                 cx.client().session_update(note.clone()).await?;
@@ -34,7 +34,7 @@ async fn a_reader_that_stops_holds_up_ten_gigabytes_at_the_source() {
             }
             Ok(PromptResponse::new(StopReason::EndTurn))
         }
-        async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
             Ok(())
         }
     }

@@ -13,10 +13,14 @@ use super::support::{AbortOnDrop, TestAgent, TestClient, client, prompt, update,
 struct Streamer;
 
 impl Agent for Streamer {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Err(Error::auth_required())
     }
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         let Some(ContentBlock::Text(text)) = req.prompt.first() else {
             return Err(Error::invalid_params("/prompt", "no text"));
         };
@@ -28,7 +32,7 @@ impl Agent for Streamer {
         }
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 }
@@ -187,15 +191,15 @@ async fn a_handler_that_never_returns_holds_nobody_up() {
     impl Agent for Stuck {
         async fn new_session(
             &self,
-            _: &AgentCx,
+            _: &AgentContext,
             _: NewSessionRequest,
         ) -> Result<NewSessionResponse> {
             Ok(NewSessionResponse::new("s"))
         }
-        async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> {
+        async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
             std::future::pending().await
         }
-        async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+        async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
             if let Some(reached) = self.0.lock().unwrap().take() {
                 let _ = reached.send(());
             }

@@ -26,7 +26,7 @@ enum Line {
     Hang(&'static str),
     Cancel(&'static str),
     NoVersion(&'static str),
-    Note,
+    IncomingNotification,
     Stray,
     Garbage,
     Batch,
@@ -42,7 +42,7 @@ fn line() -> impl Strategy<Value = Line> {
         3 => id().prop_map(Line::Hang),
         2 => id().prop_map(Line::Cancel),
         1 => id().prop_map(Line::NoVersion),
-        1 => Just(Line::Note),
+        1 => Just(Line::IncomingNotification),
         1 => Just(Line::Stray),
         2 => Just(Line::Garbage),
         1 => Just(Line::Batch),
@@ -65,7 +65,7 @@ impl Line {
                 r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":{id}}}}}"#
             ),
             Self::NoVersion(id) => format!(r#"{{"id":{id},"method":"_alive"}}"#),
-            Self::Note => r#"{"jsonrpc":"2.0","method":"_note"}"#.to_owned(),
+            Self::IncomingNotification => r#"{"jsonrpc":"2.0","method":"_note"}"#.to_owned(),
             Self::Stray => r#"{"jsonrpc":"2.0","id":0,"result":{}}"#.to_owned(),
             Self::Garbage => "{garbage".to_owned(),
             Self::Batch => "[]".to_owned(),
@@ -263,13 +263,13 @@ struct Pacer(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 impl Client for Pacer {
     async fn request_permission(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         _: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         Err(acp_sdk::Error::cancelled())
     }
 
-    async fn session_update(&self, _: &ClientCx, note: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
         let SessionUpdate::AgentMessageChunk(ContentChunk {
             content: ContentBlock::Text(text),
             ..

@@ -100,11 +100,15 @@ pub struct TestAgent {
 }
 
 impl Agent for TestAgent {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("s1"))
     }
 
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         let text = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.clone(),
             _ => String::new(),
@@ -135,11 +139,16 @@ impl Agent for TestAgent {
         }
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 
-    async fn ext_request(&self, cx: &AgentCx, method: &str, params: Option<Json>) -> Result<Json> {
+    async fn ext_request(
+        &self,
+        cx: &AgentContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> Result<Json> {
         match method {
             "_alive" => Ok(Json::from(json!("yes"))),
             "_down" => descend(cx.client().peer(), params).await,
@@ -194,7 +203,7 @@ impl TestClient {
 impl Client for TestClient {
     async fn request_permission(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         _: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         Ok(RequestPermissionResponse::new(
@@ -202,7 +211,7 @@ impl Client for TestClient {
         ))
     }
 
-    async fn session_update(&self, cx: &ClientCx, note: SessionNotification) -> Result<()> {
+    async fn session_update(&self, cx: &ClientContext, note: SessionNotification) -> Result<()> {
         let SessionUpdate::AgentMessageChunk(chunk) = note.update else {
             return Ok(());
         };
@@ -229,7 +238,12 @@ impl Client for TestClient {
         Ok(())
     }
 
-    async fn ext_request(&self, cx: &ClientCx, method: &str, params: Option<Json>) -> Result<Json> {
+    async fn ext_request(
+        &self,
+        cx: &ClientContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> Result<Json> {
         match method {
             "_down" => descend(cx.agent().peer(), params).await,
             _ => Err(Error::method_not_found(method)),

@@ -26,12 +26,12 @@ struct Nobody;
 impl Client for Nobody {
     async fn request_permission(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         _: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         Err(Error::cancelled())
     }
-    async fn session_update(&self, _: &ClientCx, _: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> Result<()> {
         Ok(())
     }
 }

@@ -35,12 +35,16 @@ struct Subject {
 }
 
 impl Agent for Subject {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Err(Error::auth_required())
     }
 
     /// Offers 10 GiB: 1024 senders at once, with ten updates of 1 MiB each.
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         let text = ContentChunk::new(TextContent::new("x".repeat(MIB)));
         let update = SessionUpdate::AgentMessageChunk(text);
         let note = Arc::new(SessionNotification::new(req.session_id, update));
@@ -66,14 +70,14 @@ impl Agent for Subject {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         let opened = self.gate.clone().wait_for(|open| *open).await.is_ok();
         self.handled
             .fetch_add(usize::from(opened), Ordering::Relaxed);
         Ok(())
     }
 
-    async fn ext_request(&self, _: &AgentCx, method: &str, _: Option<Json>) -> Result<Json> {
+    async fn ext_request(&self, _: &AgentContext, method: &str, _: Option<Json>) -> Result<Json> {
         match method {
             "_handled" => Ok(Json::from(json!(self.handled.load(Ordering::Relaxed)))),
             _ => Err(Error::method_not_found(method)),

@@ -14,12 +14,16 @@ const CHILD: &str = "ACP_SDK_TEST_AGENT";
 struct Careless;
 
 impl Agent for Careless {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
     #[allow(clippy::print_stdout, reason = "that is what is tried")]
-    async fn prompt(&self, _: &AgentCx, _: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
         println!("a stray line");
         let printed = Command::new("sh")
             .args(["-c", "echo a stray child; cat"])
@@ -28,7 +32,7 @@ impl Agent for Careless {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 #[test]
 fn the_build_script_gave_the_kept_text() {
     let built = include_str!(concat!(env!("OUT_DIR"), "/v1.rs"));
-    let kept = include_str!("../../kept/v1.rs");
+    let kept = include_str!("../../generated/v1.rs");
     let line = built
         .lines()
         .zip(kept.lines())

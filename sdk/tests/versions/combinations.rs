@@ -1,12 +1,12 @@
 //! Real agents with real clients: each of version 1, version 2 or both.
 
-use acp_sdk::{AsAgent, Both, Driver, Initialized, Result, duplex, v1, v2};
+use acp_sdk::{Both, Driver, Initialized, IntoAgent, Result, duplex, v1, v2};
 
 use crate::support::{Log, New, NewClient, Old, OldClient, ask_v1, ask_v2};
 
 /// What a client of both does with an agent, until it knows the name of a session and has
 /// seen an update of it.
-async fn client_of_both<V>(agent: impl AsAgent<V>) -> (Result<String>, Log) {
+async fn client_of_both<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
     let log = Log::default();
     let (agent, driver) = duplex(
         agent,
@@ -25,7 +25,7 @@ async fn client_of_both<V>(agent: impl AsAgent<V>) -> (Result<String>, Log) {
     (session, log)
 }
 
-async fn client_of_one<V>(agent: impl AsAgent<V>) -> (Result<String>, Log) {
+async fn client_of_one<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
     let log = Log::default();
     let (agent, driver): (_, Driver) = duplex(agent, OldClient(log.clone()));
     tokio::spawn(driver);
@@ -39,7 +39,7 @@ async fn client_of_one<V>(agent: impl AsAgent<V>) -> (Result<String>, Log) {
     (session, log)
 }
 
-async fn client_of_two<V>(agent: impl AsAgent<V>) -> (Result<String>, Log) {
+async fn client_of_two<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
     let log = Log::default();
     let (agent, driver): (_, Driver) = duplex(agent, NewClient(log.clone()));
     tokio::spawn(driver);

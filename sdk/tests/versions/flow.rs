@@ -19,7 +19,7 @@ struct Watcher {
 impl Client for Watcher {
     async fn request_permission(
         &self,
-        cx: &ClientCx,
+        cx: &ClientContext,
         req: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         self.updates.send(format!("asked {:?}", req.title)).unwrap();
@@ -36,7 +36,11 @@ impl Client for Watcher {
         Ok(RequestPermissionResponse::new(outcome))
     }
 
-    async fn session_update(&self, _: &ClientCx, note: UpdateSessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        note: UpdateSessionNotification,
+    ) -> Result<()> {
         assert_eq!(note.session_id.as_str(), "session-1");
         self.updates.send(described(&note.update)).unwrap();
         Ok(())

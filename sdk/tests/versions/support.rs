@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use acp_sdk::{AsAgent, AsClient, Driver, Error, Result, v1, v2};
+use acp_sdk::{Driver, Error, IntoAgent, IntoClient, Result, v1, v2};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
@@ -56,7 +56,7 @@ impl Raw {
 }
 
 /// An agent with a raw peer in the client's place.
-pub fn agent<V>(agent: impl AsAgent<V>) -> (Raw, JoinHandle<Result<()>>) {
+pub fn agent<V>(agent: impl IntoAgent<V>) -> (Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let (_, driver) = acp_sdk::ConnectionBuilder::new().agent(agent, reader, writer);
@@ -64,7 +64,7 @@ pub fn agent<V>(agent: impl AsAgent<V>) -> (Raw, JoinHandle<Result<()>>) {
 }
 
 /// A client with a raw peer in the agent's place.
-pub fn client<V, C: AsClient<V>>(client: C) -> (C::Agent, Raw, JoinHandle<Result<()>>) {
+pub fn client<V, C: IntoClient<V>>(client: C) -> (C::Agent, Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let (handle, driver): (_, Driver) = acp_sdk::connect(client, reader, writer);
@@ -100,7 +100,7 @@ pub struct Old(pub Log);
 impl v1::Agent for Old {
     async fn initialize(
         &self,
-        _: &v1::AgentCx,
+        _: &v1::AgentContext,
         req: v1::InitializeRequest,
     ) -> Result<v1::InitializeResponse> {
         let client = req
@@ -113,13 +113,17 @@ impl v1::Agent for Old {
 
     async fn new_session(
         &self,
-        _: &v1::AgentCx,
+        _: &v1::AgentContext,
         _: v1::NewSessionRequest,
     ) -> Result<v1::NewSessionResponse> {
         Ok(v1::NewSessionResponse::new("old"))
     }
 
-    async fn prompt(&self, cx: &v1::AgentCx, req: v1::PromptRequest) -> Result<v1::PromptResponse> {
+    async fn prompt(
+        &self,
+        cx: &v1::AgentContext,
+        req: v1::PromptRequest,
+    ) -> Result<v1::PromptResponse> {
         for block in req.prompt {
             let update = v1::SessionUpdate::AgentMessageChunk(v1::ContentChunk::new(block));
             let note = v1::SessionNotification::new(req.session_id.clone(), update);
@@ -128,7 +132,7 @@ impl v1::Agent for Old {
         Ok(v1::PromptResponse::new(v1::StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &v1::AgentCx, _: v1::CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &v1::AgentContext, _: v1::CancelNotification) -> Result<()> {
         self.0.note("v1 cancel");
         Ok(())
     }
@@ -141,7 +145,7 @@ pub struct New(pub Log);
 impl v2::Agent for New {
     async fn initialize(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         req: v2::InitializeRequest,
     ) -> Result<v2::InitializeResponse> {
         self.0.note(format!(
@@ -158,13 +162,17 @@ impl v2::Agent for New {
 
     async fn new_session(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         _: v2::NewSessionRequest,
     ) -> Result<v2::NewSessionResponse> {
         Ok(v2::NewSessionResponse::new("new"))
     }
 
-    async fn prompt(&self, cx: &v2::AgentCx, req: v2::PromptRequest) -> Result<v2::PromptResponse> {
+    async fn prompt(
+        &self,
+        cx: &v2::AgentContext,
+        req: v2::PromptRequest,
+    ) -> Result<v2::PromptResponse> {
         let message = v2::AgentMessage::new("m1").with_content(req.prompt);
         let update = v2::SessionUpdate::AgentMessage(message);
         let note = v2::UpdateSessionNotification::new(req.session_id, update);
@@ -174,7 +182,7 @@ impl v2::Agent for New {
 
     async fn cancel_session(
         &self,
-        _: &v2::AgentCx,
+        _: &v2::AgentContext,
         _: v2::CancelSessionNotification,
     ) -> Result<()> {
         self.0.note("v2 cancel");
@@ -189,14 +197,18 @@ pub struct OldClient(pub Log);
 impl v1::Client for OldClient {
     async fn request_permission(
         &self,
-        _: &v1::ClientCx,
+        _: &v1::ClientContext,
         _: v1::RequestPermissionRequest,
     ) -> Result<v1::RequestPermissionResponse> {
         let outcome = v1::RequestPermissionOutcome::Cancelled;
         Ok(v1::RequestPermissionResponse::new(outcome))
     }
 
-    async fn session_update(&self, _: &v1::ClientCx, note: v1::SessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        _: &v1::ClientContext,
+        note: v1::SessionNotification,
+    ) -> Result<()> {
         self.0.note(format!("v1 update of {}", note.session_id));
         Ok(())
     }
@@ -209,7 +221,7 @@ pub struct NewClient(pub Log);
 impl v2::Client for NewClient {
     async fn request_permission(
         &self,
-        _: &v2::ClientCx,
+        _: &v2::ClientContext,
         _: v2::RequestPermissionRequest,
     ) -> Result<v2::RequestPermissionResponse> {
         let outcome = v2::CancelledPermissionOutcome::new();
@@ -218,7 +230,7 @@ impl v2::Client for NewClient {
 
     async fn session_update(
         &self,
-        _: &v2::ClientCx,
+        _: &v2::ClientContext,
         note: v2::UpdateSessionNotification,
     ) -> Result<()> {
         self.0.note(format!("v2 update of {}", note.session_id));

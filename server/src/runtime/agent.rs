@@ -16,7 +16,11 @@ const PAGE: usize = 20;
 impl<H: Handler> Agent for Runtime<H> {
     /// Version 1 is the only one there is, so it answers every request.
     /// Spec: <https://agentclientprotocol.com/protocol/v1/initialization#version-negotiation>
-    async fn initialize(&self, _: &AgentCx, req: InitializeRequest) -> Result<InitializeResponse> {
+    async fn initialize(
+        &self,
+        _: &AgentContext,
+        req: InitializeRequest,
+    ) -> Result<InitializeResponse> {
         let methods = methods_for(&req.client_capabilities, &self.profile.auth_methods);
         self.connection.initialize(req.client_capabilities);
         let session = SessionCapabilities::new()
@@ -42,7 +46,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn authenticate(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         req: AuthenticateRequest,
     ) -> Result<AuthenticateResponse> {
         self.connection.offered()?;
@@ -65,7 +69,7 @@ impl<H: Handler> Agent for Runtime<H> {
         Ok(AuthenticateResponse::new())
     }
 
-    async fn logout(&self, _: &AgentCx, _: LogoutRequest) -> Result<LogoutResponse> {
+    async fn logout(&self, _: &AgentContext, _: LogoutRequest) -> Result<LogoutResponse> {
         self.connection.offered()?;
         if self.profile.auth_methods.is_empty() {
             return Err(Error::method_not_found("logout"));
@@ -77,7 +81,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn new_session(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         req: NewSessionRequest,
     ) -> Result<NewSessionResponse> {
         let (offered, surroundings) =
@@ -91,7 +95,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn load_session(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         req: LoadSessionRequest,
     ) -> Result<LoadSessionResponse> {
         let (offered, surroundings) =
@@ -116,7 +120,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn resume_session(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         req: ResumeSessionRequest,
     ) -> Result<ResumeSessionResponse> {
         let (offered, surroundings) =
@@ -130,7 +134,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn list_sessions(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         req: ListSessionsRequest,
     ) -> Result<ListSessionsResponse> {
         self.connection.offered()?;
@@ -152,7 +156,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn close_session(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         req: CloseSessionRequest,
     ) -> Result<CloseSessionResponse> {
         self.connection.offered()?;
@@ -167,7 +171,7 @@ impl<H: Handler> Agent for Runtime<H> {
     /// Spec: <https://agentclientprotocol.com/protocol/v1/session-delete#semantics>
     async fn delete_session(
         &self,
-        _: &AgentCx,
+        _: &AgentContext,
         req: DeleteSessionRequest,
     ) -> Result<DeleteSessionResponse> {
         self.connection.offered()?;
@@ -179,7 +183,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn set_session_mode(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         req: SetSessionModeRequest,
     ) -> Result<SetSessionModeResponse> {
         let offered = self.connection.offered()?;
@@ -197,7 +201,7 @@ impl<H: Handler> Agent for Runtime<H> {
 
     async fn set_session_config_option(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         req: SetSessionConfigOptionRequest,
     ) -> Result<SetSessionConfigOptionResponse> {
         let offered = self.connection.offered()?;
@@ -212,7 +216,7 @@ impl<H: Handler> Agent for Runtime<H> {
         Ok(SetSessionConfigOptionResponse::new(options))
     }
 
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         let offered = self.connection.offered()?;
         let session = self.active(&req.session_id).await?;
         check::prompt(&req.prompt, &self.profile.prompt)?;
@@ -244,20 +248,25 @@ impl<H: Handler> Agent for Runtime<H> {
         Ok(PromptResponse::new(ended?))
     }
 
-    async fn cancel(&self, _: &AgentCx, note: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> Result<()> {
         if let Some(session) = self.sessions.find(&note.session_id) {
             session.queue().cancel();
         }
         Ok(())
     }
 
-    async fn ext_request(&self, cx: &AgentCx, method: &str, params: Option<Json>) -> Result<Json> {
+    async fn ext_request(
+        &self,
+        cx: &AgentContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> Result<Json> {
         Ok(self.handler.ext_request(cx, method, params).await?)
     }
 
     async fn ext_notification(
         &self,
-        cx: &AgentCx,
+        cx: &AgentContext,
         method: &str,
         params: Option<Json>,
     ) -> Result<()> {
@@ -283,7 +292,7 @@ impl<H: Handler> Runtime<H> {
         Ok((offered, surroundings))
     }
 
-    async fn tell_mode(&self, cx: &AgentCx, session: &Session) -> Result<()> {
+    async fn tell_mode(&self, cx: &AgentContext, session: &Session) -> Result<()> {
         if let Some(mode) = session.settings().mode() {
             let update = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode));
             self.tell(cx, session, update).await?;
@@ -292,7 +301,12 @@ impl<H: Handler> Runtime<H> {
     }
 
     /// Sends an update that belongs to no turn.
-    async fn tell(&self, cx: &AgentCx, session: &Session, update: SessionUpdate) -> Result<()> {
+    async fn tell(
+        &self,
+        cx: &AgentContext,
+        session: &Session,
+        update: SessionUpdate,
+    ) -> Result<()> {
         let mut wire = session.wire().await;
         Ok(wire
             .send(session, &*self.store, cx.client(), &update)

@@ -1,12 +1,12 @@
 //! What a client is told of a session right after it has learned that the session is open.
 
-use acp_sdk::v1::{AgentCx, AvailableCommandsUpdate, SessionUpdate};
+use acp_sdk::v1::{AgentContext, AvailableCommandsUpdate, SessionUpdate};
 
 use crate::session::Session;
 
 /// Tells the client of the session's slash commands once the request is answered: before the
 /// answer it may not know the session, and would throw the update away.
-pub(super) fn commands(cx: &AgentCx, session: &Session) {
+pub(super) fn commands(cx: &AgentContext, session: &Session) {
     if session.set(|settings| settings.available_commands().is_empty()) {
         return;
     }

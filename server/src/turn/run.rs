@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use acp_sdk::v1::{AgentCx, PromptRequest, StopReason};
+use acp_sdk::v1::{AgentContext, PromptRequest, StopReason};
 
 use super::{About, Core, Turn};
 use crate::session::Place;
@@ -16,7 +16,7 @@ use crate::{Error, Handler, Result};
 /// cancelled ends with [`StopReason::Cancelled`].
 pub(crate) async fn run<H: Handler>(
     handler: &H,
-    cx: &AgentCx,
+    cx: &AgentContext,
     about: About,
     request: PromptRequest,
     place: &mut Place,
@@ -52,7 +52,7 @@ pub(crate) async fn run<H: Handler>(
 /// Runs the handler until it ends, or is cancelled and has used up its grace.
 async fn answer<H: Handler>(
     handler: &H,
-    cx: &AgentCx,
+    cx: &AgentContext,
     core: &Arc<Core>,
     request: PromptRequest,
     grace: Duration,

@@ -105,14 +105,14 @@ pub fn brief(entry: &Value) -> String {
 }
 
 impl Client for Editor {
-    async fn session_update(&self, _: &ClientCx, note: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
         self.note("session/update", json!(note));
         Ok(())
     }
 
     async fn request_permission(
         &self,
-        cx: &ClientCx,
+        cx: &ClientContext,
         req: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         self.note("session/request_permission", json!(req));
@@ -138,7 +138,7 @@ impl Client for Editor {
 
     async fn read_text_file(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: ReadTextFileRequest,
     ) -> Result<ReadTextFileResponse> {
         self.note("fs/read_text_file", json!(req));
@@ -153,7 +153,7 @@ impl Client for Editor {
 
     async fn write_text_file(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: WriteTextFileRequest,
     ) -> Result<WriteTextFileResponse> {
         self.note("fs/write_text_file", json!(req));
@@ -162,7 +162,7 @@ impl Client for Editor {
 
     async fn create_terminal(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: CreateTerminalRequest,
     ) -> Result<CreateTerminalResponse> {
         self.note("terminal/create", json!(req));
@@ -174,7 +174,7 @@ impl Client for Editor {
 
     async fn wait_for_terminal_exit(
         &self,
-        cx: &ClientCx,
+        cx: &ClientContext,
         req: WaitForTerminalExitRequest,
     ) -> Result<WaitForTerminalExitResponse> {
         self.note("terminal/wait_for_exit", json!(req));
@@ -186,7 +186,7 @@ impl Client for Editor {
 
     async fn terminal_output(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: TerminalOutputRequest,
     ) -> Result<TerminalOutputResponse> {
         self.note("terminal/output", json!(req));
@@ -195,7 +195,7 @@ impl Client for Editor {
 
     async fn kill_terminal(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: KillTerminalRequest,
     ) -> Result<KillTerminalResponse> {
         self.note("terminal/kill", json!(req));
@@ -204,7 +204,7 @@ impl Client for Editor {
 
     async fn release_terminal(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: ReleaseTerminalRequest,
     ) -> Result<ReleaseTerminalResponse> {
         self.note("terminal/release", json!(req));
@@ -216,7 +216,7 @@ impl Client for Editor {
 
     async fn create_elicitation(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         req: CreateElicitationRequest,
     ) -> Result<CreateElicitationResponse> {
         self.note("elicitation/create", json!(req));
@@ -232,7 +232,7 @@ impl Client for Editor {
 
     async fn complete_elicitation(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         note: CompleteElicitationNotification,
     ) -> Result<()> {
         self.note("elicitation/complete", json!(note));

@@ -62,7 +62,7 @@ impl Handler for Diary {
         Err(Error::failed("the keychain is locked"))
     }
 
-    async fn ext_request(&self, _: &AgentCx, method: &str, _: Option<Json>) -> Result<Json> {
+    async fn ext_request(&self, _: &AgentContext, method: &str, _: Option<Json>) -> Result<Json> {
         Ok(Json::new(method).unwrap())
     }
 }

@@ -3,7 +3,7 @@
 use acp_sdk::{Error, Result};
 
 use crate::acp::{
-    Agent, AgentCx, CancelNotification, Choice, ConfirmRequest, ContentBlock, ContentChunk,
+    Agent, AgentContext, CancelNotification, Choice, ConfirmRequest, ContentBlock, ContentChunk,
     IndexRequest, IndexResponse, NewSessionRequest, NewSessionResponse, ProgressNotification,
     PromptRequest, PromptResponse, SessionNotification, SessionUpdate, StopReason, Table,
 };
@@ -13,11 +13,15 @@ use crate::acp::{
 pub struct Librarian;
 
 impl Agent for Librarian {
-    async fn new_session(&self, _: &AgentCx, _: NewSessionRequest) -> Result<NewSessionResponse> {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> Result<NewSessionResponse> {
         Ok(NewSessionResponse::new("session-1"))
     }
 
-    async fn prompt(&self, cx: &AgentCx, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
         let trace = req.meta_trace().map_or("none".into(), |trace| trace.id);
         let table = Table::new(vec![vec!["trace".into(), trace]]);
         let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(table)));
@@ -26,11 +30,11 @@ impl Agent for Librarian {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentCx, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
         Ok(())
     }
 
-    async fn index(&self, cx: &AgentCx, req: IndexRequest) -> Result<IndexResponse> {
+    async fn index(&self, cx: &AgentContext, req: IndexRequest) -> Result<IndexResponse> {
         let question = ConfirmRequest::new(req.session_id.clone(), "index the text?");
         let answer = cx
             .client()

@@ -4,9 +4,9 @@ use acp_sdk::Result;
 use tokio::sync::mpsc;
 
 use crate::acp::{
-    Choice, Client, ClientCx, ConfirmRequest, ConfirmResponse, ContentBlock, ProgressNotification,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
-    SessionNotification, SessionUpdate, Table,
+    Choice, Client, ClientContext, ConfirmRequest, ConfirmResponse, ContentBlock,
+    ProgressNotification, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionNotification, SessionUpdate, Table,
 };
 
 /// What a client heard of the agent.
@@ -23,7 +23,7 @@ pub enum Heard {
 pub struct Desk(pub mpsc::UnboundedSender<Heard>);
 
 impl Client for Desk {
-    async fn session_update(&self, _: &ClientCx, note: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
         if let SessionUpdate::AgentMessageChunk(chunk) = note.update
             && let ContentBlock::ExampleTable(table) = chunk.content
         {
@@ -35,14 +35,14 @@ impl Client for Desk {
 
     async fn request_permission(
         &self,
-        _: &ClientCx,
+        _: &ClientContext,
         _: RequestPermissionRequest,
     ) -> Result<RequestPermissionResponse> {
         let outcome = RequestPermissionOutcome::Cancelled;
         Ok(RequestPermissionResponse::new(outcome))
     }
 
-    async fn confirm(&self, _: &ClientCx, req: ConfirmRequest) -> Result<ConfirmResponse> {
+    async fn confirm(&self, _: &ClientContext, req: ConfirmRequest) -> Result<ConfirmResponse> {
         let choice = match req.question.ends_with('?') {
             true => Choice::Yes,
             false => req.fallback.unwrap_or(Choice::No),
@@ -50,7 +50,7 @@ impl Client for Desk {
         Ok(ConfirmResponse::new(choice))
     }
 
-    async fn progress(&self, _: &ClientCx, note: ProgressNotification) -> Result<()> {
+    async fn progress(&self, _: &ClientContext, note: ProgressNotification) -> Result<()> {
         let _ = self.0.send(Heard::Progress(note.percent));
         Ok(())
     }

@@ -2,7 +2,8 @@
 
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::{
-    self, Cx, Json, Method, Note, Notification, Params, Peer, Request, Service, Task,
+    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Method,
+    Notification, Params, Peer, Service,
 };
 
 /// Asks the agent something.
@@ -125,10 +126,10 @@ pub trait Agent: Send + Sync + 'static {
     /// Method `_example/ask`.
     fn ask(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: AskRequest,
-    ) -> impl Future<Output = runtime::Result<AskResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<AskResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::Ask>()
     }
 
@@ -137,39 +138,39 @@ pub trait Agent: Send + Sync + 'static {
     /// Names of such methods start with `_`.
     fn ext_request(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<Json>> + Send {
-        let _ = (cx, params);
+    ) -> impl Future<Output = runtime::HandlerResult<Json>> + Send {
+        let _ = (ctx, params);
         runtime::unsupported_ext(method)
     }
 
     /// Handles a notification that the protocol does not define.
     fn ext_notification(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<()>> + Send {
-        let _ = (cx, method, params);
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, method, params);
         async { Ok(()) }
     }
 }
 
 /// What a handler of [`Agent`] knows of the message, and the client that sent it.
 #[derive(Clone, Debug)]
-pub struct AgentCx {
-    cx: Cx,
+pub struct AgentContext {
+    ctx: Context,
     peer: ClientHandle,
 }
 
-impl AgentCx {
+impl AgentContext {
     /// The typed view of a message's context.
     #[must_use]
-    pub fn new(cx: Cx) -> Self {
-        let peer = ClientHandle::new(cx.peer().clone());
-        Self { cx, peer }
+    pub fn new(ctx: Context) -> Self {
+        let peer = ClientHandle::new(ctx.peer().clone());
+        Self { ctx, peer }
     }
 
     /// The client on the other end of the connection.
@@ -179,11 +180,11 @@ impl AgentCx {
     }
 }
 
-impl ::std::ops::Deref for AgentCx {
-    type Target = Cx;
+impl ::std::ops::Deref for AgentContext {
+    type Target = Context;
 
-    fn deref(&self) -> &Cx {
-        &self.cx
+    fn deref(&self) -> &Context {
+        &self.ctx
     }
 }
 
@@ -197,10 +198,10 @@ pub trait Client: Send + Sync + 'static {
     /// Method `_example/progress`.
     fn progress(
         &self,
-        cx: &ClientCx,
-        note: ProgressNotification,
-    ) -> impl Future<Output = runtime::Result<()>> + Send {
-        let _ = (cx, note);
+        ctx: &ClientContext,
+        notification: ProgressNotification,
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, notification);
         async { Ok(()) }
     }
 
@@ -209,39 +210,39 @@ pub trait Client: Send + Sync + 'static {
     /// Names of such methods start with `_`.
     fn ext_request(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<Json>> + Send {
-        let _ = (cx, params);
+    ) -> impl Future<Output = runtime::HandlerResult<Json>> + Send {
+        let _ = (ctx, params);
         runtime::unsupported_ext(method)
     }
 
     /// Handles a notification that the protocol does not define.
     fn ext_notification(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<()>> + Send {
-        let _ = (cx, method, params);
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, method, params);
         async { Ok(()) }
     }
 }
 
 /// What a handler of [`Client`] knows of the message, and the agent that sent it.
 #[derive(Clone, Debug)]
-pub struct ClientCx {
-    cx: Cx,
+pub struct ClientContext {
+    ctx: Context,
     peer: AgentHandle,
 }
 
-impl ClientCx {
+impl ClientContext {
     /// The typed view of a message's context.
     #[must_use]
-    pub fn new(cx: Cx) -> Self {
-        let peer = AgentHandle::new(cx.peer().clone());
-        Self { cx, peer }
+    pub fn new(ctx: Context) -> Self {
+        let peer = AgentHandle::new(ctx.peer().clone());
+        Self { ctx, peer }
     }
 
     /// The agent on the other end of the connection.
@@ -251,11 +252,11 @@ impl ClientCx {
     }
 }
 
-impl ::std::ops::Deref for ClientCx {
-    type Target = Cx;
+impl ::std::ops::Deref for ClientContext {
+    type Target = Context;
 
-    fn deref(&self) -> &Cx {
-        &self.cx
+    fn deref(&self) -> &Context {
+        &self.ctx
     }
 }
 
@@ -264,16 +265,24 @@ impl ::std::ops::Deref for ClientCx {
 pub struct AgentHandle(Peer);
 
 impl AgentHandle {
-    /// Calls the other end of a connection.
+    /// Creates a typed caller from an untyped one.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self(peer)
     }
 
-    /// The other end of the connection, for calls without types.
+    /// Returns the untyped caller: custom methods, and the state of the connection.
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.0
+    }
+
+    /// Returns a caller whose requests fail after `timeout` without an answer.
+    ///
+    /// A request that fails with `Error::TimedOut` has been cancelled.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: ::std::time::Duration) -> Self {
+        Self(self.0.with_timeout(timeout))
     }
 
     /// Asks the agent something.
@@ -316,16 +325,24 @@ impl AgentHandle {
 pub struct ClientHandle(Peer);
 
 impl ClientHandle {
-    /// Calls the other end of a connection.
+    /// Creates a typed caller from an untyped one.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self(peer)
     }
 
-    /// The other end of the connection, for calls without types.
+    /// Returns the untyped caller: custom methods, and the state of the connection.
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.0
+    }
+
+    /// Returns a caller whose requests fail after `timeout` without an answer.
+    ///
+    /// A request that fails with `Error::TimedOut` has been cancelled.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: ::std::time::Duration) -> Self {
+        Self(self.0.with_timeout(timeout))
     }
 
     /// Tells the client how far it is.
@@ -334,8 +351,11 @@ impl ClientHandle {
     ///
     /// # Errors
     /// When the connection has ended.
-    pub async fn progress(&self, note: ProgressNotification) -> runtime::Result<()> {
-        self.0.notify::<methods::Progress>(&note).await
+    pub async fn progress(
+        &self,
+        notification: ProgressNotification,
+    ) -> runtime::Result<()> {
+        self.0.notify::<methods::Progress>(&notification).await
     }
 
     /// Sends a request that the protocol does not define, and waits for its answer.
@@ -382,29 +402,32 @@ impl<T> Clone for AgentService<T> {
 }
 
 impl<T: Agent> Service for AgentService<T> {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
         match request.method() {
             "_example/ask" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.ask(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.ask(&AgentContext::new(ctx), params).await
                     })
             }
             _ => {
                 request
-                    .answer_ext(move |cx, method, params| async move {
-                        handler.ext_request(&AgentCx::new(cx), &method, params).await
+                    .answer_ext(move |ctx, method, params| async move {
+                        handler
+                            .ext_request(&AgentContext::new(ctx), &method, params)
+                            .await
                     })
             }
         }
     }
 
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
-        note.handle_ext(move |cx, method, params| async move {
-            handler.ext_notification(&AgentCx::new(cx), &method, params).await
-        })
+        notification
+            .handle_ext(move |ctx, method, params| async move {
+                handler.ext_notification(&AgentContext::new(ctx), &method, params).await
+            })
     }
 }
 
@@ -427,26 +450,30 @@ impl<T> Clone for ClientService<T> {
 }
 
 impl<T: Client> Service for ClientService<T> {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
         request
-            .answer_ext(move |cx, method, params| async move {
-                handler.ext_request(&ClientCx::new(cx), &method, params).await
+            .answer_ext(move |ctx, method, params| async move {
+                handler.ext_request(&ClientContext::new(ctx), &method, params).await
             })
     }
 
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
-        match note.method() {
+        match notification.method() {
             "_example/progress" => {
-                note.handle(move |cx, params| async move {
-                    handler.progress(&ClientCx::new(cx), params).await
-                })
+                notification
+                    .handle(move |ctx, params| async move {
+                        handler.progress(&ClientContext::new(ctx), params).await
+                    })
             }
             _ => {
-                note.handle_ext(move |cx, method, params| async move {
-                    handler.ext_notification(&ClientCx::new(cx), &method, params).await
-                })
+                notification
+                    .handle_ext(move |ctx, method, params| async move {
+                        handler
+                            .ext_notification(&ClientContext::new(ctx), &method, params)
+                            .await
+                    })
             }
         }
     }

@@ -10,12 +10,12 @@ use crate::v1::RequestId;
 
 /// The message being handled and the way back to who sent it.
 #[derive(Debug, Clone)]
-pub struct Cx {
+pub struct Context {
     peer: Peer,
     request: Option<Arc<RequestState>>,
 }
 
-impl Cx {
+impl Context {
     pub(crate) fn new(peer: Peer, request: Option<Arc<RequestState>>) -> Self {
         Self { peer, request }
     }

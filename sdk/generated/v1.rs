@@ -3,8 +3,9 @@
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
-    self, Branch, Cx, Json, Kept, Map, Meta, Method, Note, Notification, Params, Patch,
-    Peer, Request, Service, Tagged, Task, UnknownVariant, VariantWriter,
+    self, Branch, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json,
+    Kept, Map, Meta, Method, Notification, Params, Patch, Peer, Service, Tagged,
+    UnknownVariant, VariantWriter,
 };
 
 /// What ties a response to its request.
@@ -8772,10 +8773,10 @@ pub trait Agent: Send + Sync + 'static {
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     fn initialize(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: InitializeRequest,
-    ) -> impl Future<Output = runtime::Result<InitializeResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<InitializeResponse>> + Send {
+        let _ = (ctx, req);
         async { Ok(InitializeResponse::new(ProtocolVersion::V1)) }
     }
 
@@ -8790,10 +8791,10 @@ pub trait Agent: Send + Sync + 'static {
     /// [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     fn authenticate(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: AuthenticateRequest,
-    ) -> impl Future<Output = runtime::Result<AuthenticateResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<AuthenticateResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::Authenticate>()
     }
 
@@ -8808,10 +8809,10 @@ pub trait Agent: Send + Sync + 'static {
     /// Method [`logout`](https://agentclientprotocol.com/protocol/v1/schema#logout).
     fn logout(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: LogoutRequest,
-    ) -> impl Future<Output = runtime::Result<LogoutResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<LogoutResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::Logout>()
     }
 
@@ -8825,9 +8826,9 @@ pub trait Agent: Send + Sync + 'static {
     /// Method [`session/new`](https://agentclientprotocol.com/protocol/v1/schema#session-new).
     fn new_session(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: NewSessionRequest,
-    ) -> impl Future<Output = runtime::Result<NewSessionResponse>> + Send;
+    ) -> impl Future<Output = runtime::HandlerResult<NewSessionResponse>> + Send;
 
     /// `session/load` opens a session of the past, and the agent tells its whole history again
     /// as `session/update` notifications before it answers.
@@ -8841,10 +8842,10 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     fn load_session(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: LoadSessionRequest,
-    ) -> impl Future<Output = runtime::Result<LoadSessionResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<LoadSessionResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::LoadSession>()
     }
 
@@ -8859,10 +8860,10 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     fn list_sessions(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: ListSessionsRequest,
-    ) -> impl Future<Output = runtime::Result<ListSessionsResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<ListSessionsResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::ListSessions>()
     }
 
@@ -8877,10 +8878,10 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     fn delete_session(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: DeleteSessionRequest,
-    ) -> impl Future<Output = runtime::Result<DeleteSessionResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<DeleteSessionResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::DeleteSession>()
     }
 
@@ -8895,10 +8896,10 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     fn resume_session(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: ResumeSessionRequest,
-    ) -> impl Future<Output = runtime::Result<ResumeSessionResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<ResumeSessionResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::ResumeSession>()
     }
 
@@ -8914,10 +8915,10 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     fn close_session(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: CloseSessionRequest,
-    ) -> impl Future<Output = runtime::Result<CloseSessionResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<CloseSessionResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::CloseSession>()
     }
 
@@ -8932,10 +8933,10 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     fn set_session_mode(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: SetSessionModeRequest,
-    ) -> impl Future<Output = runtime::Result<SetSessionModeResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<SetSessionModeResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::SetSessionMode>()
     }
 
@@ -8951,10 +8952,12 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     fn set_session_config_option(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: SetSessionConfigOptionRequest,
-    ) -> impl Future<Output = runtime::Result<SetSessionConfigOptionResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<
+        Output = runtime::HandlerResult<SetSessionConfigOptionResponse>,
+    > + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::SetSessionConfigOption>()
     }
 
@@ -8970,9 +8973,9 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     fn prompt(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         req: PromptRequest,
-    ) -> impl Future<Output = runtime::Result<PromptResponse>> + Send;
+    ) -> impl Future<Output = runtime::HandlerResult<PromptResponse>> + Send;
 
     /// `session/cancel` stops the turn that a session is in.
     ///
@@ -8988,48 +8991,48 @@ pub trait Agent: Send + Sync + 'static {
     /// [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     fn cancel(
         &self,
-        cx: &AgentCx,
-        note: CancelNotification,
-    ) -> impl Future<Output = runtime::Result<()>> + Send;
+        ctx: &AgentContext,
+        notification: CancelNotification,
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send;
 
     /// Answers a request that the protocol does not define.
     ///
     /// Names of such methods start with `_`.
     fn ext_request(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<Json>> + Send {
-        let _ = (cx, params);
+    ) -> impl Future<Output = runtime::HandlerResult<Json>> + Send {
+        let _ = (ctx, params);
         runtime::unsupported_ext(method)
     }
 
     /// Handles a notification that the protocol does not define.
     fn ext_notification(
         &self,
-        cx: &AgentCx,
+        ctx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<()>> + Send {
-        let _ = (cx, method, params);
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, method, params);
         async { Ok(()) }
     }
 }
 
 /// What a handler of [`Agent`] knows of the message, and the client that sent it.
 #[derive(Clone, Debug)]
-pub struct AgentCx {
-    cx: Cx,
+pub struct AgentContext {
+    ctx: Context,
     peer: ClientHandle,
 }
 
-impl AgentCx {
+impl AgentContext {
     /// The typed view of a message's context.
     #[must_use]
-    pub fn new(cx: Cx) -> Self {
-        let peer = ClientHandle::new(cx.peer().clone());
-        Self { cx, peer }
+    pub fn new(ctx: Context) -> Self {
+        let peer = ClientHandle::new(ctx.peer().clone());
+        Self { ctx, peer }
     }
 
     /// The client on the other end of the connection.
@@ -9039,11 +9042,11 @@ impl AgentCx {
     }
 }
 
-impl ::std::ops::Deref for AgentCx {
-    type Target = Cx;
+impl ::std::ops::Deref for AgentContext {
+    type Target = Context;
 
-    fn deref(&self) -> &Cx {
-        &self.cx
+    fn deref(&self) -> &Context {
+        &self.ctx
     }
 }
 
@@ -9063,10 +9066,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     fn write_text_file(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: WriteTextFileRequest,
-    ) -> impl Future<Output = runtime::Result<WriteTextFileResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<WriteTextFileResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::WriteTextFile>()
     }
 
@@ -9081,10 +9084,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     fn read_text_file(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: ReadTextFileRequest,
-    ) -> impl Future<Output = runtime::Result<ReadTextFileResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<ReadTextFileResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::ReadTextFile>()
     }
 
@@ -9099,9 +9102,9 @@ pub trait Client: Send + Sync + 'static {
     /// [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     fn request_permission(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: RequestPermissionRequest,
-    ) -> impl Future<Output = runtime::Result<RequestPermissionResponse>> + Send;
+    ) -> impl Future<Output = runtime::HandlerResult<RequestPermissionResponse>> + Send;
 
     /// `terminal/create` starts a command in a new terminal, and returns without waiting for
     /// it.
@@ -9115,10 +9118,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     fn create_terminal(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: CreateTerminalRequest,
-    ) -> impl Future<Output = runtime::Result<CreateTerminalResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<CreateTerminalResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::CreateTerminal>()
     }
 
@@ -9132,10 +9135,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     fn terminal_output(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: TerminalOutputRequest,
-    ) -> impl Future<Output = runtime::Result<TerminalOutputResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<TerminalOutputResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::TerminalOutput>()
     }
 
@@ -9150,10 +9153,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     fn release_terminal(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: ReleaseTerminalRequest,
-    ) -> impl Future<Output = runtime::Result<ReleaseTerminalResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<ReleaseTerminalResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::ReleaseTerminal>()
     }
 
@@ -9168,10 +9171,12 @@ pub trait Client: Send + Sync + 'static {
     /// [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     fn wait_for_terminal_exit(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: WaitForTerminalExitRequest,
-    ) -> impl Future<Output = runtime::Result<WaitForTerminalExitResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<
+        Output = runtime::HandlerResult<WaitForTerminalExitResponse>,
+    > + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::WaitForTerminalExit>()
     }
 
@@ -9186,10 +9191,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     fn kill_terminal(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: KillTerminalRequest,
-    ) -> impl Future<Output = runtime::Result<KillTerminalResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<KillTerminalResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::KillTerminal>()
     }
 
@@ -9204,10 +9209,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     fn create_elicitation(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         req: CreateElicitationRequest,
-    ) -> impl Future<Output = runtime::Result<CreateElicitationResponse>> + Send {
-        let _ = (cx, req);
+    ) -> impl Future<Output = runtime::HandlerResult<CreateElicitationResponse>> + Send {
+        let _ = (ctx, req);
         runtime::unsupported::<methods::CreateElicitation>()
     }
 
@@ -9222,9 +9227,9 @@ pub trait Client: Send + Sync + 'static {
     /// [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     fn session_update(
         &self,
-        cx: &ClientCx,
-        note: SessionNotification,
-    ) -> impl Future<Output = runtime::Result<()>> + Send;
+        ctx: &ClientContext,
+        notification: SessionNotification,
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send;
 
     /// `elicitation/complete` says that the user is done on the web page of a question.
     ///
@@ -9237,10 +9242,10 @@ pub trait Client: Send + Sync + 'static {
     /// [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     fn complete_elicitation(
         &self,
-        cx: &ClientCx,
-        note: CompleteElicitationNotification,
-    ) -> impl Future<Output = runtime::Result<()>> + Send {
-        let _ = (cx, note);
+        ctx: &ClientContext,
+        notification: CompleteElicitationNotification,
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, notification);
         async { Ok(()) }
     }
 
@@ -9249,39 +9254,39 @@ pub trait Client: Send + Sync + 'static {
     /// Names of such methods start with `_`.
     fn ext_request(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<Json>> + Send {
-        let _ = (cx, params);
+    ) -> impl Future<Output = runtime::HandlerResult<Json>> + Send {
+        let _ = (ctx, params);
         runtime::unsupported_ext(method)
     }
 
     /// Handles a notification that the protocol does not define.
     fn ext_notification(
         &self,
-        cx: &ClientCx,
+        ctx: &ClientContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = runtime::Result<()>> + Send {
-        let _ = (cx, method, params);
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, method, params);
         async { Ok(()) }
     }
 }
 
 /// What a handler of [`Client`] knows of the message, and the agent that sent it.
 #[derive(Clone, Debug)]
-pub struct ClientCx {
-    cx: Cx,
+pub struct ClientContext {
+    ctx: Context,
     peer: AgentHandle,
 }
 
-impl ClientCx {
+impl ClientContext {
     /// The typed view of a message's context.
     #[must_use]
-    pub fn new(cx: Cx) -> Self {
-        let peer = AgentHandle::new(cx.peer().clone());
-        Self { cx, peer }
+    pub fn new(ctx: Context) -> Self {
+        let peer = AgentHandle::new(ctx.peer().clone());
+        Self { ctx, peer }
     }
 
     /// The agent on the other end of the connection.
@@ -9291,11 +9296,11 @@ impl ClientCx {
     }
 }
 
-impl ::std::ops::Deref for ClientCx {
-    type Target = Cx;
+impl ::std::ops::Deref for ClientContext {
+    type Target = Context;
 
-    fn deref(&self) -> &Cx {
-        &self.cx
+    fn deref(&self) -> &Context {
+        &self.ctx
     }
 }
 
@@ -9304,16 +9309,24 @@ impl ::std::ops::Deref for ClientCx {
 pub struct AgentHandle(Peer);
 
 impl AgentHandle {
-    /// Calls the other end of a connection.
+    /// Creates a typed caller from an untyped one.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self(peer)
     }
 
-    /// The other end of the connection, for calls without types.
+    /// Returns the untyped caller: custom methods, and the state of the connection.
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.0
+    }
+
+    /// Returns a caller whose requests fail after `timeout` without an answer.
+    ///
+    /// A request that fails with `Error::TimedOut` has been cancelled.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: ::std::time::Duration) -> Self {
+        Self(self.0.with_timeout(timeout))
     }
 
     /// `initialize` opens a connection: the client says which version it speaks and what it can
@@ -9556,8 +9569,8 @@ impl AgentHandle {
     ///
     /// # Errors
     /// When the connection has ended.
-    pub async fn cancel(&self, note: CancelNotification) -> runtime::Result<()> {
-        self.0.notify::<methods::Cancel>(&note).await
+    pub async fn cancel(&self, notification: CancelNotification) -> runtime::Result<()> {
+        self.0.notify::<methods::Cancel>(&notification).await
     }
 
     /// Sends a request that the protocol does not define, and waits for its answer.
@@ -9590,16 +9603,24 @@ impl AgentHandle {
 pub struct ClientHandle(Peer);
 
 impl ClientHandle {
-    /// Calls the other end of a connection.
+    /// Creates a typed caller from an untyped one.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self(peer)
     }
 
-    /// The other end of the connection, for calls without types.
+    /// Returns the untyped caller: custom methods, and the state of the connection.
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.0
+    }
+
+    /// Returns a caller whose requests fail after `timeout` without an answer.
+    ///
+    /// A request that fails with `Error::TimedOut` has been cancelled.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: ::std::time::Duration) -> Self {
+        Self(self.0.with_timeout(timeout))
     }
 
     /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
@@ -9787,9 +9808,9 @@ impl ClientHandle {
     /// When the connection has ended.
     pub async fn session_update(
         &self,
-        note: SessionNotification,
+        notification: SessionNotification,
     ) -> runtime::Result<()> {
-        self.0.notify::<methods::SessionUpdate>(&note).await
+        self.0.notify::<methods::SessionUpdate>(&notification).await
     }
 
     /// `elicitation/complete` says that the user is done on the web page of a question.
@@ -9806,9 +9827,9 @@ impl ClientHandle {
     /// When the connection has ended.
     pub async fn complete_elicitation(
         &self,
-        note: CompleteElicitationNotification,
+        notification: CompleteElicitationNotification,
     ) -> runtime::Result<()> {
-        self.0.notify::<methods::CompleteElicitation>(&note).await
+        self.0.notify::<methods::CompleteElicitation>(&notification).await
     }
 
     /// Sends a request that the protocol does not define, and waits for its answer.
@@ -9855,104 +9876,110 @@ impl<T> Clone for AgentService<T> {
 }
 
 impl<T: Agent> Service for AgentService<T> {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
         match request.method() {
             "initialize" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.initialize(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.initialize(&AgentContext::new(ctx), params).await
                     })
             }
             "authenticate" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.authenticate(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.authenticate(&AgentContext::new(ctx), params).await
                     })
             }
             "logout" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.logout(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.logout(&AgentContext::new(ctx), params).await
                     })
             }
             "session/new" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.new_session(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.new_session(&AgentContext::new(ctx), params).await
                     })
             }
             "session/load" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.load_session(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.load_session(&AgentContext::new(ctx), params).await
                     })
             }
             "session/list" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.list_sessions(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.list_sessions(&AgentContext::new(ctx), params).await
                     })
             }
             "session/delete" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.delete_session(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.delete_session(&AgentContext::new(ctx), params).await
                     })
             }
             "session/resume" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.resume_session(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.resume_session(&AgentContext::new(ctx), params).await
                     })
             }
             "session/close" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.close_session(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.close_session(&AgentContext::new(ctx), params).await
                     })
             }
             "session/set_mode" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.set_session_mode(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.set_session_mode(&AgentContext::new(ctx), params).await
                     })
             }
             "session/set_config_option" => {
                 request
-                    .answer(move |cx, params| async move {
+                    .answer(move |ctx, params| async move {
                         handler
-                            .set_session_config_option(&AgentCx::new(cx), params)
+                            .set_session_config_option(&AgentContext::new(ctx), params)
                             .await
                     })
             }
             "session/prompt" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.prompt(&AgentCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.prompt(&AgentContext::new(ctx), params).await
                     })
             }
             _ => {
                 request
-                    .answer_ext(move |cx, method, params| async move {
-                        handler.ext_request(&AgentCx::new(cx), &method, params).await
+                    .answer_ext(move |ctx, method, params| async move {
+                        handler
+                            .ext_request(&AgentContext::new(ctx), &method, params)
+                            .await
                     })
             }
         }
     }
 
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
-        match note.method() {
+        match notification.method() {
             "session/cancel" => {
-                note.handle(move |cx, params| async move {
-                    handler.cancel(&AgentCx::new(cx), params).await
-                })
+                notification
+                    .handle(move |ctx, params| async move {
+                        handler.cancel(&AgentContext::new(ctx), params).await
+                    })
             }
             _ => {
-                note.handle_ext(move |cx, method, params| async move {
-                    handler.ext_notification(&AgentCx::new(cx), &method, params).await
-                })
+                notification
+                    .handle_ext(move |ctx, method, params| async move {
+                        handler
+                            .ext_notification(&AgentContext::new(ctx), &method, params)
+                            .await
+                    })
             }
         }
     }
@@ -9977,89 +10004,104 @@ impl<T> Clone for ClientService<T> {
 }
 
 impl<T: Client> Service for ClientService<T> {
-    fn request(&self, request: Request<'_>) -> Task {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
         match request.method() {
             "fs/write_text_file" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.write_text_file(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.write_text_file(&ClientContext::new(ctx), params).await
                     })
             }
             "fs/read_text_file" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.read_text_file(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.read_text_file(&ClientContext::new(ctx), params).await
                     })
             }
             "session/request_permission" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.request_permission(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler
+                            .request_permission(&ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "terminal/create" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.create_terminal(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.create_terminal(&ClientContext::new(ctx), params).await
                     })
             }
             "terminal/output" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.terminal_output(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.terminal_output(&ClientContext::new(ctx), params).await
                     })
             }
             "terminal/release" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.release_terminal(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.release_terminal(&ClientContext::new(ctx), params).await
                     })
             }
             "terminal/wait_for_exit" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.wait_for_terminal_exit(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler
+                            .wait_for_terminal_exit(&ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "terminal/kill" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.kill_terminal(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler.kill_terminal(&ClientContext::new(ctx), params).await
                     })
             }
             "elicitation/create" => {
                 request
-                    .answer(move |cx, params| async move {
-                        handler.create_elicitation(&ClientCx::new(cx), params).await
+                    .answer(move |ctx, params| async move {
+                        handler
+                            .create_elicitation(&ClientContext::new(ctx), params)
+                            .await
                     })
             }
             _ => {
                 request
-                    .answer_ext(move |cx, method, params| async move {
-                        handler.ext_request(&ClientCx::new(cx), &method, params).await
+                    .answer_ext(move |ctx, method, params| async move {
+                        handler
+                            .ext_request(&ClientContext::new(ctx), &method, params)
+                            .await
                     })
             }
         }
     }
 
-    fn notification(&self, note: Note<'_>) -> Task {
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         let handler = Arc::clone(&self.0);
-        match note.method() {
+        match notification.method() {
             "session/update" => {
-                note.handle(move |cx, params| async move {
-                    handler.session_update(&ClientCx::new(cx), params).await
-                })
+                notification
+                    .handle(move |ctx, params| async move {
+                        handler.session_update(&ClientContext::new(ctx), params).await
+                    })
             }
             "elicitation/complete" => {
-                note.handle(move |cx, params| async move {
-                    handler.complete_elicitation(&ClientCx::new(cx), params).await
-                })
+                notification
+                    .handle(move |ctx, params| async move {
+                        handler
+                            .complete_elicitation(&ClientContext::new(ctx), params)
+                            .await
+                    })
             }
             _ => {
-                note.handle_ext(move |cx, method, params| async move {
-                    handler.ext_notification(&ClientCx::new(cx), &method, params).await
-                })
+                notification
+                    .handle_ext(move |ctx, method, params| async move {
+                        handler
+                            .ext_notification(&ClientContext::new(ctx), &method, params)
+                            .await
+                    })
             }
         }
     }
