@@ -8,7 +8,7 @@ use crate::walk::{escaped, schemas};
 use crate::{Error, V1, V2, endless};
 
 /// The keywords that documents add to JSON Schema.
-const KEYWORDS: [&str; 7] = [
+const KEYWORDS: [&str; 10] = [
     // The method that a definition is the params or the result of.
     "x-method",
     // Who handles the method: agent, client, protocol or proxy.
@@ -23,6 +23,12 @@ const KEYWORDS: [&str; 7] = [
     "x-deserialize-skip-invalid-items",
     // Absent, null and a value mean three things, as in a patch.
     "x-tri-state",
+    // Transcripts mask everything inside of a value.
+    "x-sensitive",
+    // At the root: the protocol version of the document; see `version`.
+    "x-version",
+    // At the root: the members whose text transcripts show; see `transcript`.
+    "x-transcript",
 ];
 
 /// The types of JSON Schema.
@@ -173,6 +179,8 @@ impl Document {
     /// place and what is wrong.
     pub fn check(&self) -> Result<(), Error> {
         self.check_schemas()?;
+        self.version()?;
+        self.transcript()?;
         let Some(way) = endless::first(self) else {
             return Ok(());
         };
@@ -197,6 +205,12 @@ impl Document {
                     &format!("{at}/{}", escaped(key)),
                     format!("unknown keyword; known are {}", KEYWORDS.join(", ")),
                 ));
+            }
+            if keywords
+                .get("x-sensitive")
+                .is_some_and(|mark| mark != &Value::Bool(true))
+            {
+                return Err(self.invalid(&format!("{at}/x-sensitive"), "not `true`; remove it"));
             }
             if let Some(kind) = keywords.get("type").and_then(unknown_type) {
                 let message = format!("{kind} is no type; known are {}", TYPES.join(", "));

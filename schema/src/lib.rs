@@ -6,15 +6,19 @@ mod endless;
 mod error;
 mod protocol;
 mod text;
+mod transcript;
 #[cfg(feature = "validate")]
 mod validate;
+mod version;
 mod walk;
 
 pub use self::document::Document;
 pub use self::error::Error;
 pub use self::protocol::{Kind, Method, Protocol, Side};
+pub use self::transcript::TranscriptRules;
 #[cfg(feature = "validate")]
 pub use self::validate::{Checked, Validator, Violation};
+pub use self::version::VersionInfo;
 
 /// The document of protocol version 1.
 pub const V1: &str = include_str!("../v1.json");

@@ -1,7 +1,7 @@
 //! Finds the schemas in a document, and only those.
 //!
 //! What looks like a schema but is not one is left out: values of `const`,
-//! `default`, `enum` and `examples` are data, and the members of `properties` and
+//! `default`, `enum`, `examples`, `x-version` and `x-transcript` are data, and the members of `properties` and
 //! `$defs` are named by the protocol, so that a member called `$ref` is no
 //! reference.
 
@@ -22,7 +22,10 @@ pub(crate) fn schemas<'a, E>(
             for (keyword, value) in keywords {
                 let at = format!("{at}/{}", escaped(keyword));
                 match (keyword.as_str(), value) {
-                    ("const" | "default" | "enum" | "examples", _) => {}
+                    (
+                        "const" | "default" | "enum" | "examples" | "x-version" | "x-transcript",
+                        _,
+                    ) => {}
                     ("properties" | "$defs", Value::Object(named)) => {
                         for (name, schema) in named {
                             schemas(schema, &format!("{at}/{}", escaped(name)), visit)?;

@@ -219,3 +219,49 @@ fn an_unknown_keyword_is_named_but_a_property_is_not_one() {
         "{error}"
     );
 }
+
+#[test]
+fn the_versions_are_those_of_the_files() {
+    let versions = [Document::v1(), Document::v2()].map(|document| {
+        let document = document.expect("the document is valid");
+        let version = document.version().expect("well formed");
+        version.map(|version| (version.number, version.batches, version.unsupported_code))
+    });
+    let expected = [Some((1, false, None)), Some((2, true, Some(-32022)))];
+    assert_eq!(versions, expected);
+}
+
+#[test]
+fn root_keywords_of_another_form_are_named() {
+    for (keyword, expected) in [
+        (r#""x-version": 1"#, "base.json: /x-version: not an object"),
+        (r#""x-version": {}"#, "base.json: /x-version: no `number`"),
+        (
+            r#""x-version": {"number": 65536}"#,
+            "base.json: /x-version/number: ",
+        ),
+        (
+            r#""x-version": {"number": 1, "batch": true}"#,
+            "base.json: /x-version/batch: unknown",
+        ),
+        (
+            r#""x-transcript": []"#,
+            "base.json: /x-transcript: not an object",
+        ),
+        (
+            r#""x-transcript": {"show": ["a", 1]}"#,
+            "base.json: /x-transcript/show: not a list",
+        ),
+        (
+            r#""x-transcript": {"hide": []}"#,
+            "base.json: /x-transcript/hide: unknown",
+        ),
+        (
+            r#""x-sensitive": false"#,
+            "base.json: /x-sensitive: not `true`",
+        ),
+    ] {
+        let error = table_error(&format!(r#"{{{keyword}, "$defs": {{}}}}"#));
+        assert!(error.starts_with(expected), "{error}");
+    }
+}

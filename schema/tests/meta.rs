@@ -38,8 +38,11 @@ const KEYWORDS: &[&str] = &[
     "x-deserialize-skip-invalid-items",
     "x-docs-ignore",
     "x-method",
+    "x-sensitive",
     "x-side",
+    "x-transcript",
     "x-tri-state",
+    "x-version",
 ];
 
 /// The bundled texts, and what they are together.

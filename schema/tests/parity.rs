@@ -72,7 +72,8 @@ fn facts(schema: &Value) -> Value {
             let mut kept = Map::new();
             for (key, member) in members {
                 match (key.as_str(), member) {
-                    ("description" | "title", Value::String(_)) | ("x-tri-state", _) => {}
+                    ("description" | "title", Value::String(_))
+                    | ("x-sensitive" | "x-tri-state", _) => {}
                     // A reference beside other keywords may be wrapped.
                     ("allOf", Value::Array(all)) if lone_reference(all).is_some() => {
                         let target = lone_reference(all).unwrap_or(&Value::Null);
