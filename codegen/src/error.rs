@@ -41,6 +41,16 @@ pub enum Error {
         /// Who has the name already.
         taken_by: String,
     },
+    /// [`Builder::unstable`](crate::Builder::unstable) was called on a document that is not
+    /// bundled.
+    #[error(
+        "{file}: `unstable` applies to the bundled documents only; \
+         add the proposals with `overlay`"
+    )]
+    NoProposals {
+        /// The document.
+        file: String,
+    },
     /// Rows of the override table that no part of the document uses.
     #[error("unused overrides: {}; remove the rows or correct their names", .0.join(", "))]
     UnusedOverrides(Vec<String>),

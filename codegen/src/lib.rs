@@ -28,6 +28,7 @@ mod diff;
 mod dispatch;
 mod error;
 mod export;
+mod external;
 mod format;
 mod ir;
 mod lower;
@@ -41,6 +42,8 @@ mod types;
 pub mod vectors;
 
 pub use acp_schema::{Document, Side};
+
+use std::collections::BTreeMap;
 
 use acp_schema::Protocol;
 
@@ -58,13 +61,17 @@ pub use self::source::{read, read_stdin};
 pub struct Options {
     /// Where the schema's reference page is, for links in the docs.
     pub reference: Option<String>,
-    /// Whether a hint that nothing uses is an error, as it is for the document that
-    /// the hints are for.
+    /// Whether an unused row of the override table is an error.
     pub complete: bool,
     /// Whether the types also implement `schemars::JsonSchema`; the text then needs the
     /// feature `schemars` of `acp-sdk`.
     pub json_schemas: bool,
-    hints: Table,
+    /// Definitions that have a Rust type already, by name, with its absolute path.
+    ///
+    /// The text re-exports that type under the definition's name and does not define
+    /// one. Types of inline schemas are expected in the same module.
+    pub external: BTreeMap<String, String>,
+    overrides: Table,
 }
 
 impl Options {
@@ -75,8 +82,8 @@ impl Options {
         Self {
             reference: Some(reference),
             complete: true,
-            json_schemas: false,
-            hints: overrides::V1,
+            overrides: overrides::V1,
+            ..Self::other()
         }
     }
 
@@ -87,19 +94,20 @@ impl Options {
         Self {
             reference: Some(reference),
             complete: true,
-            json_schemas: false,
-            hints: overrides::V2,
+            overrides: overrides::V2,
+            ..Self::other()
         }
     }
 
-    /// Options for any other document.
+    /// Options for any other document: no overrides apply.
     #[must_use]
     pub fn other() -> Self {
         Self {
             reference: None,
             complete: false,
             json_schemas: false,
-            hints: overrides::V1,
+            external: BTreeMap::new(),
+            overrides: &[],
         }
     }
 }
@@ -126,27 +134,32 @@ pub fn generate(document: &Document, options: &Options) -> Result<Output, Error>
 }
 
 fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
-    let overrides = Overrides::new(options.hints);
+    let overrides = Overrides::new(options.overrides);
     let protocol = Protocol::from_document(document)?;
     let lowered = lower::lower(document, &overrides)?;
     names::check(&lowered.types)?;
     clash::check(&lowered.types)?;
     let skeletons = types::Skeletons::new(&lowered.plain)?;
-    let model = refine::Model::new(&lowered.types, &skeletons);
+    let mut paths: BTreeMap<String, String> = overrides.external().collect();
+    paths.extend(options.external.clone());
+    let external = external::Types::new(document, &paths, &lowered.types)?;
+    let model = refine::Model::new(&lowered.types, &skeletons, &external);
     let calls = dispatch::calls(&protocol, &model, &overrides, options);
     clash::functions(calls.iter().map(dispatch::Call::names))?;
     let mut chunks = refine::types(&model, &dispatch::uses(&calls))?;
     chunks.extend(dispatch::dispatch(&model, &calls)?);
     if options.json_schemas {
-        chunks.push(schemas::items(&lowered.types, lowered.schemas));
+        chunks.push(schemas::items(model.own_types(), lowered.schemas));
     }
+    let reexports = external.reexports(&chunks);
     chunks.insert(0, refine::imports(&chunks));
+    chunks.insert(1, reexports);
     if options.complete {
         overrides.check_used()?;
     }
     Ok(Output {
         text: format::format(chunks)?,
-        types: lowered.types.len(),
+        types: model.own_types().count(),
         methods: protocol.methods().count(),
     })
 }

@@ -39,6 +39,13 @@ pub(crate) enum Hint {
         value: i64,
         docs: &'static str,
     },
+    /// The Rust type at this absolute path is that of the definition `at`; none is
+    /// generated.
+    #[allow(
+        dead_code,
+        reason = "no definition of the bundled documents needs it yet"
+    )]
+    External(&'static str),
     /// The variant without a tag of the union `at` also takes unknown tags.
     DefaultTakesUnknown,
 }
@@ -254,6 +261,17 @@ impl Overrides {
     pub(crate) fn has(&self, at: &str, hint: Hint) -> bool {
         self.find(at, |found| (found == hint).then_some(()))
             .is_some()
+    }
+
+    /// The external types: definition and path.
+    pub(crate) fn external(&self) -> impl Iterator<Item = (String, String)> {
+        self.rows().filter_map(|(index, row)| match row.hint {
+            Hint::External(path) => {
+                self.used.borrow_mut().insert(index);
+                Some((row.at.to_owned(), path.to_owned()))
+            }
+            _ => None,
+        })
     }
 
     /// Fails when a row was never used.

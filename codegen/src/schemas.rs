@@ -25,11 +25,14 @@ const NAMED: &[&str] = &[
 /// The macro call that implements `JsonSchema` for the types of `schemas`.
 ///
 /// Definitions that are no types stand among them, so that references can be followed.
-pub(crate) fn items(types: &[Type], schemas: BTreeMap<String, Value>) -> TokenStream {
+pub(crate) fn items<'a>(
+    types: impl Iterator<Item = &'a Type>,
+    schemas: BTreeMap<String, Value>,
+) -> TokenStream {
     let schemas = schemas.into_iter();
     let schemas: Map<String, Value> = schemas.map(|(name, it)| (name, plain(it))).collect();
     let text = Value::Object(schemas).to_string();
-    let names = types.iter().map(|ty| format_ident!("{}", ty.name));
+    let names = types.map(|ty| format_ident!("{}", ty.name));
     quote!(runtime::json_schemas!(#text { #(#names),* });)
 }
 

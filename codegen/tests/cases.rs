@@ -28,7 +28,7 @@ macro_rules! cases {
             let directory = support::tests(concat!("cases/", stringify!($name)));
             let schema = std::fs::read_to_string(directory.join("schema.json")).unwrap();
             let document = Document::parse("schema.json", &schema).unwrap();
-            let output = generate(&document, &Options::other()).unwrap();
+            let output = generate(&document, &options(stringify!($name))).unwrap();
             support::compare(&directory.join("expected.rs"), &output.text, "cases")
                 .unwrap_or_else(|diff| panic!("{diff}"));
         })*
@@ -48,8 +48,22 @@ macro_rules! cases {
 }
 
 cases! {
-    calls default_variant defaults flattened_union id integer keywords leniency map nested_union
+    calls default_variant defaults external flattened_union id integer keywords leniency map nested_union
     object open_object patch recursive string_enum tagged_union untagged_union wrapper
+}
+
+/// The options of a case.
+fn options(case: &str) -> Options {
+    let mut options = Options::other();
+    if case == "external" {
+        for (name, path) in [
+            ("Session", "::acp_sdk::v1::SessionId"),
+            ("ToolCallStatus", "::acp_sdk::v1::ToolCallStatus"),
+        ] {
+            options.external.insert(name.into(), path.into());
+        }
+    }
+    options
 }
 
 /// Reads and writes `text`, which must stay the same, and gives the value.
@@ -201,6 +215,15 @@ fn defaults_other_than_the_types_own() {
     let all =
         r#"{"off":false,"on":true,"limit":20,"mode":"slow","list":[],"inner":{"deep":false}}"#;
     assert_eq!(text, all);
+}
+
+#[test]
+fn external_types_are_those_of_the_other_crate() {
+    use case::external::Call;
+    let call: Call = decode(r#"{"session":"s"}"#, &mut |_| {}).unwrap();
+    let session: acp_sdk::v1::SessionId = call.session;
+    assert_eq!(session.as_ref(), "s");
+    assert_eq!(call.status, acp_sdk::v1::ToolCallStatus::Failed);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use self::extend::Extension;
 use crate::{Error, Options, export, generate, read};
 
-/// Generates from the bundled document and extensions of your own, in `build.rs`.
+/// Generates from a document and extensions of your own, in `build.rs`.
 ///
 /// Extensions are added in the order in which they are given, so that one can refer
 /// to another. They come as overlay files, as schemas that were derived from Rust
@@ -42,16 +42,19 @@ use crate::{Error, Options, export, generate, read};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
-    version: Version,
+    base: Base,
+    options: Options,
     unstable: bool,
-    json_schemas: bool,
     steps: Vec<Step>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Version {
+/// The document that extensions are added to.
+#[derive(Clone, Debug)]
+enum Base {
     V1,
     V2,
+    Document(Box<Document>),
+    File(PathBuf),
 }
 
 #[derive(Clone, Debug)]
@@ -65,26 +68,40 @@ impl Builder {
     /// Starts with the bundled document of protocol version 1.
     #[must_use]
     pub fn v1() -> Self {
-        Self::new(Version::V1)
+        Self::new(Base::V1, Options::v1())
     }
 
     /// Starts with the bundled document of the draft of protocol version 2.
     #[must_use]
     pub fn v2() -> Self {
-        Self::new(Version::V2)
+        Self::new(Base::V2, Options::v2())
     }
 
-    fn new(version: Version) -> Self {
+    /// Starts with a document of your own, of any JSON-RPC protocol.
+    #[must_use]
+    pub fn from_document(document: Document) -> Self {
+        Self::new(Base::Document(Box::new(document)), Options::other())
+    }
+
+    /// Starts with the document in a file. Relative paths start at the package, as in
+    /// any build script. The file is read when the builder generates.
+    #[must_use]
+    pub fn from_file(path: impl Into<PathBuf>) -> Self {
+        Self::new(Base::File(path.into()), Options::other())
+    }
+
+    fn new(base: Base, options: Options) -> Self {
         Self {
-            version,
+            base,
+            options,
             unstable: false,
-            json_schemas: false,
             steps: Vec::new(),
         }
     }
 
-    /// Adds the proposals that the version does not contain yet. They may change or
-    /// go with any release.
+    /// Adds the proposals that a bundled document does not contain yet. Any release may
+    /// change or remove them. Generation fails for a document of your own, which has no
+    /// known proposals.
     #[must_use]
     pub fn unstable(mut self) -> Self {
         self.unstable = true;
@@ -96,7 +113,24 @@ impl Builder {
     /// of `acp-sdk`.
     #[must_use]
     pub fn json_schemas(mut self) -> Self {
-        self.json_schemas = true;
+        self.options.json_schemas = true;
+        self
+    }
+
+    /// Uses the Rust type at `path` for a definition and re-exports it; no type is
+    /// generated. The path is absolute, such as `::my_crate::Id`. The type must have the
+    /// traits of a generated one.
+    #[must_use]
+    pub fn external(mut self, definition: &str, path: &str) -> Self {
+        let paths = &mut self.options.external;
+        paths.insert(definition.into(), path.into());
+        self
+    }
+
+    /// Links methods in the docs to the protocol's reference page at `url`.
+    #[must_use]
+    pub fn reference(mut self, url: impl Into<String>) -> Self {
+        self.options.reference = Some(url.into());
         self
     }
 
@@ -181,13 +215,7 @@ impl Builder {
     /// # Errors
     /// When an overlay cannot be read, or an extension does not fit the document.
     pub fn document(&self) -> Result<Document, Error> {
-        let (mut document, name, proposals) = match self.version {
-            Version::V1 => (Document::v1()?, "v1.unstable.json", V1_UNSTABLE),
-            Version::V2 => (Document::v2()?, "v2.unstable.json", V2_UNSTABLE),
-        };
-        if self.unstable {
-            document = document.overlay(name, proposals)?;
-        }
+        let mut document = self.base()?;
         for step in &self.steps {
             document = match step {
                 Step::File(path) => document.overlay(&path.display().to_string(), &read(path)?)?,
@@ -201,17 +229,31 @@ impl Builder {
         Ok(document)
     }
 
+    fn base(&self) -> Result<Document, Error> {
+        let (document, proposals) = match &self.base {
+            Base::V1 => (Document::v1()?, Some(("v1.unstable.json", V1_UNSTABLE))),
+            Base::V2 => (Document::v2()?, Some(("v2.unstable.json", V2_UNSTABLE))),
+            Base::Document(document) => (document.as_ref().clone(), None),
+            Base::File(path) => {
+                let document = Document::parse(&path.display().to_string(), &read(path)?)?;
+                (document, None)
+            }
+        };
+        match (self.unstable, proposals) {
+            (false, _) => Ok(document),
+            (true, Some((name, text))) => Ok(document.overlay(name, text)?),
+            (true, None) => Err(Error::NoProposals {
+                file: document.file("").to_owned(),
+            }),
+        }
+    }
+
     /// Generates the text of one module.
     ///
     /// # Errors
     /// As [`Self::document`], and when generation fails.
     pub fn generate(&self) -> Result<String, Error> {
-        let mut options = match self.version {
-            Version::V1 => Options::v1(),
-            Version::V2 => Options::v2(),
-        };
-        options.json_schemas = self.json_schemas;
-        Ok(generate(&self.document()?, &options)?.text)
+        Ok(generate(&self.document()?, &self.options)?.text)
     }
 
     /// Generates into `file` in the build script's `OUT_DIR` and tells Cargo which
@@ -224,10 +266,16 @@ impl Builder {
     #[allow(clippy::print_stdout, reason = "Cargo reads a build script's stdout")]
     pub fn write_to_out_dir(&self, file: &str) -> Result<(), Error> {
         println!("cargo::rerun-if-changed=build.rs");
-        for step in &self.steps {
-            if let Step::File(path) = step {
-                println!("cargo::rerun-if-changed={}", path.display());
-            }
+        let base = match &self.base {
+            Base::File(path) => Some(path),
+            _ => None,
+        };
+        let overlays = self.steps.iter().filter_map(|step| match step {
+            Step::File(path) => Some(path),
+            _ => None,
+        });
+        for path in base.into_iter().chain(overlays) {
+            println!("cargo::rerun-if-changed={}", path.display());
         }
         let text = self.generate()?;
         let directory = std::env::var_os("OUT_DIR").ok_or_else(|| Error::Io {

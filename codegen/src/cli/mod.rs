@@ -34,6 +34,10 @@ pub(crate) enum Command {
         /// feature `schemars` of `acp-sdk`.
         #[arg(long)]
         json_schemas: bool,
+        /// Uses the Rust type at PATH, such as `::my_crate::Id`, for a definition in place
+        /// of a generated one. May be given several times.
+        #[arg(long, value_name = "DEFINITION=PATH", value_parser = external)]
+        external: Vec<(String, String)>,
         /// Where to write; standard output if not given. The file is replaced at
         /// once when all went well, and left alone otherwise.
         #[arg(long, value_name = "FILE")]
@@ -141,10 +145,12 @@ impl Command {
             Self::Generate {
                 source,
                 json_schemas,
+                external,
                 out,
             } => {
                 let mut options = source.options();
                 options.json_schemas = json_schemas;
+                options.external.extend(external);
                 let output = generate(&source.document()?, &options)?;
                 write(out.as_deref(), &output.text)?;
             }
@@ -220,6 +226,14 @@ impl Source {
             (None, Version::V1) => Options::v1(),
             (None, Version::V2) => Options::v2(),
         }
+    }
+}
+
+/// Parses the value of `--external`.
+fn external(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, path)) => Ok((name.into(), path.into())),
+        None => Err("write DEFINITION=PATH".into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
 use super::Call;
 use crate::ir::{Presence, Shape};
@@ -48,10 +48,15 @@ pub(super) fn module(calls: &[Call<'_>]) -> TokenStream {
                 #implementation
             }
         });
+    let (requests, notifications): (Vec<_>, Vec<_>) =
+        calls.iter().partition(|call| call.result.is_some());
+    let traits = [("Method", requests), ("Notification", notifications)];
+    let traits = traits.iter().filter(|(_, calls)| !calls.is_empty());
+    let traits = traits.map(|(name, _)| format_ident!("{name}"));
     quote! {
         #[doc = " A type per method, which ties its name to its params and its result."]
         pub mod methods {
-            use super::{Method, Notification};
+            use super::{#(#traits),*};
 
             #(#markers)*
         }
@@ -63,7 +68,7 @@ pub(super) fn params(model: &Model<'_>, calls: &[Call<'_>]) -> TokenStream {
     let mut seen = BTreeSet::new();
     let typed = calls
         .iter()
-        .filter(|call| model.get(&call.params.to_string()).is_some());
+        .filter(|call| model.is_own(&call.params.to_string()));
     let impls = typed.filter(|call| seen.insert(&call.params)).map(|call| {
         let params = &call.params;
         let name = params.to_string();

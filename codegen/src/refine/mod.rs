@@ -18,10 +18,10 @@ use quote::{format_ident, quote};
 use syn::{Ident, Type as RustType};
 
 pub(crate) use self::docs::{described, written};
-use crate::Error;
 use crate::ir::{Shape, Type};
 use crate::names::RUNTIME;
 use crate::types::{Skeleton, Skeletons};
+use crate::{Error, external};
 
 /// The types of a document with their skeletons.
 pub(crate) struct Model<'a> {
@@ -29,10 +29,15 @@ pub(crate) struct Model<'a> {
     pub(crate) skeletons: &'a Skeletons,
     by_name: BTreeMap<&'a str, &'a Type>,
     not_eq: BTreeSet<&'a str>,
+    external: &'a external::Types,
 }
 
 impl<'a> Model<'a> {
-    pub(crate) fn new(types: &'a [Type], skeletons: &'a Skeletons) -> Self {
+    pub(crate) fn new(
+        types: &'a [Type],
+        skeletons: &'a Skeletons,
+        external: &'a external::Types,
+    ) -> Self {
         let by_name = types.iter().map(|ty| (ty.name.as_str(), ty)).collect();
         let not_eq = traits::not_eq(types, skeletons);
         Self {
@@ -40,7 +45,20 @@ impl<'a> Model<'a> {
             skeletons,
             by_name,
             not_eq,
+            external,
         }
+    }
+
+    /// The types to generate, which are all but external ones.
+    pub(crate) fn own_types(&self) -> impl Iterator<Item = &'a Type> {
+        let external = self.external;
+        let own = move |ty: &&Type| !external.contains(&ty.name);
+        self.types.iter().filter(own)
+    }
+
+    /// Whether the type `name` is generated.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        self.by_name.contains_key(name) && !self.external.contains(name)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&'a Type> {
@@ -72,15 +90,23 @@ pub(crate) fn imports(chunks: &[TokenStream]) -> TokenStream {
     let serde = names(&["Deserialize", "Serialize"]);
     let serde = (!serde.is_empty()).then(|| quote!(use ::acp_sdk::runtime::serde::{#(#serde),*};));
     let runtime = names(RUNTIME);
-    let module = used.contains("runtime").then(|| quote!(self,));
+    let runtime = match (used.contains("runtime"), runtime.as_slice()) {
+        (true, []) => Some(quote!(
+            use ::acp_sdk::runtime;
+        )),
+        (true, names) => Some(quote!(use ::acp_sdk::runtime::{self, #(#names),*};)),
+        (false, []) => None,
+        (false, names) => Some(quote!(use ::acp_sdk::runtime::{#(#names),*};)),
+    };
     quote! {
         #arc
         #serde
-        use ::acp_sdk::runtime::{#module #(#runtime),*};
+        #runtime
     }
 }
 
-fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
+/// Adds the identifiers among `tokens` to `found`.
+pub(crate) fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
     for token in tokens {
         match token {
             TokenTree::Ident(ident) => {
@@ -101,7 +127,7 @@ pub(crate) fn types(
     uses: &BTreeMap<String, String>,
 ) -> Result<Vec<TokenStream>, Error> {
     let one = |ty| one(model, ty, uses);
-    model.types.iter().map(one).collect()
+    model.own_types().map(one).collect()
 }
 
 fn one(
