@@ -8,20 +8,20 @@ use ::acp_sdk::runtime::{
     UnknownVariant, VariantWriter,
 };
 
-/// What ties a response to its request.
+/// JSON-RPC request id, which correlates a response with its request.
 ///
-/// The side that sends the request chooses it, and must not reuse it while the request is
-/// open. Each side numbers its own requests, so both may use the same ids at once.
+/// Assigned by the sender, which must not reuse it while the request is open. Each side
+/// numbers its own requests; both may use the same id at the same time.
 ///
 /// Specification: [Communication model](https://agentclientprotocol.com/protocol/v1/overview#communication-model).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestId {
-    /// No id; legal JSON, but a response can hardly be told from others, so avoid it.
+    /// Null id. Legal in JSON-RPC, but its response cannot be correlated reliably; avoid it.
     Null,
-    /// A whole number, usually counted up from 0 or 1.
+    /// Integer id, usually a counter that starts at 0 or 1.
     Number(i64),
-    /// Any text.
+    /// String id with any content.
     Str(String),
 }
 
@@ -58,10 +58,10 @@ impl Serialize for RequestId {
 
 runtime::value_union!(RequestId { Null: () = Null, Number: i64 = Number, Str: String = String });
 
-/// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
-/// is none.
+/// `fs/write_text_file` writes a text file, and creates it if it does not exist.
 ///
-/// The agent sends it to clients that advertise `fs.writeTextFile`.
+/// Sent by the agent to clients that advertise `fs.writeTextFile`. Replaces the complete
+/// content of the file.
 ///
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 ///
@@ -69,14 +69,13 @@ runtime::value_union!(RequestId { Null: () = Null, Number: i64 = Number, Str: St
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteTextFileRequest {
-    /// The session that writes.
+    /// Session that this message refers to.
     pub session_id: SessionId,
     /// Absolute path of the file.
     pub path: String,
-    /// The file's whole new text.
+    /// Complete new text of the file.
     pub content: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -111,10 +110,10 @@ runtime::members!(WriteTextFileRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Names a session; chosen by the agent and opaque to the client.
+/// Session identifier, assigned by the agent and opaque to the client.
 ///
-/// It stays valid for as long as the agent keeps the session, beyond the end of the
-/// connection where the agent can load or resume it.
+/// Remains valid as long as the agent keeps the session. It is valid on later connections
+/// if the agent can load or resume the session.
 ///
 /// Specification: [Session ID](https://agentclientprotocol.com/protocol/v1/session-setup#session-id).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,10 +121,9 @@ pub struct SessionId(Arc<str>);
 
 runtime::string_id!(SessionId);
 
-/// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
-/// yet included.
+/// `fs/read_text_file` reads a text file, including unsaved changes in the editor.
 ///
-/// The agent sends it to clients that advertise `fs.readTextFile`.
+/// Sent by the agent to clients that advertise `fs.readTextFile`.
 ///
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 ///
@@ -133,16 +131,15 @@ runtime::string_id!(SessionId);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadTextFileRequest {
-    /// The session that needs the file.
+    /// Session that this message refers to.
     pub session_id: SessionId,
     /// Absolute path of the file.
     pub path: String,
-    /// First line to return, counted from 1; absent to start at the top.
+    /// First line to return, 1-based; absent means the start of the file.
     pub line: Option<u32>,
-    /// How many lines to return at most; absent for all.
+    /// Maximum number of lines to return; absent means no limit.
     pub limit: Option<u32>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -189,10 +186,11 @@ runtime::members!(ReadTextFileRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/request_permission` asks the user whether a tool call may go ahead.
+/// `session/request_permission` asks the user whether a tool call may run.
 ///
-/// The agent sends it during a turn and waits. The client shows the options, or decides by
-/// the user's settings; when the turn is cancelled it answers `cancelled`.
+/// Sent by the agent during a turn; the agent waits for the response. The client shows the
+/// options, or decides by the user's settings. If the turn is cancelled, the client
+/// responds with `cancelled`.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 ///
@@ -200,14 +198,13 @@ runtime::members!(ReadTextFileRequest {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RequestPermissionRequest {
-    /// The session whose turn asks.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The tool call in question; what it says also updates the call, or makes it known.
+    /// Tool call that needs permission. Its members also create or update the tool call.
     pub tool_call: ToolCallUpdate,
-    /// The answers that the user can give.
+    /// Options that the user can choose from.
     pub options: Vec<PermissionOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -242,34 +239,34 @@ runtime::members!(RequestPermissionRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Changes to a tool call.
+/// Partial update of a tool call.
 ///
-/// Members that are absent or null stay as they are; lists are replaced as a whole.
+/// Absent and null members are unchanged; lists are replaced as a whole.
 ///
 /// Specification: [Updating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#updating).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCallUpdate {
-    /// The call that changes.
+    /// Tool call that changes.
     pub tool_call_id: ToolCallId,
-    /// What sort of thing the call does, if that changed.
+    /// New category of the tool call; absent or null means unchanged.
     pub kind: Option<ToolKind>,
-    /// How far the call has come, if that changed.
+    /// New execution status; absent or null means unchanged.
     pub status: Option<ToolCallStatus>,
-    /// The title to show from now on, if it changed.
+    /// New display title; absent or null means unchanged.
     pub title: Option<String>,
-    /// The tool's name for programs, if it changed.
+    /// New programmatic tool name; absent or null means unchanged.
     pub name: Option<String>,
-    /// Everything that the call has produced, in place of what was reported before.
+    /// Complete content, which replaces the previous list; absent or null means unchanged.
     pub content: Option<Vec<ToolCallContent>>,
-    /// All places that the call is about, in place of those reported before.
+    /// Complete list of locations, which replaces the previous one; absent or null means
+    /// unchanged.
     pub locations: Option<Vec<ToolCallLocation>>,
-    /// What the model passed to the tool, if that changed.
+    /// New unprocessed input of the tool; absent or null means unchanged.
     pub raw_input: Option<Json>,
-    /// What the tool returned, if that changed.
+    /// New unprocessed output of the tool; absent or null means unchanged.
     pub raw_output: Option<Json>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -368,7 +365,9 @@ runtime::members!(ToolCallUpdate {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Names a tool call within its session; chosen by the agent and opaque to the client.
+/// Identifier of a tool call within its session, assigned by the agent.
+///
+/// Opaque to the client.
 ///
 /// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -376,31 +375,33 @@ pub struct ToolCallId(Arc<str>);
 
 runtime::string_id!(ToolCallId);
 
-/// What sort of thing a tool call does, for choosing an icon and how to show it.
+/// Category of a tool call.
+///
+/// Clients choose an icon and a presentation by it.
 ///
 /// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolKind {
-    /// Looks at files or other data.
+    /// Reads files or other data.
     Read,
-    /// Changes files or other content.
+    /// Modifies files or other content.
     Edit,
-    /// Takes files or other data away.
+    /// Deletes files or other data.
     Delete,
-    /// Gives files another place or name.
+    /// Moves or renames files.
     Move,
-    /// Looks for something.
+    /// Searches for text, files or other information.
     Search,
     /// Runs a command or a program.
     Execute,
-    /// Reasons or plans, without an effect outside.
+    /// Reasons or plans without side effects.
     Think,
-    /// Gets data from elsewhere, such as the web.
+    /// Retrieves external data, for example from the web.
     Fetch,
-    /// Puts the session into another mode.
+    /// Switches the session mode.
     SwitchMode,
-    /// Anything else; also what an absent kind means.
+    /// Any other category; the default when `kind` is absent.
     Other,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -420,19 +421,19 @@ runtime::string_enum!(ToolKind {
     ..Unknown
 });
 
-/// How far a tool call has come.
+/// Execution status of a tool call, from pending to completed or failed.
 ///
 /// Specification: [Status](https://agentclientprotocol.com/protocol/v1/tool-calls#status).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolCallStatus {
-    /// Not running yet: its input is still arriving, or permission is awaited.
+    /// Not started: the input is still streaming, or permission is pending.
     Pending,
-    /// Running now.
+    /// Currently running.
     InProgress,
-    /// Done, with success.
+    /// Completed successfully.
     Completed,
-    /// Ended without success.
+    /// Ended with an error.
     Failed,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -446,17 +447,17 @@ runtime::string_enum!(ToolCallStatus {
     ..Unknown
 });
 
-/// Something that a tool call produced.
+/// Output of a tool call: content, a diff or a terminal.
 ///
 /// Specification: [Content of tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#content).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolCallContent {
-    /// Text, pictures and so on, as in messages.
+    /// Content block, as in messages.
     Content(Content),
-    /// A change to a file.
+    /// Text of a file before and after a change.
     Diff(Diff),
-    /// A terminal that the agent had the client open, shown live.
+    /// Terminal of the client, created with `terminal/create`; its output is shown live.
     Terminal(Terminal),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -508,24 +509,24 @@ runtime::tagged_union!(ToolCallContent ["type"] {
     "terminal": Terminal,
 });
 
-/// A piece of content: in prompts, in the agent's messages and in what tools return.
+/// Content of a prompt, of a message or of a tool result.
 ///
-/// The forms are those of MCP, so that an agent can pass on what its MCP servers return.
+/// The types are those of MCP, so an agent can forward the results of MCP tools unchanged.
 ///
 /// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ContentBlock {
-    /// Text, commonly Markdown; allowed in every prompt.
+    /// Text, usually Markdown. Allowed in every prompt.
     Text(TextContent),
-    /// A picture; in prompts only with the capability `image`.
+    /// Image. Allowed in prompts only with the capability `image`.
     Image(ImageContent),
-    /// Sound; in prompts only with the capability `audio`.
+    /// Audio. Allowed in prompts only with the capability `audio`.
     Audio(AudioContent),
-    /// The address of a resource that the agent can read; allowed in every prompt.
+    /// Link to a resource that the agent can read. Allowed in every prompt.
     ResourceLink(ResourceLink),
-    /// A resource with its contents; in prompts only with the capability `embeddedContext`, and
-    /// then better than a link.
+    /// Resource with its contents. Allowed in prompts only with the capability
+    /// `embeddedContext`, and then preferred to a link.
     Resource(EmbeddedResource),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -607,21 +608,20 @@ runtime::tagged_union!(ContentBlock ["type"] {
     "resource": EmbeddedResource,
 });
 
-/// Hints on how to use or show a piece of content.
+/// Hints about the use and display of content.
 ///
 /// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
 #[derive(Clone, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Annotations {
-    /// Whom the content is for; absent when it is for everybody.
+    /// Intended recipients; absent means everybody.
     pub audience: Option<Vec<Role>>,
-    /// When the content was last changed, in ISO 8601; absent when unknown.
+    /// Time of the last modification in ISO 8601; absent when unknown.
     pub last_modified: Option<String>,
-    /// How important the content is, commonly from 0 (may be left out) to 1 (needed); absent
-    /// when it does not say.
+    /// Importance of the content, usually from 0 (optional) to 1 (required); absent when
+    /// unspecified.
     pub priority: Option<f64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -668,7 +668,7 @@ runtime::members!(Annotations {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// One of the two who talk in a session.
+/// Sender or recipient of content in a session: the user or the model.
 ///
 /// Specification: [Content types](https://agentclientprotocol.com/protocol/v1/content#content-types).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -676,7 +676,7 @@ runtime::members!(Annotations {
 pub enum Role {
     /// The model.
     Assistant,
-    /// The person.
+    /// The human user.
     User,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -684,18 +684,17 @@ pub enum Role {
 
 runtime::string_enum!(Role { Assistant = "assistant", User = "user", ..Unknown });
 
-/// Text to show or to read.
+/// Text content, usually Markdown.
 ///
 /// Specification: [Text content](https://agentclientprotocol.com/protocol/v1/content#text-content).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TextContent {
-    /// Hints on how to use the text; absent when there are none.
+    /// Hints about use and display; absent when there are none.
     pub annotations: Option<Annotations>,
-    /// The text itself; clients should show it as Markdown.
+    /// The text. Clients should render it as Markdown.
     pub text: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -731,22 +730,21 @@ runtime::members!(TextContent {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A picture, contained in the message.
+/// Image embedded in the message.
 ///
 /// Specification: [Image content](https://agentclientprotocol.com/protocol/v1/content#image-content).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ImageContent {
-    /// Hints on how to use the picture; absent when there are none.
+    /// Hints about use and display; absent when there are none.
     pub annotations: Option<Annotations>,
-    /// The bytes of the picture file, in Base64.
+    /// Image file in Base64.
     pub data: String,
-    /// The format of the file, such as `image/png`.
+    /// MIME type of the image, such as `image/png`.
     pub mime_type: String,
-    /// Where the picture comes from; absent when it has no address.
+    /// URI from which the image originates; absent when there is none.
     pub uri: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -793,20 +791,19 @@ runtime::members!(ImageContent {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Sound, contained in the message.
+/// Audio embedded in the message.
 ///
 /// Specification: [Audio content](https://agentclientprotocol.com/protocol/v1/content#audio-content).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AudioContent {
-    /// Hints on how to use the sound; absent when there are none.
+    /// Hints about use and display; absent when there are none.
     pub annotations: Option<Annotations>,
-    /// The bytes of the sound file, in Base64.
+    /// Audio file in Base64.
     pub data: String,
-    /// The format of the file, such as `audio/wav`.
+    /// MIME type of the audio, such as `audio/wav`.
     pub mime_type: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -844,28 +841,27 @@ runtime::members!(AudioContent {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// The address of a file or other resource that the receiver can read by itself.
+/// Link to a resource that the receiver can read itself.
 ///
 /// Specification: [Resource link](https://agentclientprotocol.com/protocol/v1/content#resource-link).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceLink {
-    /// Hints on how to use the resource; absent when there are none.
+    /// Hints about use and display; absent when there are none.
     pub annotations: Option<Annotations>,
-    /// What the resource holds, for people and models; absent when it does not say.
+    /// Description of the resource, for people and models; absent when unspecified.
     pub description: Option<String>,
-    /// The format of the resource, such as `text/x-rust`; absent when unknown.
+    /// MIME type of the resource, such as `text/x-rust`; absent when unknown.
     pub mime_type: Option<String>,
-    /// Short name of the resource, such as a file's name.
+    /// Short name of the resource, such as a file name.
     pub name: String,
     /// Size of the resource in bytes; absent when unknown.
     pub size: Option<i64>,
-    /// Name to show to the user; when absent, show `name`.
+    /// Display name; `name` is shown when it is absent.
     pub title: Option<String>,
-    /// Address of the resource, such as `file:///home/me/notes.md`.
+    /// URI of the resource, such as `file:///home/me/notes.md`.
     pub uri: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -939,15 +935,15 @@ runtime::members!(ResourceLink {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Address and contents of an embedded resource.
+/// URI and contents of an embedded resource.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmbeddedResourceResource {
-    /// The contents are text.
+    /// Contents as text.
     TextResourceContents(TextResourceContents),
-    /// The contents are bytes.
+    /// Contents as bytes.
     BlobResourceContents(BlobResourceContents),
 }
 
@@ -968,20 +964,19 @@ runtime::object_union!(EmbeddedResourceResource {
     BlobResourceContents: BlobResourceContents = ["blob", "uri"],
 });
 
-/// A resource whose contents are text.
+/// URI and text of a resource.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextResourceContents {
-    /// The format of the text, such as `text/x-rust`; absent when unknown.
+    /// MIME type of the text, such as `text/x-rust`; absent when unknown.
     pub mime_type: Option<String>,
-    /// All of the text.
+    /// Complete text of the resource.
     pub text: String,
-    /// Address of the resource.
+    /// URI that identifies the resource.
     pub uri: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1019,20 +1014,19 @@ runtime::members!(TextResourceContents {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A resource whose contents are bytes.
+/// URI and bytes of a resource.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlobResourceContents {
-    /// All of the bytes, in Base64.
+    /// Complete bytes of the resource, in Base64.
     pub blob: String,
-    /// The format of the contents, such as `application/pdf`; absent when unknown.
+    /// MIME type of the contents, such as `application/pdf`; absent when unknown.
     pub mime_type: Option<String>,
-    /// Address of the resource.
+    /// URI that identifies the resource.
     pub uri: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1070,21 +1064,19 @@ runtime::members!(BlobResourceContents {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A file or other resource, contained in the message.
+/// Resource whose contents are embedded in the message.
 ///
-/// It lets a client pass on what the agent could not read, such as text that is not saved
-/// yet.
+/// A client can embed contents that the agent cannot read itself, such as unsaved text.
 ///
 /// Specification: [Embedded resource](https://agentclientprotocol.com/protocol/v1/content#embedded-resource).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
-    /// Hints on how to use the resource; absent when there are none.
+    /// Hints about use and display; absent when there are none.
     pub annotations: Option<Annotations>,
-    /// Address and contents.
+    /// URI and contents.
     pub resource: EmbeddedResourceResource,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1120,16 +1112,15 @@ runtime::members!(EmbeddedResource {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Content that a tool call produced, in the form that messages have.
+/// Content block produced by a tool call.
 ///
 /// Specification: [Regular content](https://agentclientprotocol.com/protocol/v1/tool-calls#regular-content).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Content {
-    /// The piece of content.
+    /// Text, image, audio or resource.
     pub content: ContentBlock,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1156,20 +1147,19 @@ runtime::members!(Content {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A change to a file, as its text before and after.
+/// Text of a file before and after a change.
 ///
 /// Specification: [Diffs](https://agentclientprotocol.com/protocol/v1/tool-calls#diffs).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diff {
-    /// Where the file is, as an absolute path.
+    /// Absolute path of the changed file.
     pub path: String,
-    /// The text before; absent or null for a file that is new.
+    /// Text before the change; absent or null for a new file.
     pub old_text: Option<String>,
-    /// The text after.
+    /// Text after the change.
     pub new_text: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1207,8 +1197,9 @@ runtime::members!(Diff {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Names a terminal of `terminal/create`; chosen by the client and valid until it is
-/// released.
+/// Identifier of a terminal created by `terminal/create`, assigned by the client.
+///
+/// Valid until `terminal/release`.
 ///
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -1216,19 +1207,18 @@ pub struct TerminalId(Arc<str>);
 
 runtime::string_id!(TerminalId);
 
-/// A terminal of `terminal/create` whose output belongs to a tool call.
+/// Reference to a client terminal whose output belongs to a tool call.
 ///
-/// The client shows the output live and keeps it after the release, provided that the tool
-/// call names the terminal before it is released.
+/// The client shows the output live. It keeps the output after `terminal/release`, provided
+/// that the tool call referenced the terminal before.
 ///
 /// Specification: [Terminals in tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#terminals).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terminal {
-    /// The terminal to show.
+    /// Terminal that is shown.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1255,7 +1245,9 @@ runtime::members!(Terminal {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A place in a file that a tool call is about, so that an editor can follow along.
+/// File location that a tool call reads or changes.
+///
+/// An editor can follow the agent by it.
 ///
 /// Specification: [Following the agent](https://agentclientprotocol.com/protocol/v1/tool-calls#following-the-agent).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -1263,10 +1255,9 @@ runtime::members!(Terminal {
 pub struct ToolCallLocation {
     /// Absolute path of the file.
     pub path: String,
-    /// The line, counted from 1; absent when the whole file is meant.
+    /// 1-based line; absent when the location is the whole file.
     pub line: Option<u32>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1302,20 +1293,19 @@ runtime::members!(ToolCallLocation {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// An answer that the user can give to a permission request.
+/// Option that the user can choose in a permission request.
 ///
 /// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PermissionOption {
-    /// What the client sends back when this answer is chosen.
+    /// Id that the client returns when the user chooses this option.
     pub option_id: PermissionOptionId,
-    /// What the user reads on the button or in the menu.
+    /// Label of the button or menu entry.
     pub name: String,
-    /// What the answer amounts to, so that clients can choose icons and apply rules.
+    /// Effect of the option. Clients may choose icons and apply rules by it.
     pub kind: PermissionOptionKind,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1350,7 +1340,7 @@ runtime::members!(PermissionOption {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Names an answer within its permission request; opaque to the client.
+/// Identifier of an option within its permission request; opaque to the client.
 ///
 /// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -1358,19 +1348,19 @@ pub struct PermissionOptionId(Arc<str>);
 
 runtime::string_id!(PermissionOptionId);
 
-/// What an answer to a permission request amounts to.
+/// Effect of a permission option: allow or reject, once or always.
 ///
 /// Specification: [Permission options](https://agentclientprotocol.com/protocol/v1/tool-calls#permission-options).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PermissionOptionKind {
-    /// Yes, for this tool call.
+    /// Allows this operation only.
     AllowOnce,
-    /// Yes, and do not ask again for calls like it.
+    /// Allows this operation, and similar ones without another request.
     AllowAlways,
-    /// No, for this tool call.
+    /// Rejects this operation only.
     RejectOnce,
-    /// No, and do not ask again for calls like it.
+    /// Rejects this operation, and similar ones without another request.
     RejectAlways,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -1384,11 +1374,10 @@ runtime::string_enum!(PermissionOptionKind {
     ..Unknown
 });
 
-/// `terminal/create` starts a command in a new terminal, and returns without waiting for
-/// it.
+/// `terminal/create` runs a command in a new terminal and returns immediately.
 ///
-/// The agent sends it to clients that advertise `terminal`, and must release the terminal
-/// when it is done with it.
+/// Sent by the agent to clients that advertise `terminal`. The agent must release the
+/// terminal with `terminal/release` when it no longer needs it.
 ///
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 ///
@@ -1396,22 +1385,21 @@ runtime::string_enum!(PermissionOptionKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateTerminalRequest {
-    /// The session that the command belongs to.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The program to run: a name or a path.
+    /// Program to run, as a name or a path.
     pub command: String,
-    /// Arguments of the program, in order; none when absent.
+    /// Command-line arguments, in order; absent means none.
     pub args: Vec<String>,
-    /// Variables to add to the command's environment; none when absent.
+    /// Environment variables to add; absent means none.
     pub env: Vec<EnvVariable>,
-    /// Absolute path of the directory to run in; when absent the client chooses, commonly the
-    /// session's.
+    /// Absolute path of the process's working directory. If absent, the client chooses one,
+    /// usually the session's.
     pub cwd: Option<String>,
-    /// How many bytes of output the client keeps; beyond it the oldest are dropped, at a
-    /// character boundary. Absent for no limit set by the agent.
+    /// Limit of retained output in bytes; absent means no limit set by the agent. The client
+    /// drops the oldest output first, at a character boundary.
     pub output_byte_limit: Option<u64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1476,18 +1464,17 @@ runtime::members!(CreateTerminalRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A variable in the environment of a program that is about to be started.
+/// Environment variable for a process to be started.
 ///
 /// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnvVariable {
-    /// The variable's name, such as `PATH`.
+    /// Name of the variable, such as `PATH`.
     pub name: String,
-    /// The variable's content; it may be a secret, so keep it out of logs.
+    /// Value of the variable. It may be a secret; keep it out of logs.
     pub value: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1516,9 +1503,9 @@ runtime::members!(EnvVariable {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+/// `terminal/output` returns the terminal's output so far, without waiting for more.
 ///
-/// The agent sends it, as often as it likes, until it releases the terminal.
+/// Sent by the agent any number of times until it releases the terminal.
 ///
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 ///
@@ -1526,12 +1513,11 @@ runtime::members!(EnvVariable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TerminalOutputRequest {
-    /// The session that the terminal belongs to.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The terminal to look at.
+    /// Terminal that is read.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1563,10 +1549,10 @@ runtime::members!(TerminalOutputRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `terminal/release` gives a terminal back, and ends its command if it still runs.
+/// `terminal/release` kills the command if it still runs, and frees the terminal.
 ///
-/// The agent sends it for every terminal that it made. The id is invalid from then on, but
-/// a tool call that shows the terminal keeps its output.
+/// Sent by the agent for every terminal that it created. The id is invalid afterwards. A
+/// tool call that references the terminal keeps its output.
 ///
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 ///
@@ -1574,12 +1560,11 @@ runtime::members!(TerminalOutputRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReleaseTerminalRequest {
-    /// The session that the terminal belongs to.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The terminal to give back.
+    /// Terminal that is freed.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1611,9 +1596,9 @@ runtime::members!(ReleaseTerminalRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+/// `terminal/wait_for_exit` returns when the command in a terminal has exited.
 ///
-/// The agent sends it; to wait with a limit, let it run beside a timer and call
+/// Sent by the agent. For a timeout, await it concurrently with a timer and call
 /// `terminal/kill`.
 ///
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
@@ -1622,12 +1607,11 @@ runtime::members!(ReleaseTerminalRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitForTerminalExitRequest {
-    /// The session that the terminal belongs to.
+    /// Session that this message refers to.
     pub session_id: SessionId,
     /// The terminal whose command is awaited.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1659,10 +1643,10 @@ runtime::members!(WaitForTerminalExitRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `terminal/kill` ends the command in a terminal and keeps the terminal.
+/// `terminal/kill` kills the command in a terminal and keeps the terminal.
 ///
-/// The agent sends it; output and exit status can be asked for afterwards, and the terminal
-/// must still be released.
+/// Sent by the agent. Output and exit status remain available; the terminal must still be
+/// released.
 ///
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 ///
@@ -1670,12 +1654,11 @@ runtime::members!(WaitForTerminalExitRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KillTerminalRequest {
-    /// The session that the terminal belongs to.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The terminal whose command is to end.
+    /// Terminal whose command is killed.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1707,10 +1690,10 @@ runtime::members!(KillTerminalRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `elicitation/create` asks the user for something, in a form or on a web page.
+/// `elicitation/create` requests input from the user, by a form or a web page.
 ///
-/// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
-/// ask for passwords, keys and the like; web pages can.
+/// Sent by the agent to clients that advertise the mode in `elicitation`. Forms must not
+/// request secrets such as passwords or keys; web pages may.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 ///
@@ -1718,10 +1701,9 @@ runtime::members!(KillTerminalRequest {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationRequest {
-    /// What is asked for and why, to show to the user.
+    /// Explanation of the requested input and its purpose, shown to the user.
     pub message: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
     /// The way in which the user is asked.
     pub mode: ElicitationMode,
@@ -1773,12 +1755,11 @@ impl<'de> Deserialize<'de> for CreateElicitationRequest {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationMode {
-    /// The client shows a form and returns what the user filled in.
+    /// The client shows a form and returns the values.
     Form(ElicitationFormMode),
-    /// The client sends the user to a web page, with consent.
+    /// The client opens a web page with the user's consent.
     Url(ElicitationUrlMode),
-    /// A way that this version does not know, kept as it came; it must not be shown as one of
-    /// the others.
+    /// Unknown mode, preserved as received; must not be shown as a known mode.
     Unknown(UnknownVariant),
 }
 
@@ -1819,17 +1800,15 @@ runtime::tagged_union!(ElicitationMode ["mode"] {
     "url": ElicitationUrlMode,
 });
 
-/// Says that a question belongs to a session, and maybe to a tool call in it.
+/// Scope of an elicitation: a session and, optionally, a tool call in it.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElicitationSessionScope {
-    /// The session that asks.
+    /// Session that the elicitation belongs to.
     pub session_id: SessionId,
-    /// The tool call on whose behalf it asks, for instance when an MCP server wants to know;
-
-    /// absent when it is none.
+    /// Tool call that needs the input, for example for an MCP server; absent when none.
     pub tool_call_id: Option<ToolCallId>,
 }
 
@@ -1856,14 +1835,14 @@ runtime::members!(ElicitationSessionScope {
     tool_call_id "toolCallId": Option<ToolCallId> = optional + or_default,
 });
 
-/// Says that a question belongs to a request outside of any session, such as
+/// Scope of an elicitation: a client request outside of any session, such as
 /// `authenticate`.
 ///
 /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElicitationRequestScope {
-    /// The id of the client's request that the agent is working on.
+    /// Id of the client request that the agent is handling.
     pub request_id: RequestId,
 }
 
@@ -1879,24 +1858,23 @@ impl ElicitationRequestScope {
 
 runtime::members!(ElicitationRequestScope { request_id "requestId": RequestId = required });
 
-/// The fields of a form, in a small part of JSON Schema: one flat object.
+/// Fields of a form: a flat object in a subset of JSON Schema.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitationSchema {
-    /// Always `object`, which is also what absent means.
+    /// Always `object`; absent means `object`.
     pub type_: ElicitationSchemaType,
-    /// Heading of the form; absent for none.
+    /// Heading of the form; absent means none.
     pub title: Option<String>,
-    /// The fields by name; none when absent.
+    /// Form fields by name; absent means none.
     pub properties: Map<ElicitationPropertySchema>,
-    /// Names of the fields that must be filled in; absent when none must.
+    /// Names of the mandatory fields; absent means none.
     pub required: Option<Vec<String>>,
-    /// What the form is for, to show to the user; absent when the message says it.
+    /// Purpose of the form, shown to the user; absent when the message states it.
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -1979,13 +1957,13 @@ runtime::members!(ElicitationSchema {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// What a form's schema describes.
+/// Root type of a form's schema.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ElicitationSchemaType {
-    /// An object, with a member for each field.
+    /// Object with one member per field.
     Object,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -1993,24 +1971,23 @@ pub enum ElicitationSchemaType {
 
 runtime::string_enum!(ElicitationSchemaType { Object = "object", ..Unknown });
 
-/// A field of a form.
+/// Schema of a form field.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationPropertySchema {
-    /// Text, or one of several texts when `enum` or `oneOf` is given.
+    /// Text, or a single choice if `enum` or `oneOf` is present.
     String(StringPropertySchema),
-    /// A number, with or without a fraction.
+    /// Number, with or without a fraction.
     Number(NumberPropertySchema),
-    /// A whole number.
+    /// Whole number.
     Integer(IntegerPropertySchema),
-    /// Yes or no.
+    /// True or false.
     Boolean(BooleanPropertySchema),
-    /// Any number of several texts.
+    /// Multiple choice among strings.
     Array(MultiSelectPropertySchema),
-    /// A sort of field that this version does not know, kept as it came; it must not be shown
-    /// as one of the others.
+    /// Unknown field type, preserved as received; must not be shown as a known type.
     Unknown(UnknownVariant),
 }
 
@@ -2078,19 +2055,19 @@ runtime::tagged_union!(ElicitationPropertySchema ["type"] {
     "array": MultiSelectPropertySchema,
 });
 
-/// What a text must be.
+/// Format that the value of a text field must have.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StringFormat {
-    /// An address for email.
+    /// Email address, such as `me@example.com`.
     Email,
-    /// A URI, such as a web address.
+    /// URI, such as a web address.
     Uri,
-    /// A day, such as `2026-01-31`.
+    /// Calendar date, such as `2026-01-31`.
     Date,
-    /// A moment, such as `2026-01-31T09:30:00Z`.
+    /// Date with time, such as `2026-01-31T09:30:00Z`.
     DateTime,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -2104,20 +2081,19 @@ runtime::string_enum!(StringFormat {
     ..Unknown
 });
 
-/// A text to choose, with its label.
+/// String value with a display label.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnumOption {
-    /// What the answer holds when this one is chosen.
+    /// Value that is returned when this option is chosen.
     pub const_: String,
-    /// Label to show to the user.
+    /// Display label.
     pub title: String,
-    /// More about it, to show to the user; absent when the label says it all.
+    /// Additional explanation shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2155,34 +2131,33 @@ runtime::members!(EnumOption {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A field for text, or for the choice of one text among several.
+/// Text field, or a single choice among strings.
 ///
-/// It is a choice when `enum` or `oneOf` is present.
+/// It is a choice if `enum` or `oneOf` is present.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StringPropertySchema {
-    /// Label of the field; when absent, show its name.
+    /// Display label; the field's name is shown when it is absent.
     pub title: Option<String>,
-    /// Help for the user; absent for none.
+    /// Help text shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Fewest characters allowed; absent for no limit.
+    /// Minimum length in characters; absent means no limit.
     pub min_length: Option<u32>,
-    /// Most characters allowed; absent for no limit.
+    /// Maximum length in characters; absent means no limit.
     pub max_length: Option<u32>,
-    /// Regular expression that the text must match; absent for any text.
+    /// Regular expression that the value must match; absent means any text.
     pub pattern: Option<String>,
-    /// What the text must be, such as an email address; absent for any text.
+    /// Format that the value must have; absent means any text.
     pub format: Option<StringFormat>,
-    /// What the field holds at first; absent for nothing.
+    /// Initial value; absent means none.
     pub default: Option<String>,
-    /// The texts to choose from, when they need no labels.
+    /// Choices without labels.
     pub enum_: Option<Vec<String>>,
-    /// The texts to choose from, with a label each.
+    /// Choices with labels.
     pub one_of: Option<Vec<EnumOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2277,24 +2252,23 @@ runtime::members!(StringPropertySchema {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A field for a number, with or without a fraction.
+/// Form field for a number, with or without a fraction.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct NumberPropertySchema {
-    /// Label of the field; when absent, show its name.
+    /// Display label; the field's name is shown when it is absent.
     pub title: Option<String>,
-    /// Help for the user; absent for none.
+    /// Help text shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Least number allowed, itself included; absent for no limit.
+    /// Minimum value, inclusive; absent means no limit.
     pub minimum: Option<f64>,
-    /// Greatest number allowed, itself included; absent for no limit.
+    /// Maximum value, inclusive; absent means no limit.
     pub maximum: Option<f64>,
-    /// What the field holds at first; absent for nothing.
+    /// Initial value; absent means none.
     pub default: Option<f64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2357,24 +2331,23 @@ runtime::members!(NumberPropertySchema {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A field for a whole number.
+/// Form field for a whole number.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct IntegerPropertySchema {
-    /// Label of the field; when absent, show its name.
+    /// Display label; the field's name is shown when it is absent.
     pub title: Option<String>,
-    /// Help for the user; absent for none.
+    /// Help text shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Least number allowed, itself included; absent for no limit.
+    /// Minimum value, inclusive; absent means no limit.
     pub minimum: Option<i64>,
-    /// Greatest number allowed, itself included; absent for no limit.
+    /// Maximum value, inclusive; absent means no limit.
     pub maximum: Option<i64>,
-    /// What the field holds at first; absent for nothing.
+    /// Initial value; absent means none.
     pub default: Option<i64>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2437,20 +2410,19 @@ runtime::members!(IntegerPropertySchema {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A field for yes or no.
+/// Form field for true or false.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BooleanPropertySchema {
-    /// Label of the field; when absent, show its name.
+    /// Display label; the field's name is shown when it is absent.
     pub title: Option<String>,
-    /// Help for the user; absent for none.
+    /// Help text shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// What the field holds at first; absent for nothing.
+    /// Initial value; absent means none.
     pub default: Option<bool>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2497,17 +2469,17 @@ runtime::members!(BooleanPropertySchema {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// The texts of which any number can be chosen.
+/// Choices of a multi-select field.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MultiSelectItems {
-    /// Texts that need no labels.
+    /// Choices without labels.
     String(StringMultiSelectItems),
-    /// Texts with a label each, told by `anyOf` and by the lack of `type`.
+    /// Choices with labels, recognized by `anyOf` and the absence of `type`.
     Titled(TitledMultiSelectItems),
-    /// A sort of choices that this version does not know, kept as it came.
+    /// Unknown kind of choices, preserved as received.
     Unknown(UnknownVariant),
 }
 
@@ -2551,16 +2523,15 @@ runtime::tagged_union!(MultiSelectItems ["type"] or TitledMultiSelectItems {
     "string": StringMultiSelectItems,
 });
 
-/// Texts to choose from that need no labels.
+/// Choices of a multi-select field, without labels.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StringMultiSelectItems {
-    /// The texts.
+    /// Strings to choose from.
     pub enum_: Vec<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2584,16 +2555,15 @@ runtime::members!(StringMultiSelectItems {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Texts to choose from, with a label each.
+/// Choices of a multi-select field, with labels.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TitledMultiSelectItems {
-    /// The texts with their labels.
+    /// Strings to choose from, with labels.
     pub any_of: Vec<EnumOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2617,26 +2587,25 @@ runtime::members!(TitledMultiSelectItems {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A field for the choice of any number of texts.
+/// Form field for the choice of any number of strings.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MultiSelectPropertySchema {
-    /// Label of the field; when absent, show its name.
+    /// Display label; the field's name is shown when it is absent.
     pub title: Option<String>,
-    /// Help for the user; absent for none.
+    /// Help text shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// How many must be chosen at least; absent for no limit.
+    /// Minimum number of chosen items; absent means no limit.
     pub min_items: Option<u64>,
-    /// How many may be chosen at most; absent for no limit.
+    /// Maximum number of chosen items; absent means no limit.
     pub max_items: Option<u64>,
-    /// The texts to choose from.
+    /// Available choices.
     pub items: MultiSelectItems,
-    /// What is chosen at first; absent for nothing.
+    /// Initially chosen values; absent means none.
     pub default: Option<Vec<String>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2708,13 +2677,13 @@ runtime::members!(MultiSelectPropertySchema {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A question that is answered by filling in a form.
+/// Elicitation by a form that the client shows.
 ///
 /// Specification: [Form mode](https://agentclientprotocol.com/protocol/v1/elicitation#form-mode).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitationFormMode {
-    /// The form's fields.
+    /// Fields of the form, as a schema.
     pub requested_schema: ElicitationSchema,
     /// What the question belongs to: a session, or a request outside of any.
     pub scope: ElicitationScope,
@@ -2759,9 +2728,9 @@ impl<'de> Deserialize<'de> for ElicitationFormMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElicitationScope {
-    /// It is asked within a session.
+    /// Elicitation that belongs to a session.
     Session(ElicitationSessionScope),
-    /// It is asked while a request outside of any session is handled.
+    /// Elicitation during a client request outside of any session.
     Request(ElicitationRequestScope),
 }
 
@@ -2782,8 +2751,9 @@ runtime::object_union!(ElicitationScope {
     Request: ElicitationRequestScope = ["requestId"],
 });
 
-/// Names a question that is answered on a web page; chosen by the agent, and unique among
-/// those open on the connection.
+/// Identifier of a URL elicitation, assigned by the agent.
+///
+/// Unique among the open elicitations of the connection.
 ///
 /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -2791,18 +2761,18 @@ pub struct ElicitationId(Arc<str>);
 
 runtime::string_id!(ElicitationId);
 
-/// A question that is answered on a web page, such as a login.
+/// Elicitation on a web page, such as a login.
 ///
-/// The answer `accept` means that the user agreed to go there; `elicitation/complete` may
-/// tell when they are done.
+/// The action `accept` means that the user agreed to open the page. The agent may report
+/// the completion with `elicitation/complete`.
 ///
 /// Specification: [URL mode](https://agentclientprotocol.com/protocol/v1/elicitation#url-mode).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElicitationUrlMode {
-    /// Which question this is; `elicitation/complete` refers to it.
+    /// Id that `elicitation/complete` refers to.
     pub elicitation_id: ElicitationId,
-    /// Address of the page; the client shows it in full, and opens it only with consent.
+    /// URL of the page. The client shows it in full, and opens it only with the user's consent.
     pub url: String,
     /// What the question belongs to: a session, or a request outside of any.
     pub scope: ElicitationScope,
@@ -2847,7 +2817,8 @@ impl<'de> Deserialize<'de> for ElicitationUrlMode {
     }
 }
 
-/// Answers `initialize` with the version that both will speak and what the agent can do.
+/// Response to `initialize`: the agent's choice of version, its capabilities and
+/// authentication methods.
 ///
 /// Specification:
 /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -2856,17 +2827,16 @@ impl<'de> Deserialize<'de> for ElicitationUrlMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InitializeResponse {
-    /// The version for this connection: the requested one, or the agent's newest when it does
-    /// not speak that; a client that cannot speak it closes the connection.
+    /// Protocol version of this connection: the requested one, else the agent's latest. A
+    /// client that does not support it closes the connection.
     pub protocol_version: ProtocolVersion,
-    /// What the client may ask of this agent; whatever is left out is not supported.
+    /// Capabilities of the agent; absent ones are unsupported.
     pub agent_capabilities: AgentCapabilities,
-    /// Ways for the user to log in; empty when none is needed.
+    /// Available authentication methods; empty when authentication is not needed.
     pub auth_methods: Vec<AuthMethod>,
-    /// Name and version of the agent program; absent when it does not say.
+    /// Name and version of the agent program; absent when unspecified.
     pub agent_info: Option<Implementation>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -2923,9 +2893,9 @@ runtime::members!(InitializeResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// The protocol's major version, a whole number that grows with breaking changes only.
+/// Major version of the protocol, incremented for breaking changes only.
 ///
-/// Everything else is added behind capabilities.
+/// Other additions are negotiated by capabilities.
 ///
 /// Specification: [Protocol version](https://agentclientprotocol.com/protocol/v1/initialization#protocol-version).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -2938,24 +2908,23 @@ impl ProtocolVersion {
 
 runtime::integer!(ProtocolVersion, u16);
 
-/// What an agent can do for clients, sent once in the answer to `initialize`.
+/// Capabilities of an agent, sent once in the response to `initialize`.
 ///
 /// Specification: [Agent capabilities](https://agentclientprotocol.com/protocol/v1/initialization#agent-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AgentCapabilities {
-    /// The agent answers `session/load`; false when absent.
+    /// Support for `session/load`; absent means false.
     pub load_session: bool,
-    /// Kinds of content that prompts may hold beside text and links.
+    /// Content types allowed in prompts in addition to text and resource links.
     pub prompt_capabilities: PromptCapabilities,
-    /// Ways to reach MCP servers beside stdio.
+    /// MCP transports supported in addition to stdio.
     pub mcp_capabilities: McpCapabilities,
-    /// Session methods that the agent answers beside the ones every agent has.
+    /// Optional session methods that the agent supports.
     pub session_capabilities: SessionCapabilities,
-    /// What the agent offers about login, beside its login methods.
+    /// Authentication capabilities in addition to the authentication methods.
     pub auth: AgentAuthCapabilities,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3024,22 +2993,21 @@ runtime::members!(AgentCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Kinds of content that an agent takes in `session/prompt`.
+/// Content types that an agent accepts in `session/prompt`.
 ///
-/// Text and resource links are always allowed; the others only when they are true here.
+/// Text and resource links are always accepted; the others only if true here.
 ///
 /// Specification: [Prompt capabilities](https://agentclientprotocol.com/protocol/v1/initialization#prompt-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PromptCapabilities {
-    /// Prompts may hold images; false when absent.
+    /// Support for images in prompts; absent means false.
     pub image: bool,
-    /// Prompts may hold sound; false when absent.
+    /// Support for audio in prompts; absent means false.
     pub audio: bool,
-    /// Prompts may hold whole resources, contents included; false when absent.
+    /// Support for embedded resources in prompts; absent means false.
     pub embedded_context: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3086,19 +3054,17 @@ runtime::members!(PromptCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Ways in which an agent reaches MCP servers beside stdio, which every agent has.
+/// MCP transports that an agent supports in addition to stdio.
 ///
 /// Specification: [MCP capabilities](https://agentclientprotocol.com/protocol/v1/initialization#mcp-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct McpCapabilities {
-    /// The agent connects to MCP servers over HTTP; false when absent.
+    /// Support for MCP servers over HTTP; absent means false.
     pub http: bool,
-    /// The agent connects to MCP servers over server-sent events, a transport that MCP has
-    /// given up; false when absent.
+    /// Support for MCP servers over SSE, a deprecated MCP transport; absent means false.
     pub sse: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3137,28 +3103,27 @@ runtime::members!(McpCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Session methods that an agent answers beside `session/new`, `session/prompt` and
+/// Session methods supported in addition to `session/new`, `session/prompt` and
 /// `session/cancel`.
 ///
-/// Each is announced by an object, which may be empty; absent and null both mean no.
-/// `session/load` has a flag of its own, `loadSession`.
+/// Each is advertised by an object, which may be empty; absent and null both mean
+/// unsupported. `session/load` is advertised by `loadSession` instead.
 ///
 /// Specification: [Session capabilities](https://agentclientprotocol.com/protocol/v1/initialization#session-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionCapabilities {
-    /// Present when the agent answers `session/list`.
+    /// Support for `session/list`; absent and null both mean unsupported.
     pub list: Option<SessionListCapabilities>,
-    /// Present when the agent answers `session/delete`.
+    /// Support for `session/delete`; absent and null both mean unsupported.
     pub delete: Option<SessionDeleteCapabilities>,
-    /// Present when requests that set a session up may name directories beside `cwd`.
+    /// Support for workspace roots in addition to `cwd`; absent and null both mean unsupported.
     pub additional_directories: Option<SessionAdditionalDirectoriesCapabilities>,
-    /// Present when the agent answers `session/resume`.
+    /// Support for `session/resume`; absent and null both mean unsupported.
     pub resume: Option<SessionResumeCapabilities>,
-    /// Present when the agent answers `session/close`.
+    /// Support for `session/close`; absent and null both mean unsupported.
     pub close: Option<SessionCloseCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3224,14 +3189,13 @@ runtime::members!(SessionCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the agent answers `session/list`. An empty object is enough.
+/// Declares support for `session/list`; `{}` suffices.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-list#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionListCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3252,14 +3216,13 @@ impl SessionListCapabilities {
 
 runtime::members!(SessionListCapabilities { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Says that the agent answers `session/delete`. An empty object is enough.
+/// Declares support for `session/delete`; `{}` suffices.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/session-delete#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionDeleteCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3282,16 +3245,15 @@ runtime::members!(SessionDeleteCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the agent takes directories beside `cwd`. An empty object is enough.
+/// Declares support for workspace roots in addition to `cwd`; `{}` suffices.
 ///
-/// Such an agent may also name them in the answers to `session/list`.
+/// The agent may also report them in the response to `session/list`.
 ///
 /// Specification: [Additional workspace roots](https://agentclientprotocol.com/protocol/v1/session-setup#additional-workspace-roots).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionAdditionalDirectoriesCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3314,14 +3276,13 @@ runtime::members!(SessionAdditionalDirectoriesCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the agent answers `session/resume`. An empty object is enough.
+/// Declares support for `session/resume`; `{}` suffices.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionResumeCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3344,14 +3305,13 @@ runtime::members!(SessionResumeCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the agent answers `session/close`. An empty object is enough.
+/// Declares support for `session/close`; `{}` suffices.
 ///
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionCloseCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3372,16 +3332,15 @@ impl SessionCloseCapabilities {
 
 runtime::members!(SessionCloseCapabilities { meta "_meta": Option<Meta> = optional + or_default });
 
-/// What an agent offers about login, beside its login methods.
+/// Authentication capabilities of an agent in addition to its authentication methods.
 ///
 /// Specification: [Authentication capabilities](https://agentclientprotocol.com/protocol/v1/initialization#authentication-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AgentAuthCapabilities {
-    /// Present, an empty object is enough, when the agent answers `logout`.
+    /// Support for `logout`; absent and null both mean unsupported.
     pub logout: Option<LogoutCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3412,14 +3371,13 @@ runtime::members!(AgentAuthCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the agent answers `logout`. An empty object is enough.
+/// Declares support for `logout`; `{}` suffices.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LogoutCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3440,17 +3398,15 @@ impl LogoutCapabilities {
 
 runtime::members!(LogoutCapabilities { meta "_meta": Option<Meta> = optional + or_default });
 
-/// One way for the user to log in, as the agent offers it.
+/// Authentication method that the agent offers.
 ///
 /// Specification: [Authentication method types](https://agentclientprotocol.com/protocol/v1/authentication#authentication-method-types).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthMethod {
-    /// The user logs in inside a terminal, where the client runs the agent's program a second
-    /// time.
+    /// Authentication in a terminal, where the client runs the agent program a second time.
     Terminal(AuthMethodTerminal),
-    /// The agent does the login itself when the client calls `authenticate`; the meaning of a
-    /// method without `type`.
+    /// Authentication by the agent on `authenticate`; the default when `type` is absent.
     Agent(AuthMethodAgent),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -3494,7 +3450,7 @@ impl Tagged for AuthMethod {
 
 runtime::tagged_union!(AuthMethod ["type"] or AuthMethodAgent { "terminal": AuthMethodTerminal });
 
-/// Names one of the agent's login methods; opaque to the client.
+/// Identifier of an authentication method; opaque to the client.
 ///
 /// Specification: [Advertising authentication](https://agentclientprotocol.com/protocol/v1/authentication#advertising-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -3502,29 +3458,27 @@ pub struct AuthMethodId(Arc<str>);
 
 runtime::string_id!(AuthMethodId);
 
-/// A login in an interactive terminal.
+/// Authentication in an interactive terminal.
 ///
-/// The client starts the command with which it starts the agent, adds `args` and `env`, and
-/// shows the terminal to the user. Exit code 0 means success; the client then connects
-/// anew. `authenticate` is not called for such a method.
+/// The client runs the command with which it starts the agent, with `args` and `env` added,
+/// and shows the terminal to the user. Exit code 0 means success; the client then
+/// reconnects. `authenticate` is not called for this method.
 ///
 /// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/authentication#terminal-authentication).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthMethodTerminal {
-    /// Which method this is; never sent back for this type.
+    /// Identifies the method; never sent to the agent.
     pub id: AuthMethodId,
-    /// Label to show to the user.
+    /// Display label.
     pub name: String,
-    /// More about the method, to show to the user; absent when there is nothing to add.
+    /// Additional explanation shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Arguments to append to those with which the client starts the agent; empty when absent.
+    /// Arguments appended to those with which the client starts the agent; absent means none.
     pub args: Vec<String>,
-    /// Variables to add to the agent's usual environment; a name that is there already gets the
-    /// value given here.
+    /// Environment variables to add to the agent's usual ones; a duplicate name overrides.
     pub env: Map<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3580,20 +3534,19 @@ runtime::members!(AuthMethodTerminal {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A login that the agent carries out itself, for example in a browser that it opens.
+/// Authentication that the agent carries out itself, for example in a browser.
 ///
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthMethodAgent {
-    /// Which method this is; the client sends it back with `authenticate`.
+    /// Identifies the method; the client sends it in `authenticate`.
     pub id: AuthMethodId,
-    /// Label to show to the user.
+    /// Display label.
     pub name: String,
-    /// More about the method, to show to the user; absent when there is nothing to add.
+    /// Additional explanation shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3631,21 +3584,20 @@ runtime::members!(AuthMethodAgent {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Which program is at one end of a connection.
+/// Name and version of the program at one end of a connection.
 ///
 /// Specification: [Implementation information](https://agentclientprotocol.com/protocol/v1/initialization#implementation-information).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Implementation {
-    /// A short name for programs and logs, such as `my-editor`.
+    /// Short name for programs and logs, such as `my-editor`.
     pub name: String,
-    /// A name to show to users; when absent, show `name`.
+    /// Display name; `name` is shown when it is absent.
     pub title: Option<String>,
-    /// The program's own version, such as `1.4.0`; for logs and bug reports, not for deciding
-    /// what is supported.
+    /// Version of the program, such as `1.4.0`. For logs and bug reports, not for feature
+    /// detection.
     pub version: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3683,7 +3635,8 @@ runtime::members!(Implementation {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `authenticate` once the user is logged in; a failed login is an error.
+/// Response to `authenticate`, sent when the user is authenticated. A failure is an error
+/// response.
 ///
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 ///
@@ -3691,8 +3644,7 @@ runtime::members!(Implementation {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AuthenticateResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3713,7 +3665,7 @@ impl AuthenticateResponse {
 
 runtime::members!(AuthenticateResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `logout` once the user is logged out.
+/// Response to `logout`, sent when the user is logged out.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 ///
@@ -3721,8 +3673,7 @@ runtime::members!(AuthenticateResponse { meta "_meta": Option<Meta> = optional +
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LogoutResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3743,7 +3694,7 @@ impl LogoutResponse {
 
 runtime::members!(LogoutResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `session/new` with the id of the session that was made.
+/// Response to `session/new` with the id of the new session.
 ///
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 ///
@@ -3751,15 +3702,14 @@ runtime::members!(LogoutResponse { meta "_meta": Option<Meta> = optional + or_de
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewSessionResponse {
-    /// Id of the new session; every later message about it carries this.
+    /// Id of the new session; every later message about it carries this id.
     pub session_id: SessionId,
-    /// The session's modes and which one is on; absent when the agent has none.
+    /// Available modes and the current one; absent when the agent has none.
     pub modes: Option<SessionModeState>,
-    /// The session's settings with their values; absent when the agent has none. Where present,
-    /// they replace `modes`.
+    /// Config options with their current values; absent when the agent has none. They supersede
+    /// `modes`.
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3807,18 +3757,17 @@ runtime::members!(NewSessionResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// The modes of a session and which of them is on.
+/// Available modes of a session and the current one.
 ///
 /// Specification: [Session mode state](https://agentclientprotocol.com/protocol/v1/session-modes#sessionmodestate).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionModeState {
-    /// The mode that is on.
+    /// Mode that is currently active.
     pub current_mode_id: SessionModeId,
-    /// All modes that the session can be put in.
+    /// Modes that the session can switch to.
     pub available_modes: Vec<SessionMode>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3850,7 +3799,7 @@ runtime::members!(SessionModeState {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Names a mode of the agent; opaque to the client.
+/// Identifier of a session mode; opaque to the client.
 ///
 /// Specification: [Session mode](https://agentclientprotocol.com/protocol/v1/session-modes#sessionmode).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -3858,22 +3807,21 @@ pub struct SessionModeId(Arc<str>);
 
 runtime::string_id!(SessionModeId);
 
-/// A way of working that the user can choose, such as asking before each change.
+/// Mode of operation that the user can choose, such as asking before changes.
 ///
-/// Settings of category `mode` are the newer way to offer this.
+/// Config options of category `mode` supersede session modes.
 ///
 /// Specification: [Session modes](https://agentclientprotocol.com/protocol/v1/session-modes).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionMode {
-    /// What `session/set_mode` and `current_mode_update` call the mode.
+    /// Id for `session/set_mode` and `current_mode_update`.
     pub id: SessionModeId,
-    /// Label to show to the user.
+    /// Display label.
     pub name: String,
-    /// What the mode does, to show to the user; absent when the label says it all.
+    /// Additional explanation shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -3911,26 +3859,24 @@ runtime::members!(SessionMode {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A setting of a session that the user can change, with its value.
+/// Config option of a session, with its current value.
 ///
-/// The members that depend on the type of setting, such as the choices, are among the
-/// others. Agents order settings by importance.
+/// The remaining members, such as the choices, depend on the type of the option. Agents
+/// order the options by importance.
 ///
 /// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigOption {
-    /// What `session/set_config_option` calls the setting.
+    /// Id for `session/set_config_option`.
     pub id: SessionConfigId,
-    /// Label to show to the user.
+    /// Display label.
     pub name: String,
-    /// What the setting does, to show to the user; absent when the label says it all.
+    /// Additional explanation shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// What the setting is about, so that clients can place it well; absent when it is of no
-    /// common kind. Nothing else may depend on it.
+    /// Purpose of the option, for its placement in a UI only; absent when none applies.
     pub category: Option<SessionConfigOptionCategory>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
     /// The type of the setting, with its value and what it can be set to.
     pub kind: SessionConfigKind,
@@ -4012,9 +3958,9 @@ impl<'de> Deserialize<'de> for SessionConfigOption {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionConfigKind {
-    /// One of several values.
+    /// Single choice among several values.
     Select(SessionConfigSelect),
-    /// On or off; only for clients that advertise `session.configOptions.boolean`.
+    /// Boolean option. Only for clients that advertise `session.configOptions.boolean`.
     Boolean(SessionConfigBoolean),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -4057,7 +4003,7 @@ runtime::tagged_union!(SessionConfigKind ["type"] {
     "boolean": SessionConfigBoolean,
 });
 
-/// Names a setting within its session; opaque to the client.
+/// Identifier of a config option within its session; opaque to the client.
 ///
 /// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -4065,25 +4011,23 @@ pub struct SessionConfigId(Arc<str>);
 
 runtime::string_id!(SessionConfigId);
 
-/// What a setting is about, for choosing its place, icon or shortcut.
+/// Purpose of a config option, for choosing its placement, icon or shortcut.
 ///
-/// Names of one's own start with `_`. Clients must do without when they do not know the
-/// name.
+/// Custom names start with `_`. Clients must handle unknown names.
 ///
 /// Specification: [Option categories](https://agentclientprotocol.com/protocol/v1/session-config-options#option-categories).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionConfigOptionCategory {
-    /// The way of working, such as asking first or acting freely.
+    /// Session mode, such as asking first or acting autonomously.
     Mode,
-    /// Which language model is used.
+    /// Language model.
     Model,
-    /// How the model is run, such as its speed or the size of its context; best shown beside
-    /// the model.
+    /// Model parameters, such as speed or context size; best shown beside the model.
     ModelConfig,
-    /// How long the model may think.
+    /// Reasoning effort of the model.
     ThoughtLevel,
-    /// Any other name, of an implementation or of the future.
+    /// Any other name, custom or from a later protocol version.
     Unknown(String),
 }
 
@@ -4095,7 +4039,7 @@ runtime::string_enum!(SessionConfigOptionCategory {
     ..Unknown
 });
 
-/// Names one of the values of a setting; opaque to the client.
+/// Identifier of a value of a config option; opaque to the client.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -4103,15 +4047,15 @@ pub struct SessionConfigValueId(Arc<str>);
 
 runtime::string_id!(SessionConfigValueId);
 
-/// The values of a setting, in one list or under headings.
+/// Values of a config option, as a flat list or in groups.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionConfigSelectOptions {
-    /// All values in one list.
+    /// Flat list of values.
     Ungrouped(Vec<SessionConfigSelectOption>),
-    /// Values under headings.
+    /// Values in groups with headings.
     Grouped(Vec<SessionConfigSelectGroup>),
 }
 
@@ -4144,20 +4088,19 @@ runtime::value_union!(SessionConfigSelectOptions {
     Grouped: Vec<SessionConfigSelectGroup> = Array,
 });
 
-/// One of the values of a setting.
+/// Selectable value of a config option.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigSelectOption {
-    /// What `session/set_config_option` calls the value.
+    /// Id for `session/set_config_option`.
     pub value: SessionConfigValueId,
-    /// Label to show to the user.
+    /// Display label.
     pub name: String,
-    /// What choosing it means, to show to the user; absent when the label says it all.
+    /// Additional explanation shown to the user; absent when there is none.
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4195,20 +4138,19 @@ runtime::members!(SessionConfigSelectOption {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Values of a setting under a common heading.
+/// Group of config option values under a heading.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigSelectGroup {
-    /// Which group this is, to tell groups apart.
+    /// Id that distinguishes the groups.
     pub group: SessionConfigGroupId,
-    /// The heading to show to the user.
+    /// Heading shown to the user.
     pub name: String,
-    /// The values under the heading.
+    /// Values in the group.
     pub options: Vec<SessionConfigSelectOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4243,7 +4185,7 @@ runtime::members!(SessionConfigSelectGroup {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Names a group of values within a setting.
+/// Identifier of a group of values within a config option.
 ///
 /// Specification: [Config option value](https://agentclientprotocol.com/protocol/v1/session-config-options#configoptionvalue).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -4251,15 +4193,15 @@ pub struct SessionConfigGroupId(Arc<str>);
 
 runtime::string_id!(SessionConfigGroupId);
 
-/// A setting with several values, one of which is chosen.
+/// Config option with one chosen value among several.
 ///
 /// Specification: [Config option](https://agentclientprotocol.com/protocol/v1/session-config-options#configoption).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigSelect {
-    /// The value that is chosen; one of `options`.
+    /// Current value; one of `options`.
     pub current_value: SessionConfigValueId,
-    /// The values to choose from.
+    /// Available values.
     pub options: SessionConfigSelectOptions,
 }
 
@@ -4282,13 +4224,13 @@ runtime::members!(SessionConfigSelect {
     options "options": SessionConfigSelectOptions = required,
 });
 
-/// A setting that is on or off.
+/// Config option that is on or off.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/session-config-options#boolean-config-options).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigBoolean {
-    /// Whether the setting is on.
+    /// Whether the option is on.
     pub current_value: bool,
 }
 
@@ -4302,7 +4244,7 @@ impl SessionConfigBoolean {
 
 runtime::members!(SessionConfigBoolean { current_value "currentValue": bool = required });
 
-/// Answers `session/load` once the last update of the history has been sent.
+/// Response to `session/load`, sent after the last update of the replayed history.
 ///
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 ///
@@ -4310,12 +4252,11 @@ runtime::members!(SessionConfigBoolean { current_value "currentValue": bool = re
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LoadSessionResponse {
-    /// The session's modes and which one is on; absent when the agent has none.
+    /// Available modes and the current one; absent when the agent has none.
     pub modes: Option<SessionModeState>,
-    /// The session's settings with their values; absent when the agent has none.
+    /// Config options with their current values; absent when the agent has none.
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4357,7 +4298,7 @@ runtime::members!(LoadSessionResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `session/list` with one page of sessions.
+/// Response to `session/list` with one page of sessions.
 ///
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 ///
@@ -4365,12 +4306,11 @@ runtime::members!(LoadSessionResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListSessionsResponse {
-    /// The sessions on this page; may be empty.
+    /// Sessions on this page; may be empty.
     pub sessions: Vec<SessionInfo>,
-    /// Where the next page starts, to be sent as `cursor` unchanged; absent on the last page.
+    /// Cursor of the next page, sent back unchanged as `cursor`; absent on the last page.
     pub next_cursor: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4406,28 +4346,25 @@ runtime::members!(ListSessionsResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A session as `session/list` shows it.
+/// Session metadata that `session/list` returns.
 ///
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// Which session this is, for `session/load`, `session/resume` and `session/delete`.
+    /// Id for `session/load`, `session/resume` and `session/delete`.
     pub session_id: SessionId,
-    /// Absolute path of the directory that the session works in.
+    /// Absolute path of the session's working directory.
     pub cwd: String,
-    /// Absolute paths of all directories that belong to the session beside `cwd`, in order;
-
-    /// absent and empty both mean that none are reported.
+    /// Absolute paths of workspace roots in addition to `cwd`, in order. Absent and empty both
+    /// mean that none are reported.
     pub additional_directories: Vec<String>,
-    /// What the session is about, to show to the user; absent while it has no title.
+    /// Display title of the session; absent when it has none.
     pub title: Option<String>,
-    /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`;
-
-    /// absent when unknown.
+    /// Time of the last activity in ISO 8601, such as `2026-01-31T09:30:00Z`; absent when
+    /// unknown.
     pub updated_at: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4486,7 +4423,7 @@ runtime::members!(SessionInfo {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `session/delete` once the session is no longer listed.
+/// Response to `session/delete`, sent when the session is no longer listed.
 ///
 /// Specification:
 /// [Semantics](https://agentclientprotocol.com/protocol/v1/session-delete#semantics).
@@ -4495,8 +4432,7 @@ runtime::members!(SessionInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DeleteSessionResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4517,7 +4453,7 @@ impl DeleteSessionResponse {
 
 runtime::members!(DeleteSessionResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `session/resume` once the session takes prompts.
+/// Response to `session/resume`, sent when the session accepts prompts.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 ///
@@ -4525,12 +4461,11 @@ runtime::members!(DeleteSessionResponse { meta "_meta": Option<Meta> = optional 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ResumeSessionResponse {
-    /// The session's modes and which one is on; absent when the agent has none.
+    /// Available modes and the current one; absent when the agent has none.
     pub modes: Option<SessionModeState>,
-    /// The session's settings with their values; absent when the agent has none.
+    /// Config options with their current values; absent when the agent has none.
     pub config_options: Option<Vec<SessionConfigOption>>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4572,7 +4507,7 @@ runtime::members!(ResumeSessionResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `session/close` once the session holds nothing any more.
+/// Response to `session/close`, sent when the session's resources are released.
 ///
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 ///
@@ -4580,8 +4515,7 @@ runtime::members!(ResumeSessionResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CloseSessionResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4602,7 +4536,7 @@ impl CloseSessionResponse {
 
 runtime::members!(CloseSessionResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `session/set_mode` once the mode is on.
+/// Response to `session/set_mode`, sent when the mode is active.
 ///
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 ///
@@ -4610,8 +4544,7 @@ runtime::members!(CloseSessionResponse { meta "_meta": Option<Meta> = optional +
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SetSessionModeResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4632,7 +4565,9 @@ impl SetSessionModeResponse {
 
 runtime::members!(SetSessionModeResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `session/set_config_option` with all settings, for one may change others.
+/// Response to `session/set_config_option` with all config options.
+///
+/// A change of one option may change others.
 ///
 /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
 ///
@@ -4640,10 +4575,9 @@ runtime::members!(SetSessionModeResponse { meta "_meta": Option<Meta> = optional
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionResponse {
-    /// All settings of the session with their values, not only the one that was set.
+    /// All config options of the session with their current values.
     pub config_options: Vec<SessionConfigOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4667,7 +4601,7 @@ runtime::members!(SetSessionConfigOptionResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `session/prompt` at the end of the turn, and says why it ended.
+/// Response to `session/prompt`, sent when the turn ends.
 ///
 /// Specification: [Check for completion](https://agentclientprotocol.com/protocol/v1/prompt-turn#4-check-for-completion).
 ///
@@ -4675,10 +4609,9 @@ runtime::members!(SetSessionConfigOptionResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptResponse {
-    /// Why the turn ended; a cancelled turn ends with `cancelled` and not with an error.
+    /// Reason why the turn ended. A cancelled turn ends with `cancelled`, not with an error.
     pub stop_reason: StopReason,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4705,22 +4638,22 @@ runtime::members!(PromptResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Why a prompt turn ended.
+/// Reason why a prompt turn ended.
 ///
 /// Specification: [Stop reasons](https://agentclientprotocol.com/protocol/v1/prompt-turn#stop-reasons).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The agent has said and done all it wanted.
+    /// The agent completed its work.
     EndTurn,
-    /// The model's output reached its limit of tokens.
+    /// The model reached its output token limit.
     MaxTokens,
-    /// The agent has called the model as often as one turn may.
+    /// The agent reached the limit of model calls per turn.
     MaxTurnRequests,
-    /// The agent declines to go on; the prompt and what followed it are left out of later
-    /// turns, which the client should show.
+    /// The agent refuses to continue. The prompt and everything after it are excluded from
+    /// later turns; the client should show this.
     Refusal,
-    /// The client sent `session/cancel`; whatever broke off because of it is not an error.
+    /// The client sent `session/cancel`. Operations that it aborted are not reported as errors.
     Cancelled,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -4735,18 +4668,17 @@ runtime::string_enum!(StopReason {
     ..Unknown
 });
 
-/// Why a request failed, as JSON-RPC reports it.
+/// JSON-RPC error object of a failed request.
 ///
 /// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// The kind of failure, for programs; see the named codes.
+    /// Error code for programs; see the predefined codes.
     pub code: ErrorCode,
-    /// The failure in one sentence, for people.
+    /// Error message for people, in one sentence.
     pub message: String,
-    /// Details of any form, such as the place in the params that is wrong; absent when there
-    /// are none.
+    /// Additional data of any type, such as the invalid param's path; absent when none.
     pub data: Option<Json>,
 }
 
@@ -4775,48 +4707,47 @@ runtime::members!(Error {
     data "data": Option<Json> = optional + or_default,
 });
 
-/// The kind of failure, as a number.
+/// JSON-RPC error code.
 ///
-/// Codes from -32768 to -32000 are reserved by JSON-RPC; ACP adds a few of its own. Unknown
-/// numbers are kept.
+/// JSON-RPC reserves -32768 to -32000; ACP adds a few codes of its own. Unknown codes are
+/// preserved.
 ///
 /// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ErrorCode(i32);
 
 impl ErrorCode {
-    /// What arrived is not JSON.
+    /// The message is not valid JSON.
     pub const PARSE_ERROR: Self = Self(-32700);
 
-    /// What arrived is JSON, but neither request, notification nor response.
+    /// The JSON is neither a request nor a notification nor a response.
     pub const INVALID_REQUEST: Self = Self(-32600);
 
-    /// The receiver has no method of that name, or did not advertise it.
+    /// The method is unknown to the receiver, or not advertised by it.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
 
-    /// The params do not have the form, or the values, that the method asks for.
+    /// The params have the wrong type or an invalid value for the method.
     pub const INVALID_PARAMS: Self = Self(-32602);
 
-    /// The receiver failed for a reason of its own.
+    /// The receiver failed for an internal reason.
     pub const INTERNAL_ERROR: Self = Self(-32603);
 
-    /// The work was given up before it was done, because the caller asked for it, or for want
-    /// of time or resources.
+    /// The operation was aborted, at the caller's request or for lack of time or resources.
     pub const REQUEST_CANCELLED: Self = Self(-32800);
 
-    /// The user must log in first; offer the agent's authentication methods, then try again.
+    /// The user must authenticate first. Offer the agent's authentication methods, then retry.
     pub const AUTHENTICATION_REQUIRED: Self = Self(-32000);
 
-    /// What the params name does not exist, for example a session or a file.
+    /// The params refer to something that does not exist, such as a session or file.
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
 }
 
 runtime::integer!(ErrorCode, i32);
 
-/// `session/update` reports what happens in a session, as it happens.
+/// `session/update` reports progress and changes of a session as they occur.
 ///
-/// The agent sends it: during a turn, while `session/load` tells the history, and between
-/// turns when something about the session changes.
+/// Sent by the agent during a turn, while `session/load` replays the history, and between
+/// turns when session data changes.
 ///
 /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
 ///
@@ -4824,12 +4755,11 @@ runtime::integer!(ErrorCode, i32);
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionNotification {
-    /// The session that the report is about.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// What happened.
+    /// The reported event.
     pub update: SessionUpdate,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -4861,42 +4791,42 @@ runtime::members!(SessionNotification {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// One thing that happened in a session.
+/// Event in a session, such as a message chunk or a tool call.
 ///
 /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SessionUpdate {
-    /// The next piece of a message of the user, mostly when history is told.
+    /// Next chunk of a user message, usually while the history is replayed.
     UserMessageChunk(ContentChunk),
-    /// The next piece of what the agent answers.
+    /// Next chunk of the agent's answer.
     AgentMessageChunk(ContentChunk),
-    /// The next piece of what the model thinks; clients may hide it.
+    /// Next chunk of the model's reasoning. Clients may hide it.
     AgentThoughtChunk(ContentChunk),
-    /// A tool call began.
+    /// New tool call.
     ToolCall(ToolCall),
-    /// Something about a tool call changed.
+    /// Changed members of a tool call.
     ToolCallUpdate(ToolCallUpdate),
-    /// The agent made a plan, or changed it; this one replaces the one before.
+    /// Complete plan of the agent, which replaces the previous one.
     Plan(Plan),
-    /// These are the slash commands from now on.
+    /// Complete list of slash commands, which replaces the previous one.
     AvailableCommandsUpdate(AvailableCommandsUpdate),
-    /// Another mode is on.
+    /// New session mode.
     CurrentModeUpdate(CurrentModeUpdate),
-    /// Settings changed; all of them are listed with their values.
+    /// All config options with their values, after a change.
     ConfigOptionUpdate(ConfigOptionUpdate),
-    /// The session's title or other data about it changed.
+    /// Changed session metadata, such as the title.
     SessionInfoUpdate(SessionInfoUpdate),
-    /// How full the context is now and what the session has cost.
+    /// Token usage and cost of the session.
     UsageUpdate(UsageUpdate),
-    /// Something to tell the user that is not part of the conversation; only for clients that
-    /// advertise `session.notices`.
+    /// Message for the user outside the conversation. Only for clients that advertise
+    /// `session.notices`.
     Notice(Notice),
-    /// The agent began to shorten the context, or got on with it; only for clients that
-    /// advertise `session.compaction`.
+    /// Start or progress of a context compaction. Only for clients that advertise
+    /// `session.compaction`.
     CompactionUpdate(CompactionUpdate),
-    /// The next piece of the summary that replaces shortened context; only for clients that
-    /// advertise `session.compaction`.
+    /// Next chunk of a compaction summary. Only for clients that advertise
+    /// `session.compaction`.
     CompactionSummaryChunk(CompactionSummaryChunk),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -5047,7 +4977,9 @@ runtime::tagged_union!(SessionUpdate ["sessionUpdate"] {
     "compaction_summary_chunk": CompactionSummaryChunk,
 });
 
-/// Names a message within its session; chosen by the agent and opaque to the client.
+/// Identifier of a message within its session, assigned by the agent.
+///
+/// Opaque to the client.
 ///
 /// Specification: [Message IDs](https://agentclientprotocol.com/protocol/v1/prompt-turn#message-ids).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -5055,19 +4987,18 @@ pub struct MessageId(Arc<str>);
 
 runtime::string_id!(MessageId);
 
-/// The next piece of a message.
+/// Next chunk of a message.
 ///
 /// Specification: [Message IDs](https://agentclientprotocol.com/protocol/v1/prompt-turn#message-ids).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ContentChunk {
-    /// The piece; pieces of text are to be joined without anything between them.
+    /// Content to append; chunks of text are concatenated without a separator.
     pub content: ContentBlock,
-    /// The message that the piece belongs to; another id starts another message. Absent when
-    /// the agent does not number its messages.
+    /// Message that the chunk belongs to; another id starts another message. Absent when the
+    /// agent assigns no ids.
     pub message_id: Option<MessageId>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5103,32 +5034,31 @@ runtime::members!(ContentChunk {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A tool call that has just become known: something the agent does on behalf of the model.
+/// New tool call: an operation that the agent performs for the model.
 ///
 /// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// What later updates call it.
+    /// Id that later updates carry.
     pub tool_call_id: ToolCallId,
-    /// What the call does, to show to the user, such as `Reading Cargo.toml`.
+    /// Display title, such as `Reading Cargo.toml`.
     pub title: String,
-    /// The tool's name for programs; absent when the agent does not say.
+    /// Programmatic tool name; absent when unspecified.
     pub name: Option<String>,
-    /// What sort of thing the call does; `other` when absent.
+    /// Category of the tool call; absent means `other`.
     pub kind: Option<ToolKind>,
-    /// How far the call has come; `pending` when absent.
+    /// Execution status; absent means `pending`.
     pub status: Option<ToolCallStatus>,
-    /// What the call has produced so far.
+    /// Content produced so far.
     pub content: Vec<ToolCallContent>,
-    /// Files, and places in them, that the call is about.
+    /// Files, and lines in them, that the call reads or changes.
     pub locations: Vec<ToolCallLocation>,
-    /// What the model passed to the tool, as it came; absent when the agent does not say.
+    /// Unprocessed input that the model passed to the tool; absent when unspecified.
     pub raw_input: Option<Json>,
-    /// What the tool returned, as it came; absent as long as there is nothing.
+    /// Unprocessed output of the tool; absent while there is none.
     pub raw_output: Option<Json>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5220,20 +5150,19 @@ runtime::members!(ToolCall {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A step of a plan.
+/// Step of a plan.
 ///
 /// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanEntry {
-    /// What the step is to achieve, to show to the user.
+    /// Goal of the step, shown to the user.
     pub content: String,
-    /// How much the step matters.
+    /// Importance of the step.
     pub priority: PlanEntryPriority,
-    /// How far the step has come.
+    /// Progress of the step.
     pub status: PlanEntryStatus,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5268,17 +5197,17 @@ runtime::members!(PlanEntry {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// How much a step of a plan matters.
+/// Importance of a plan step.
 ///
 /// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PlanEntryPriority {
-    /// The goal depends on it.
+    /// Required for the goal.
     High,
-    /// It matters, but the goal does not hang on it.
+    /// Important, but not required for the goal.
     Medium,
-    /// Good to have.
+    /// Optional improvement.
     Low,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -5291,17 +5220,17 @@ runtime::string_enum!(PlanEntryPriority {
     ..Unknown
 });
 
-/// How far a step of a plan has come.
+/// Progress of a plan step.
 ///
 /// Specification: [Plan entries](https://agentclientprotocol.com/protocol/v1/agent-plan#plan-entries).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PlanEntryStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Under way.
+    /// The agent works on the step.
     InProgress,
-    /// Done.
+    /// Finished.
     Completed,
     /// A value that this version has no name for, as it came.
     Unknown(String),
@@ -5314,18 +5243,17 @@ runtime::string_enum!(PlanEntryStatus {
     ..Unknown
 });
 
-/// What the agent intends to do, step by step.
+/// Plan of the agent, step by step.
 ///
-/// Every report holds the whole plan and replaces the one before.
+/// Each update contains the complete plan and replaces the previous one.
 ///
 /// Specification: [Agent plan](https://agentclientprotocol.com/protocol/v1/agent-plan).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// All steps, in order, those that are done included.
+    /// All steps in order, including completed ones.
     pub entries: Vec<PlanEntry>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5349,20 +5277,19 @@ runtime::members!(Plan {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// A command that the user can give by beginning a prompt with `/` and its name.
+/// Slash command: a prompt that starts with `/` and the command's name.
 ///
 /// Specification: [Available command](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommand).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AvailableCommand {
-    /// The command's name without the slash, such as `test`.
+    /// Name without the slash, such as `test`.
     pub name: String,
-    /// What the command does, to show to the user.
+    /// Description of the command, shown to the user.
     pub description: String,
-    /// What may follow the name; absent when the command takes nothing.
+    /// Input after the name; absent when the command takes none.
     pub input: Option<AvailableCommandInput>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5400,13 +5327,13 @@ runtime::members!(AvailableCommand {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// What may follow the name of a slash command.
+/// Input that may follow the name of a slash command.
 ///
 /// Specification: [Available command input](https://agentclientprotocol.com/protocol/v1/slash-commands#availablecommandinput).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AvailableCommandInput {
-    /// Any text, up to the end of the prompt's text.
+    /// Free text, up to the end of the prompt's text.
     Unstructured(UnstructuredCommandInput),
 }
 
@@ -5426,10 +5353,9 @@ runtime::object_union!(AvailableCommandInput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnstructuredCommandInput {
-    /// What to show in the empty field, such as `query to search for`.
+    /// Placeholder for the empty input field, such as `query to search for`.
     pub hint: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5456,16 +5382,15 @@ runtime::members!(UnstructuredCommandInput {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// The slash commands of a session from now on; the list replaces the one before.
+/// Slash commands of a session, which replace the previous list.
 ///
 /// Specification: [Advertising commands](https://agentclientprotocol.com/protocol/v1/slash-commands#advertising-commands).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AvailableCommandsUpdate {
-    /// All commands; empty when there are none any more.
+    /// All commands; empty when there are none.
     pub available_commands: Vec<AvailableCommand>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5492,16 +5417,15 @@ runtime::members!(AvailableCommandsUpdate {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the agent put the session into another mode.
+/// Reports that the agent switched the session mode.
 ///
 /// Specification: [Changing the mode from the agent](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-agent).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CurrentModeUpdate {
-    /// The mode that is on now.
+    /// Mode that is currently active.
     pub current_mode_id: SessionModeId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5528,16 +5452,15 @@ runtime::members!(CurrentModeUpdate {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the agent changed settings of the session.
+/// Reports that the agent changed config options of the session.
 ///
 /// Specification: [Changing options from the agent](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-agent).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigOptionUpdate {
-    /// All settings of the session with their values, in place of those reported before.
+    /// All config options of the session with their current values.
     pub config_options: Vec<SessionConfigOption>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5561,21 +5484,19 @@ runtime::members!(ConfigOptionUpdate {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Changes to what `session/list` shows of the session.
+/// Partial update of the session metadata.
 ///
-/// Absent members stay as they are, null takes a value away, and a value replaces the one
-/// before.
+/// Absent members are unchanged, null clears a value, and any other value replaces it.
 ///
 /// Specification: [Updating session metadata](https://agentclientprotocol.com/protocol/v1/session-list#updating-session-metadata).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionInfoUpdate {
-    /// What the session is about, to show to the user.
+    /// Display title of the session.
     pub title: Patch<String>,
-    /// When something last happened in the session, in ISO 8601 such as `2026-01-31T09:30:00Z`.
+    /// Time of the last activity in ISO 8601, such as `2026-01-31T09:30:00Z`.
     pub updated_at: Patch<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5614,18 +5535,17 @@ runtime::members!(SessionInfoUpdate {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// An amount of money, or of what an agent charges instead.
+/// Amount of money, or of another unit that the agent charges.
 ///
 /// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Cost {
-    /// How much, in units of `currency`; the total of the session so far.
+    /// Total cost of the session so far, in units of `currency`.
     pub amount: f64,
-    /// A code of ISO 4217 such as `EUR`, or another unit such as `credits`.
+    /// ISO 4217 currency code such as `EUR`, or another unit such as `credits`.
     pub currency: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5654,20 +5574,19 @@ runtime::members!(Cost {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// How much of the model's context the session fills, and what it has cost.
+/// Token usage of the context window, and cost of the session.
 ///
 /// Specification: [Session usage updates](https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UsageUpdate {
-    /// Tokens in the context now.
+    /// Number of tokens that the context window currently holds.
     pub used: u64,
-    /// Tokens that the context can hold.
+    /// Capacity of the context window in tokens.
     pub size: u64,
-    /// What the session has cost since it began; absent when the agent does not say.
+    /// Total cost of the session; absent when unspecified.
     pub cost: Option<Cost>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5705,21 +5624,21 @@ runtime::members!(UsageUpdate {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// How grave a notice is.
+/// Severity of a notice.
 ///
-/// Names of one's own start with `_`.
+/// Custom names start with `_`.
 ///
 /// Specification: [Notice](https://agentclientprotocol.com/protocol/v1/schema#notice).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoticeSeverity {
-    /// Good to know.
+    /// Information without need for action.
     Info,
-    /// Something may go wrong, or needs care.
+    /// Possible problem that needs attention.
     Warning,
-    /// Something went wrong.
+    /// Failure of an operation.
     Error,
-    /// Any other name, of an implementation or of the future.
+    /// Any other name, custom or from a later protocol version.
     Unknown(String),
 }
 
@@ -5730,23 +5649,22 @@ runtime::string_enum!(NoticeSeverity {
     ..Unknown
 });
 
-/// Something to tell the user at once, outside the conversation.
+/// Message for the user outside the conversation.
 ///
-/// It may be lost: it is not part of the history, and nothing says whether it was seen. The
-/// agent sends it only to clients that advertise `session.notices`.
+/// Delivery is best effort: the message is not part of the history and has no
+/// acknowledgement. The agent sends it only to clients that advertise `session.notices`.
 ///
 /// Specification: [Notice](https://agentclientprotocol.com/protocol/v1/schema#notice).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Notice {
-    /// How grave it is, for choosing a colour or an icon.
+    /// Severity, for choosing a color or an icon.
     pub severity: NoticeSeverity,
-    /// The message in one line of plain text, complete in itself and never empty.
+    /// Message in one line of plain text; self-contained and never empty.
     pub title: String,
-    /// More about it, or what to do, in plain text; absent when the title says it all.
+    /// Details or a remedy, in plain text; absent when there are none.
     pub description: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5784,7 +5702,7 @@ runtime::members!(Notice {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Names one shortening of the context within its session; chosen by the agent.
+/// Identifier of a context compaction within its session, assigned by the agent.
 ///
 /// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -5792,23 +5710,23 @@ pub struct CompactionId(Arc<str>);
 
 runtime::string_id!(CompactionId);
 
-/// How far the shortening of the context has come.
+/// Progress of a context compaction.
 ///
-/// Names of one's own start with `_`.
+/// Custom names start with `_`.
 ///
 /// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompactionStatus {
-    /// The agent is at it.
+    /// Compaction is running.
     InProgress,
-    /// Done; later turns see the summary.
+    /// Compaction has finished; later turns see the summary.
     Completed,
-    /// Given up because something went wrong.
+    /// Compaction was aborted because of an error.
     Failed,
-    /// Given up because somebody asked for it.
+    /// Compaction was aborted on request.
     Cancelled,
-    /// Any other name, of an implementation or of the future.
+    /// Any other name, custom or from a later protocol version.
     Unknown(String),
 }
 
@@ -5820,26 +5738,25 @@ runtime::string_enum!(CompactionStatus {
     ..Unknown
 });
 
-/// Reports that the agent shortens the context by a summary, and how that goes.
+/// Reports the start or the progress of a context compaction.
 ///
-/// The first report with an id marks the place in the conversation; later ones change it.
-/// Absent members stay as they are, null takes a value away, and a value replaces the one
-/// before. Only for clients that advertise `session.compaction`.
+/// The first update with an id marks the position in the conversation; later ones change
+/// it. Absent members are unchanged, null clears a value, and any other value replaces it.
+/// Only for clients that advertise `session.compaction`.
 ///
 /// Specification: [Compaction update](https://agentclientprotocol.com/protocol/v1/schema#compactionupdate).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionUpdate {
-    /// Which shortening this is about; chosen by the agent.
+    /// Compaction that the update refers to.
     pub compaction_id: CompactionId,
-    /// How far it has come.
+    /// Progress of the compaction.
     pub status: CompactionStatus,
-    /// The whole summary to show to the user; null and an empty list take it away.
+    /// Complete summary to show to the user; null and an empty list remove it.
     pub summary: Patch<Vec<ContentBlock>>,
-    /// What went wrong, to show to the user.
+    /// Error message to show to the user.
     pub error: Patch<String>,
-    /// Free space for data that the protocol does not define; absent leaves it as it is, null
-    /// takes it away.
+    /// Extension data outside the protocol; absent means unchanged, null removes it.
     pub meta: Patch<Meta>,
 }
 
@@ -5889,21 +5806,19 @@ runtime::members!(CompactionUpdate {
     meta "_meta": Patch<Meta> = optional + or_default,
 });
 
-/// The next piece of the summary that replaces shortened context.
+/// Next chunk of the summary that replaces the compacted context.
 ///
-/// An id that is not known yet starts a shortening. Only for clients that advertise
-/// `session.compaction`.
+/// An unknown id starts a compaction. Only for clients that advertise `session.compaction`.
 ///
 /// Specification: [Compaction summary chunk](https://agentclientprotocol.com/protocol/v1/schema#compactionsummarychunk).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionSummaryChunk {
-    /// Whose summary grows.
+    /// Compaction whose summary is extended.
     pub compaction_id: CompactionId,
-    /// The piece to append; pieces are in order.
+    /// Content to append; chunks arrive in order.
     pub content: ContentBlock,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5935,10 +5850,10 @@ runtime::members!(CompactionSummaryChunk {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `elicitation/complete` says that the user is done on the web page of a question.
+/// `elicitation/complete` reports that the user has finished a URL elicitation.
 ///
-/// The agent may send it, to the client that it asked. Ids that are unknown or done already
-/// are ignored.
+/// Sent by the agent, optionally, to the client that received the elicitation. Unknown and
+/// completed ids are ignored.
 ///
 /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
 ///
@@ -5946,10 +5861,9 @@ runtime::members!(CompactionSummaryChunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompleteElicitationNotification {
-    /// The id that the question had.
+    /// Id of the finished elicitation.
     pub elicitation_id: ElicitationId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -5976,10 +5890,9 @@ runtime::members!(CompleteElicitationNotification {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `initialize` opens a connection: the client says which version it speaks and what it can
-/// do.
+/// `initialize` opens a connection and negotiates protocol version and capabilities.
 ///
-/// It is the first request on every connection and comes before anything else.
+/// The first request on every connection, before any other message.
 ///
 /// Specification:
 /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -5988,14 +5901,13 @@ runtime::members!(CompleteElicitationNotification {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InitializeRequest {
-    /// The newest version that the client speaks.
+    /// Latest protocol version that the client supports.
     pub protocol_version: ProtocolVersion,
-    /// What the agent may ask of this client; whatever is left out is not supported.
+    /// Capabilities of the client; absent ones are unsupported.
     pub client_capabilities: ClientCapabilities,
-    /// Name and version of the client program; absent when it does not say.
+    /// Name and version of the client program; absent when unspecified.
     pub client_info: Option<Implementation>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6043,25 +5955,24 @@ runtime::members!(InitializeRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// What a client can do for agents, sent once with `initialize`.
+/// Capabilities of a client, sent once in `initialize`.
 ///
 /// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ClientCapabilities {
-    /// Which file methods the client answers.
+    /// File system methods that the client supports.
     pub fs: FileSystemCapabilities,
-    /// The client answers all five `terminal/*` methods; false when absent.
+    /// Support for all five `terminal/*` methods; absent means false.
     pub terminal: bool,
-    /// Extras in what a session may report; absent when the client knows none.
+    /// Optional session updates that the client supports; absent when there are none.
     pub session: Option<ClientSessionCapabilities>,
-    /// Which kinds of login the client can carry out.
+    /// Authentication types that the client supports.
     pub auth: AuthCapabilities,
-    /// Which ways of questioning the user the client offers; absent when `elicitation/create`
-    /// is not supported.
+    /// Elicitation modes that the client supports; absent means that `elicitation/create` is
+    /// unsupported.
     pub elicitation: Option<ElicitationCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6124,18 +6035,19 @@ runtime::members!(ClientCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Which file methods a client answers; agents must not call the others.
+/// File system methods that a client supports.
+///
+/// Agents must not call the others.
 ///
 /// Specification: [File system](https://agentclientprotocol.com/protocol/v1/initialization#file-system).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FileSystemCapabilities {
-    /// The client answers `fs/read_text_file`; false when absent.
+    /// Support for `fs/read_text_file`; absent means false.
     pub read_text_file: bool,
-    /// The client answers `fs/write_text_file`; false when absent.
+    /// Support for `fs/write_text_file`; absent means false.
     pub write_text_file: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6174,23 +6086,21 @@ runtime::members!(FileSystemCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Extras in what a session may report to this client.
+/// Optional session updates and options that a client supports.
 ///
 /// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ClientSessionCapabilities {
-    /// Present, an empty object is enough, when the client understands `compaction_update` and
-    /// `compaction_summary_chunk`; agents must not send them otherwise.
+    /// Support for `compaction_update` and `compaction_summary_chunk`, which agents must not
+    /// send otherwise. Absent and null both mean unsupported.
     pub compaction: Option<CompactionCapabilities>,
-    /// Kinds of settings that the client can show beyond the basic one; absent when there are
-    /// none.
+    /// Config option types supported in addition to `select`; absent when there are none.
     pub config_options: Option<SessionConfigOptionsCapabilities>,
-    /// Present, an empty object is enough, when the client shows `notice` updates; agents must
-    /// not send them otherwise.
+    /// Support for `notice` updates, which agents must not send otherwise. Absent and null both
+    /// mean unsupported.
     pub notices: Option<NoticeCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6240,8 +6150,7 @@ runtime::members!(ClientSessionCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the client understands reports about shortening of the context. No members are
-/// needed.
+/// Declares support for updates about context compaction; `{}` suffices.
 ///
 /// Specification: [Compaction capabilities](https://agentclientprotocol.com/protocol/v1/schema#compactioncapabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -6258,17 +6167,16 @@ impl CompactionCapabilities {
 
 runtime::members!(CompactionCapabilities {  });
 
-/// Kinds of settings that a client can show beyond `select`, which every client knows.
+/// Config option types that a client supports in addition to `select`.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionConfigOptionsCapabilities {
-    /// Present, an empty object is enough, when the client can show a switch; agents must not
-    /// offer settings of type `boolean` otherwise.
+    /// Support for `boolean` config options, which agents must not offer otherwise. Absent and
+    /// null both mean unsupported.
     pub boolean: Option<BooleanConfigOptionCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6299,14 +6207,13 @@ runtime::members!(SessionConfigOptionsCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the client can show settings that are on or off. An empty object is enough.
+/// Declares support for `boolean` config options; `{}` suffices.
 ///
 /// Specification: [Boolean config options](https://agentclientprotocol.com/protocol/v1/initialization#boolean-config-options).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BooleanConfigOptionCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6329,7 +6236,7 @@ runtime::members!(BooleanConfigOptionCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the client shows notices. No members are needed.
+/// Declares support for notices; `{}` suffices.
 ///
 /// Specification: [Notice capabilities](https://agentclientprotocol.com/protocol/v1/schema#noticecapabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -6346,17 +6253,16 @@ impl NoticeCapabilities {
 
 runtime::members!(NoticeCapabilities {  });
 
-/// Kinds of login that a client can carry out beyond `authenticate`.
+/// Authentication types that a client supports in addition to `authenticate`.
 ///
 /// Specification: [Terminal authentication](https://agentclientprotocol.com/protocol/v1/initialization#terminal-authentication).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AuthCapabilities {
-    /// The client can run the agent's program in an interactive terminal; only then may the
-    /// agent offer login methods of type `terminal`. False when absent.
+    /// Support for authentication methods of type `terminal`, which agents must not offer
+    /// otherwise. Absent means false.
     pub terminal: bool,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6387,20 +6293,19 @@ runtime::members!(AuthCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Which ways of questioning the user a client offers.
+/// Elicitation modes that a client supports.
 ///
-/// Each way counts only when it is present and not null: an empty object here means none.
+/// A mode is supported if it is present and not null; an empty object means that none is.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ElicitationCapabilities {
-    /// Present, an empty object is enough, when the client can show forms.
+    /// Support for forms; absent and null both mean unsupported.
     pub form: Option<ElicitationFormCapabilities>,
-    /// Present, an empty object is enough, when the client can send the user to a web page.
+    /// Support for web pages; absent and null both mean unsupported.
     pub url: Option<ElicitationUrlCapabilities>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6439,14 +6344,13 @@ runtime::members!(ElicitationCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the client can show forms. An empty object is enough.
+/// Declares support for elicitation by forms; `{}` suffices.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ElicitationFormCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6469,14 +6373,13 @@ runtime::members!(ElicitationFormCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Says that the client can send the user to a web page. An empty object is enough.
+/// Declares support for elicitation by web pages; `{}` suffices.
 ///
 /// Specification: [Checking support](https://agentclientprotocol.com/protocol/v1/elicitation#checking-support).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ElicitationUrlCapabilities {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6499,10 +6402,10 @@ runtime::members!(ElicitationUrlCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `authenticate` logs the user in by a method that the agent offered; it may take as long
-/// as the user does.
+/// `authenticate` authenticates the user by a method that the agent offered.
 ///
-/// The client sends it when the user chooses a method, typically after an error -32000.
+/// Sent by the client when the user chooses a method, typically after an error -32000.
+/// Completes when the user has finished, without a time limit.
 ///
 /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
 ///
@@ -6510,10 +6413,9 @@ runtime::members!(ElicitationUrlCapabilities {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthenticateRequest {
-    /// One of the ids in `authMethods`, but none of a method of type `terminal`.
+    /// Id from `authMethods`, but not of a method of type `terminal`.
     pub method_id: AuthMethodId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6540,11 +6442,11 @@ runtime::members!(AuthenticateRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `logout` ends the user's login; the client sends it to agents that advertise
-/// `auth.logout`.
+/// `logout` ends the authentication of the user.
 ///
-/// What becomes of open sessions is up to the agent; new ones need a login again if the
-/// agent asks for one at all.
+/// Sent by the client to agents that advertise `auth.logout`. The agent decides what
+/// happens to open sessions; new sessions require authentication again if the agent
+/// requires it at all.
 ///
 /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
 ///
@@ -6552,8 +6454,7 @@ runtime::members!(AuthenticateRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LogoutRequest {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6574,10 +6475,10 @@ impl LogoutRequest {
 
 runtime::members!(LogoutRequest { meta "_meta": Option<Meta> = optional + or_default });
 
-/// `session/new` starts an empty session in a working directory.
+/// `session/new` creates an empty session in a working directory.
 ///
-/// The client sends it after `initialize`. An agent that wants a login first answers with
-/// error -32000.
+/// Sent by the client after `initialize`. Fails with error -32000 if the agent requires
+/// authentication first.
 ///
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
 ///
@@ -6585,15 +6486,15 @@ runtime::members!(LogoutRequest { meta "_meta": Option<Meta> = optional + or_def
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewSessionRequest {
-    /// Absolute path of the directory to work in; relative paths in the session start here.
+    /// Absolute path of the session's working directory. Relative paths in the session resolve
+    /// against it.
     pub cwd: String,
-    /// Absolute paths of directories that belong to the session beside `cwd`; only for agents
-    /// that advertise `sessionCapabilities.additionalDirectories`, and none when absent.
+    /// Absolute paths of workspace roots in addition to `cwd`; absent means none. Only for
+    /// agents that advertise `sessionCapabilities.additionalDirectories`.
     pub additional_directories: Vec<String>,
-    /// MCP servers whose tools the agent should use in this session; may be empty.
+    /// MCP servers whose tools the agent uses in this session; may be empty.
     pub mcp_servers: Vec<McpServer>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6634,19 +6535,19 @@ runtime::members!(NewSessionRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// How to reach an MCP server whose tools the agent should use.
+/// Connection parameters of an MCP server whose tools the agent uses.
 ///
 /// Specification: [MCP servers](https://agentclientprotocol.com/protocol/v1/session-setup#mcp-servers).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum McpServer {
-    /// A server at a web address; only for agents that advertise `mcpCapabilities.http`.
+    /// Server over HTTP. Only for agents that advertise `mcpCapabilities.http`.
     Http(McpServerHttp),
-    /// A server that streams server-sent events; only for agents that advertise
-    /// `mcpCapabilities.sse`, and given up by MCP.
+    /// Server over SSE, which MCP has deprecated. Only for agents that advertise
+    /// `mcpCapabilities.sse`.
     Sse(McpServerSse),
-    /// A program that the agent starts and talks to over stdin and stdout; every agent can. The
-    /// meaning of a server without `type`.
+    /// Program that the agent starts and connects to over stdio. Every agent supports it; the
+    /// default when `type` is absent.
     Stdio(McpServerStdio),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -6701,18 +6602,17 @@ runtime::tagged_union!(McpServer ["type"] or McpServerStdio {
     "sse": McpServerSse,
 });
 
-/// A header of the agent's HTTP requests to an MCP server.
+/// HTTP header that the agent sends to an MCP server.
 ///
 /// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpHeader {
-    /// The header's name, such as `Authorization`.
+    /// Header name, such as `Authorization`.
     pub name: String,
-    /// The header's content, sent as it is; often a secret, so keep it out of logs.
+    /// Header value, sent unchanged. Often a secret; keep it out of logs.
     pub value: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6741,20 +6641,19 @@ runtime::members!(HttpHeader {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// An MCP server that is reached over HTTP.
+/// MCP server over HTTP.
 ///
 /// Specification: [HTTP transport](https://agentclientprotocol.com/protocol/v1/session-setup#http-transport).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerHttp {
-    /// Label of the server, to show to the user and to tell servers apart.
+    /// Display name, which also distinguishes the servers.
     pub name: String,
-    /// Address of the server's MCP endpoint.
+    /// URL of the server's MCP endpoint.
     pub url: String,
-    /// Headers that every request to the server carries, such as `Authorization`.
+    /// Headers of every request to the server, such as `Authorization`.
     pub headers: Vec<HttpHeader>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6789,21 +6688,19 @@ runtime::members!(McpServerHttp {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// An MCP server that is reached over server-sent events, which MCP has given up in favour
-/// of HTTP.
+/// MCP server over SSE, which MCP has deprecated in favor of HTTP.
 ///
 /// Specification: [SSE transport](https://agentclientprotocol.com/protocol/v1/session-setup#sse-transport).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerSse {
-    /// Label of the server, to show to the user and to tell servers apart.
+    /// Display name, which also distinguishes the servers.
     pub name: String,
-    /// Address of the server's event stream.
+    /// URL of the server's event stream.
     pub url: String,
-    /// Headers with which the agent opens the stream, such as `Authorization`.
+    /// Headers of the request that opens the stream, such as `Authorization`.
     pub headers: Vec<HttpHeader>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6838,22 +6735,21 @@ runtime::members!(McpServerSse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// An MCP server that the agent starts as a program of its own.
+/// MCP server that the agent starts as a child process.
 ///
 /// Specification: [Stdio transport](https://agentclientprotocol.com/protocol/v1/session-setup#stdio-transport).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerStdio {
-    /// Label of the server, to show to the user and to tell servers apart.
+    /// Display name, which also distinguishes the servers.
     pub name: String,
-    /// Absolute path of the program.
+    /// Absolute path of the executable.
     pub command: String,
-    /// Arguments of the program, in order.
+    /// Command-line arguments, in order.
     pub args: Vec<String>,
-    /// Variables to add to the program's environment.
+    /// Environment variables to add.
     pub env: Vec<EnvVariable>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6891,11 +6787,11 @@ runtime::members!(McpServerStdio {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/load` opens a session of the past, and the agent tells its whole history again
-/// as `session/update` notifications before it answers.
+/// `session/load` opens an existing session and replays its complete history.
 ///
-/// The client sends it to agents that advertise `loadSession`; `session/resume` does the
-/// same without the history.
+/// Sent by the client to agents that advertise `loadSession`. The agent sends the history
+/// as `session/update` notifications before it responds. `session/resume` opens a session
+/// without the history.
 ///
 /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
 ///
@@ -6903,17 +6799,16 @@ runtime::members!(McpServerStdio {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadSessionRequest {
-    /// MCP servers to use from now on; those of earlier are not remembered.
+    /// MCP servers whose tools the agent uses from now on. Earlier ones are not kept.
     pub mcp_servers: Vec<McpServer>,
     /// Absolute path of the session's working directory.
     pub cwd: String,
-    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
-    /// are not remembered, so absent means none.
+    /// Absolute paths of workspace roots in addition to `cwd`; absent means none. Earlier ones
+    /// are not kept.
     pub additional_directories: Vec<String>,
-    /// The session to open.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -6960,10 +6855,10 @@ runtime::members!(LoadSessionRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/list` asks for the sessions that the agent keeps, page by page.
+/// `session/list` returns the sessions that the agent keeps, page by page.
 ///
-/// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
-/// opened by it.
+/// Sent by the client to agents that advertise `sessionCapabilities.list`. It does not open
+/// a session.
 ///
 /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
 ///
@@ -6971,12 +6866,11 @@ runtime::members!(LoadSessionRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ListSessionsRequest {
-    /// Absolute path; only sessions that work there are listed, or all of them when absent.
+    /// Absolute path of a working directory to filter by; absent means all sessions.
     pub cwd: Option<String>,
-    /// `nextCursor` of the page before; absent for the first page.
+    /// `nextCursor` of the previous page; absent for the first page.
     pub cursor: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7015,10 +6909,10 @@ runtime::members!(ListSessionsRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/delete` takes a session out of what `session/list` shows.
+/// `session/delete` removes a session from the result of `session/list`.
 ///
-/// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
-/// unknown or deleted already count as success.
+/// Sent by the client to agents that advertise `sessionCapabilities.delete`. Succeeds for
+/// unknown and already deleted ids.
 ///
 /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
 ///
@@ -7026,10 +6920,9 @@ runtime::members!(ListSessionsRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeleteSessionRequest {
-    /// The session to forget.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7056,10 +6949,10 @@ runtime::members!(DeleteSessionRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/resume` opens a session of the past without telling its history again.
+/// `session/resume` opens an existing session without replaying its history.
 ///
-/// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
-/// after a lost connection, when it still has the history.
+/// Sent by the client to agents that advertise `sessionCapabilities.resume`, for example
+/// after a lost connection when it still has the history.
 ///
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
 ///
@@ -7067,18 +6960,17 @@ runtime::members!(DeleteSessionRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResumeSessionRequest {
-    /// The session to open.
+    /// Session that this message refers to.
     pub session_id: SessionId,
     /// Absolute path of the session's working directory.
     pub cwd: String,
-    /// Absolute paths of all directories that belong to the session beside `cwd`; earlier ones
-    /// are not remembered, so absent means none.
+    /// Absolute paths of workspace roots in addition to `cwd`; absent means none. Earlier ones
+    /// are not kept.
     pub additional_directories: Vec<String>,
-    /// MCP servers to use from now on; those of earlier are not remembered, so absent means
-    /// none.
+    /// MCP servers whose tools the agent uses from now on; absent means none. Earlier ones are
+    /// not kept.
     pub mcp_servers: Vec<McpServer>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7128,11 +7020,11 @@ runtime::members!(ResumeSessionRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/close` ends the work of an open session and frees what it holds.
+/// `session/close` stops the work of an open session and releases its resources.
 ///
-/// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
-/// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
-/// which is what `session/delete` is for.
+/// Sent by the client to agents that advertise `sessionCapabilities.close`. A turn in
+/// progress is cancelled first, as by `session/cancel`. The session is not deleted;
+/// `session/delete` does that.
 ///
 /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
 ///
@@ -7140,10 +7032,9 @@ runtime::members!(ResumeSessionRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CloseSessionRequest {
-    /// The open session.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7170,10 +7061,10 @@ runtime::members!(CloseSessionRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/set_mode` puts a session into another mode, during a turn or between turns.
+/// `session/set_mode` switches the mode of a session, during or between turns.
 ///
-/// The client sends it when the user chooses one. The agent may change modes by itself,
-/// which it reports with `current_mode_update`.
+/// Sent by the client when the user chooses a mode. The agent reports its own changes with
+/// `current_mode_update`.
 ///
 /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
 ///
@@ -7181,12 +7072,11 @@ runtime::members!(CloseSessionRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetSessionModeRequest {
-    /// The session whose mode changes.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// One of the session's available modes.
+    /// Id of one of the available modes.
     pub mode_id: SessionModeId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7218,11 +7108,10 @@ runtime::members!(SetSessionModeRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `session/set_config_option` gives a setting another value, during a turn or between
-/// turns.
+/// `session/set_config_option` changes a config option, during or between turns.
 ///
-/// The client sends it when the user chooses one. The agent may change settings by itself,
-/// which it reports with `config_option_update`.
+/// Sent by the client when the user chooses a value. The agent reports its own changes with
+/// `config_option_update`.
 ///
 /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
 ///
@@ -7230,12 +7119,11 @@ runtime::members!(SetSessionModeRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetSessionConfigOptionRequest {
-    /// The session whose setting changes.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The setting.
+    /// Config option that changes.
     pub config_id: SessionConfigId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
     /// The new value of the setting.
     pub value: SessionConfigOptionValue,
@@ -7294,10 +7182,9 @@ impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionConfigOptionValue {
-    /// The new value of a setting that is on or off.
+    /// New value of a boolean option.
     Boolean(SessionConfigOptionValueBoolean),
-    /// The new value of a setting with several ones; what `value` means when there is no
-    /// `type`.
+    /// New value of a `select` option; the default when `type` is absent.
     ValueId(SessionConfigOptionValueValueId),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -7355,11 +7242,11 @@ runtime::tagged_union!(SessionConfigOptionValue ["type"] otherwise SessionConfig
     "boolean": SessionConfigOptionValueBoolean,
 });
 
-/// The new value of a setting that is on or off.
+/// New value of a boolean option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueBoolean {
-    /// Whether the setting is to be on.
+    /// Whether the option is turned on.
     pub value: bool,
 }
 
@@ -7373,12 +7260,11 @@ impl SessionConfigOptionValueBoolean {
 
 runtime::members!(SessionConfigOptionValueBoolean { value "value": bool = required });
 
-/// The new value of a setting with several ones; what `value` means when there is no
-/// `type`.
+/// New value of a `select` option; the default when `type` is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionConfigOptionValueValueId {
-    /// One of the values that the setting offers.
+    /// Id of one of the option's values.
     pub value: SessionConfigValueId,
 }
 
@@ -7394,11 +7280,10 @@ runtime::members!(SessionConfigOptionValueValueId {
     value "value": SessionConfigValueId = required,
 });
 
-/// `session/prompt` starts a turn: the agent works on the user's message and answers when
-/// it is done.
+/// `session/prompt` sends a user message and starts a turn.
 ///
-/// The client sends it. What the agent says and does meanwhile arrives as `session/update`
-/// notifications, all of them before the answer.
+/// Sent by the client; the agent responds when the turn ends. Output and tool calls arrive
+/// before the response, as `session/update` notifications.
 ///
 /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
 ///
@@ -7406,13 +7291,12 @@ runtime::members!(SessionConfigOptionValueValueId {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PromptRequest {
-    /// The session that the message belongs to.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The message, in order: text and resource links always, other content as the agent's
-    /// `promptCapabilities` allow.
+    /// Content of the message, in order. Text and resource links are always allowed, other
+    /// types if `promptCapabilities` includes them.
     pub prompt: Vec<ContentBlock>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7441,7 +7325,7 @@ runtime::members!(PromptRequest {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `fs/write_text_file` once the file is written.
+/// Response to `fs/write_text_file`, sent when the file is written.
 ///
 /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
 ///
@@ -7449,8 +7333,7 @@ runtime::members!(PromptRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WriteTextFileResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7471,7 +7354,7 @@ impl WriteTextFileResponse {
 
 runtime::members!(WriteTextFileResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `fs/read_text_file` with the text.
+/// Response to `fs/read_text_file` with the text.
 ///
 /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
 ///
@@ -7479,10 +7362,9 @@ runtime::members!(WriteTextFileResponse { meta "_meta": Option<Meta> = optional 
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadTextFileResponse {
-    /// The lines that were asked for.
+    /// Requested lines of the file.
     pub content: String,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7509,7 +7391,7 @@ runtime::members!(ReadTextFileResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `session/request_permission` with what the user decided.
+/// Response to `session/request_permission` with the user's decision.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 ///
@@ -7517,10 +7399,9 @@ runtime::members!(ReadTextFileResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestPermissionResponse {
-    /// The decision.
+    /// Decision of the user or of the client.
     pub outcome: RequestPermissionOutcome,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7547,15 +7428,15 @@ runtime::members!(RequestPermissionResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// What became of a permission request.
+/// Decision on a permission request: a chosen option, or cancelled.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestPermissionOutcome {
-    /// The turn was cancelled before there was a decision; the tool call must not go ahead.
+    /// The turn was cancelled before a decision; the tool call must not run.
     Cancelled,
-    /// One of the options was chosen, by the user or by a rule of theirs.
+    /// An option was chosen, by the user or by one of the user's rules.
     Selected(SelectedPermissionOutcome),
     /// A variant that this version does not know, as it came.
     Unknown(UnknownVariant),
@@ -7592,16 +7473,15 @@ runtime::tagged_union!(RequestPermissionOutcome ["outcome"] {
     "selected": SelectedPermissionOutcome,
 });
 
-/// Which option was chosen.
+/// Option that was chosen in a permission request.
 ///
 /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SelectedPermissionOutcome {
-    /// One of the ids in the request; what it allows is for the agent to know.
+    /// One of the ids in the request. Only the agent knows its effect.
     pub option_id: PermissionOptionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7628,7 +7508,7 @@ runtime::members!(SelectedPermissionOutcome {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `terminal/create` with the terminal in which the command runs.
+/// Response to `terminal/create` with the id of the new terminal.
 ///
 /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
 ///
@@ -7636,10 +7516,9 @@ runtime::members!(SelectedPermissionOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateTerminalResponse {
-    /// What the other `terminal/*` methods call it.
+    /// Id for the other `terminal/*` methods.
     pub terminal_id: TerminalId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7666,7 +7545,7 @@ runtime::members!(CreateTerminalResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `terminal/output` with the text so far and, if the command has ended, how.
+/// Response to `terminal/output` with the output and, after the end, the exit status.
 ///
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 ///
@@ -7674,14 +7553,13 @@ runtime::members!(CreateTerminalResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TerminalOutputResponse {
-    /// All output that was kept, the newest at the end.
+    /// Retained output, oldest first.
     pub output: String,
-    /// Whether older output was dropped to keep within `outputByteLimit`.
+    /// Whether older output was dropped because of `outputByteLimit`.
     pub truncated: bool,
-    /// How the command ended; absent while it runs.
+    /// Exit status of the command; absent while it runs.
     pub exit_status: Option<TerminalExitStatus>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7719,19 +7597,18 @@ runtime::members!(TerminalOutputResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// How a command ended.
+/// Exit code or signal with which a command ended.
 ///
 /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TerminalExitStatus {
-    /// The code that the process exited with; absent when a signal ended it.
+    /// Exit code of the process; absent when a signal terminated it.
     pub exit_code: Option<u32>,
-    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by
+    /// Name of the terminating signal, such as `SIGTERM`; absent when the process exited by
     /// itself.
     pub signal: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7770,7 +7647,7 @@ runtime::members!(TerminalExitStatus {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `terminal/release` once the terminal is gone.
+/// Response to `terminal/release`, sent when the terminal is freed.
 ///
 /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
 ///
@@ -7778,8 +7655,7 @@ runtime::members!(TerminalExitStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReleaseTerminalResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7800,7 +7676,7 @@ impl ReleaseTerminalResponse {
 
 runtime::members!(ReleaseTerminalResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `terminal/wait_for_exit` with how the command ended.
+/// Response to `terminal/wait_for_exit` with the exit code or the signal.
 ///
 /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
 ///
@@ -7808,13 +7684,12 @@ runtime::members!(ReleaseTerminalResponse { meta "_meta": Option<Meta> = optiona
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WaitForTerminalExitResponse {
-    /// The code that the process exited with; absent when a signal ended it.
+    /// Exit code of the process; absent when a signal terminated it.
     pub exit_code: Option<u32>,
-    /// Name of the signal that ended the process, such as `SIGTERM`; absent when it exited by
+    /// Name of the terminating signal, such as `SIGTERM`; absent when the process exited by
     /// itself.
     pub signal: Option<String>,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7853,7 +7728,7 @@ runtime::members!(WaitForTerminalExitResponse {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Answers `terminal/kill` once the command has been told to end.
+/// Response to `terminal/kill`, sent when the termination of the command was requested.
 ///
 /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
 ///
@@ -7861,8 +7736,7 @@ runtime::members!(WaitForTerminalExitResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KillTerminalResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -7883,7 +7757,7 @@ impl KillTerminalResponse {
 
 runtime::members!(KillTerminalResponse { meta "_meta": Option<Meta> = optional + or_default });
 
-/// Answers `elicitation/create` with what the user did.
+/// Response to `elicitation/create` with the user's action.
 ///
 /// Specification:
 /// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
@@ -7892,8 +7766,7 @@ runtime::members!(KillTerminalResponse { meta "_meta": Option<Meta> = optional +
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationResponse {
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
     /// What the user did with the question.
     pub action: ElicitationAction,
@@ -7942,14 +7815,13 @@ impl<'de> Deserialize<'de> for CreateElicitationResponse {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationAction {
-    /// The user sent the form, or agreed to open the page.
+    /// The user submitted the form, or agreed to open the page.
     Accept(ElicitationAcceptAction),
-    /// The user said no.
+    /// The user refused.
     Decline,
-    /// The user closed the question without an answer.
+    /// The user dismissed the elicitation without an answer.
     Cancel,
-    /// Something that this version does not know, kept as it came; it must not be taken for one
-    /// of the others.
+    /// Unknown action, preserved as received; must not be handled as a known action.
     Unknown(UnknownVariant),
 }
 
@@ -7987,22 +7859,22 @@ runtime::tagged_union!(ElicitationAction ["action"] {
     "cancel": (),
 });
 
-/// What the user put into one field of a form.
+/// Value that the user entered in a form field.
 ///
 /// Specification:
 /// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationContentValue {
-    /// Text, typed or chosen.
+    /// Text, entered or chosen.
     String(String),
-    /// A whole number.
+    /// Whole number.
     Integer(i64),
-    /// A number with a fraction.
+    /// Number with a fraction.
     Number(f64),
-    /// Yes or no.
+    /// True or false.
     Boolean(bool),
-    /// The texts that were chosen, of a field that takes several.
+    /// Chosen strings of a multi-select field.
     StringArray(Vec<String>),
 }
 
@@ -8065,15 +7937,14 @@ runtime::value_union!(ElicitationContentValue {
     StringArray: Vec<String> = Array,
 });
 
-/// What goes with a yes to a question.
+/// Form values that the user submitted.
 ///
 /// Specification:
 /// [Responses](https://agentclientprotocol.com/protocol/v1/elicitation#responses).
 #[derive(Clone, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ElicitationAcceptAction {
-    /// What the user filled in, by the name of the field; absent for web pages, whose results
-    /// do not come this way.
+    /// Form values by field name; absent for web pages, whose results are not returned.
     pub content: Option<Map<ElicitationContentValue>>,
 }
 
@@ -8096,12 +7967,12 @@ runtime::members!(ElicitationAcceptAction {
     content "content": Option<Map<ElicitationContentValue>> = optional,
 });
 
-/// `session/cancel` stops the turn that a session is in.
+/// `session/cancel` cancels the turn of a session.
 ///
-/// The client sends it and answers all open permission requests of the session with
-/// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
-/// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
-/// happens.
+/// Sent by the client, which also responds to all pending permission requests of the
+/// session with `cancelled`. The agent stops its work, sends the remaining updates, and
+/// then responds to `session/prompt` with the stop reason `cancelled`. Without a turn in
+/// progress it has no effect.
 ///
 /// Specification:
 /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
@@ -8110,10 +7981,9 @@ runtime::members!(ElicitationAcceptAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CancelNotification {
-    /// The session whose turn is to stop.
+    /// Session that this message refers to.
     pub session_id: SessionId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -8140,21 +8010,18 @@ runtime::members!(CancelNotification {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a
-/// request; both sides may send it.
+/// `$/cancel_request` cancels a request of its sender; both sides may send it.
 ///
-/// The request must be answered all the same: with a result, be it partial, or with error
-/// -32800. To stop a prompt turn, use `session/cancel`.
+/// The request must still be answered: with a result, which may be partial, or with error
+/// -32800. To cancel a turn, use `session/cancel`.
 ///
 /// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CancelRequestNotification {
-    /// The id that the sender gave the request; unknown ids and those already answered are
-    /// ignored.
+    /// Id of the request to cancel. Unknown and already answered ids are ignored.
     pub request_id: RequestId,
-    /// Free space for data that the protocol does not define; receivers ignore keys they do not
-    /// know.
+    /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
 }
 
@@ -8303,10 +8170,10 @@ impl Params for CancelRequestNotification {}
 pub mod methods {
     use super::{Method, Notification};
 
-    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
-    /// is none.
+    /// `fs/write_text_file` writes a text file, and creates it if it does not exist.
     ///
-    /// The agent sends it to clients that advertise `fs.writeTextFile`.
+    /// Sent by the agent to clients that advertise `fs.writeTextFile`. Replaces the complete
+    /// content of the file.
     ///
     /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
     ///
@@ -8321,10 +8188,9 @@ pub mod methods {
         type Result = super::WriteTextFileResponse;
     }
 
-    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
-    /// yet included.
+    /// `fs/read_text_file` reads a text file, including unsaved changes in the editor.
     ///
-    /// The agent sends it to clients that advertise `fs.readTextFile`.
+    /// Sent by the agent to clients that advertise `fs.readTextFile`.
     ///
     /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
     ///
@@ -8339,10 +8205,11 @@ pub mod methods {
         type Result = super::ReadTextFileResponse;
     }
 
-    /// `session/request_permission` asks the user whether a tool call may go ahead.
+    /// `session/request_permission` asks the user whether a tool call may run.
     ///
-    /// The agent sends it during a turn and waits. The client shows the options, or decides by
-    /// the user's settings; when the turn is cancelled it answers `cancelled`.
+    /// Sent by the agent during a turn; the agent waits for the response. The client shows the
+    /// options, or decides by the user's settings. If the turn is cancelled, the client
+    /// responds with `cancelled`.
     ///
     /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
     ///
@@ -8357,11 +8224,10 @@ pub mod methods {
         type Result = super::RequestPermissionResponse;
     }
 
-    /// `terminal/create` starts a command in a new terminal, and returns without waiting for
-    /// it.
+    /// `terminal/create` runs a command in a new terminal and returns immediately.
     ///
-    /// The agent sends it to clients that advertise `terminal`, and must release the terminal
-    /// when it is done with it.
+    /// Sent by the agent to clients that advertise `terminal`. The agent must release the
+    /// terminal with `terminal/release` when it no longer needs it.
     ///
     /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
     ///
@@ -8376,9 +8242,9 @@ pub mod methods {
         type Result = super::CreateTerminalResponse;
     }
 
-    /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+    /// `terminal/output` returns the terminal's output so far, without waiting for more.
     ///
-    /// The agent sends it, as often as it likes, until it releases the terminal.
+    /// Sent by the agent any number of times until it releases the terminal.
     ///
     /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
     ///
@@ -8393,10 +8259,10 @@ pub mod methods {
         type Result = super::TerminalOutputResponse;
     }
 
-    /// `terminal/release` gives a terminal back, and ends its command if it still runs.
+    /// `terminal/release` kills the command if it still runs, and frees the terminal.
     ///
-    /// The agent sends it for every terminal that it made. The id is invalid from then on, but
-    /// a tool call that shows the terminal keeps its output.
+    /// Sent by the agent for every terminal that it created. The id is invalid afterwards. A
+    /// tool call that references the terminal keeps its output.
     ///
     /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
     ///
@@ -8411,9 +8277,9 @@ pub mod methods {
         type Result = super::ReleaseTerminalResponse;
     }
 
-    /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+    /// `terminal/wait_for_exit` returns when the command in a terminal has exited.
     ///
-    /// The agent sends it; to wait with a limit, let it run beside a timer and call
+    /// Sent by the agent. For a timeout, await it concurrently with a timer and call
     /// `terminal/kill`.
     ///
     /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
@@ -8429,10 +8295,10 @@ pub mod methods {
         type Result = super::WaitForTerminalExitResponse;
     }
 
-    /// `terminal/kill` ends the command in a terminal and keeps the terminal.
+    /// `terminal/kill` kills the command in a terminal and keeps the terminal.
     ///
-    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal
-    /// must still be released.
+    /// Sent by the agent. Output and exit status remain available; the terminal must still be
+    /// released.
     ///
     /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
     ///
@@ -8447,10 +8313,10 @@ pub mod methods {
         type Result = super::KillTerminalResponse;
     }
 
-    /// `elicitation/create` asks the user for something, in a form or on a web page.
+    /// `elicitation/create` requests input from the user, by a form or a web page.
     ///
-    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
-    /// ask for passwords, keys and the like; web pages can.
+    /// Sent by the agent to clients that advertise the mode in `elicitation`. Forms must not
+    /// request secrets such as passwords or keys; web pages may.
     ///
     /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
     ///
@@ -8465,10 +8331,10 @@ pub mod methods {
         type Result = super::CreateElicitationResponse;
     }
 
-    /// `session/update` reports what happens in a session, as it happens.
+    /// `session/update` reports progress and changes of a session as they occur.
     ///
-    /// The agent sends it: during a turn, while `session/load` tells the history, and between
-    /// turns when something about the session changes.
+    /// Sent by the agent during a turn, while `session/load` replays the history, and between
+    /// turns when session data changes.
     ///
     /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
     ///
@@ -8482,10 +8348,10 @@ pub mod methods {
         type Params = super::SessionNotification;
     }
 
-    /// `elicitation/complete` says that the user is done on the web page of a question.
+    /// `elicitation/complete` reports that the user has finished a URL elicitation.
     ///
-    /// The agent may send it, to the client that it asked. Ids that are unknown or done already
-    /// are ignored.
+    /// Sent by the agent, optionally, to the client that received the elicitation. Unknown and
+    /// completed ids are ignored.
     ///
     /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
     ///
@@ -8499,10 +8365,9 @@ pub mod methods {
         type Params = super::CompleteElicitationNotification;
     }
 
-    /// `initialize` opens a connection: the client says which version it speaks and what it can
-    /// do.
+    /// `initialize` opens a connection and negotiates protocol version and capabilities.
     ///
-    /// It is the first request on every connection and comes before anything else.
+    /// The first request on every connection, before any other message.
     ///
     /// Specification:
     /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -8517,10 +8382,10 @@ pub mod methods {
         type Result = super::InitializeResponse;
     }
 
-    /// `authenticate` logs the user in by a method that the agent offered; it may take as long
-    /// as the user does.
+    /// `authenticate` authenticates the user by a method that the agent offered.
     ///
-    /// The client sends it when the user chooses a method, typically after an error -32000.
+    /// Sent by the client when the user chooses a method, typically after an error -32000.
+    /// Completes when the user has finished, without a time limit.
     ///
     /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
     ///
@@ -8535,11 +8400,11 @@ pub mod methods {
         type Result = super::AuthenticateResponse;
     }
 
-    /// `logout` ends the user's login; the client sends it to agents that advertise
-    /// `auth.logout`.
+    /// `logout` ends the authentication of the user.
     ///
-    /// What becomes of open sessions is up to the agent; new ones need a login again if the
-    /// agent asks for one at all.
+    /// Sent by the client to agents that advertise `auth.logout`. The agent decides what
+    /// happens to open sessions; new sessions require authentication again if the agent
+    /// requires it at all.
     ///
     /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
     ///
@@ -8553,10 +8418,10 @@ pub mod methods {
         type Result = super::LogoutResponse;
     }
 
-    /// `session/new` starts an empty session in a working directory.
+    /// `session/new` creates an empty session in a working directory.
     ///
-    /// The client sends it after `initialize`. An agent that wants a login first answers with
-    /// error -32000.
+    /// Sent by the client after `initialize`. Fails with error -32000 if the agent requires
+    /// authentication first.
     ///
     /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
     ///
@@ -8570,11 +8435,11 @@ pub mod methods {
         type Result = super::NewSessionResponse;
     }
 
-    /// `session/load` opens a session of the past, and the agent tells its whole history again
-    /// as `session/update` notifications before it answers.
+    /// `session/load` opens an existing session and replays its complete history.
     ///
-    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the
-    /// same without the history.
+    /// Sent by the client to agents that advertise `loadSession`. The agent sends the history
+    /// as `session/update` notifications before it responds. `session/resume` opens a session
+    /// without the history.
     ///
     /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
     ///
@@ -8589,10 +8454,10 @@ pub mod methods {
         type Result = super::LoadSessionResponse;
     }
 
-    /// `session/list` asks for the sessions that the agent keeps, page by page.
+    /// `session/list` returns the sessions that the agent keeps, page by page.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
-    /// opened by it.
+    /// Sent by the client to agents that advertise `sessionCapabilities.list`. It does not open
+    /// a session.
     ///
     /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
     ///
@@ -8607,10 +8472,10 @@ pub mod methods {
         type Result = super::ListSessionsResponse;
     }
 
-    /// `session/delete` takes a session out of what `session/list` shows.
+    /// `session/delete` removes a session from the result of `session/list`.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
-    /// unknown or deleted already count as success.
+    /// Sent by the client to agents that advertise `sessionCapabilities.delete`. Succeeds for
+    /// unknown and already deleted ids.
     ///
     /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
     ///
@@ -8625,10 +8490,10 @@ pub mod methods {
         type Result = super::DeleteSessionResponse;
     }
 
-    /// `session/resume` opens a session of the past without telling its history again.
+    /// `session/resume` opens an existing session without replaying its history.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
-    /// after a lost connection, when it still has the history.
+    /// Sent by the client to agents that advertise `sessionCapabilities.resume`, for example
+    /// after a lost connection when it still has the history.
     ///
     /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
     ///
@@ -8643,11 +8508,12 @@ pub mod methods {
         type Result = super::ResumeSessionResponse;
     }
 
-    /// `session/close` ends the work of an open session and frees what it holds.
+    /// `session/close` stops the work of an open session and releases its resources.
     ///
-    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
-    /// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
-    /// which is what `session/delete` is for.
+    /// Sent by the client to agents that advertise `sessionCapabilities.close`. A turn in
+    /// progress is cancelled first, as by `session/cancel`. The session is not deleted;
+
+    /// `session/delete` does that.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
     ///
@@ -8662,10 +8528,10 @@ pub mod methods {
         type Result = super::CloseSessionResponse;
     }
 
-    /// `session/set_mode` puts a session into another mode, during a turn or between turns.
+    /// `session/set_mode` switches the mode of a session, during or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change modes by itself,
-    /// which it reports with `current_mode_update`.
+    /// Sent by the client when the user chooses a mode. The agent reports its own changes with
+    /// `current_mode_update`.
     ///
     /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
     ///
@@ -8680,11 +8546,10 @@ pub mod methods {
         type Result = super::SetSessionModeResponse;
     }
 
-    /// `session/set_config_option` gives a setting another value, during a turn or between
-    /// turns.
+    /// `session/set_config_option` changes a config option, during or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change settings by itself,
-    /// which it reports with `config_option_update`.
+    /// Sent by the client when the user chooses a value. The agent reports its own changes with
+    /// `config_option_update`.
     ///
     /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
     ///
@@ -8699,11 +8564,10 @@ pub mod methods {
         type Result = super::SetSessionConfigOptionResponse;
     }
 
-    /// `session/prompt` starts a turn: the agent works on the user's message and answers when
-    /// it is done.
+    /// `session/prompt` sends a user message and starts a turn.
     ///
-    /// The client sends it. What the agent says and does meanwhile arrives as `session/update`
-    /// notifications, all of them before the answer.
+    /// Sent by the client; the agent responds when the turn ends. Output and tool calls arrive
+    /// before the response, as `session/update` notifications.
     ///
     /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
     ///
@@ -8718,12 +8582,12 @@ pub mod methods {
         type Result = super::PromptResponse;
     }
 
-    /// `session/cancel` stops the turn that a session is in.
+    /// `session/cancel` cancels the turn of a session.
     ///
-    /// The client sends it and answers all open permission requests of the session with
-    /// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
-    /// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
-    /// happens.
+    /// Sent by the client, which also responds to all pending permission requests of the
+    /// session with `cancelled`. The agent stops its work, sends the remaining updates, and
+    /// then responds to `session/prompt` with the stop reason `cancelled`. Without a turn in
+    /// progress it has no effect.
     ///
     /// Specification:
     /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
@@ -8738,11 +8602,10 @@ pub mod methods {
         type Params = super::CancelNotification;
     }
 
-    /// `$/cancel_request` tells the receiver that the sender no longer needs the answer to a
-    /// request; both sides may send it.
+    /// `$/cancel_request` cancels a request of its sender; both sides may send it.
     ///
-    /// The request must be answered all the same: with a result, be it partial, or with error
-    /// -32800. To stop a prompt turn, use `session/cancel`.
+    /// The request must still be answered: with a result, which may be partial, or with error
+    /// -32800. To cancel a turn, use `session/cancel`.
     ///
     /// Specification: [Cancelling requests](https://agentclientprotocol.com/protocol/v1/cancellation).
     ///
@@ -8762,10 +8625,9 @@ pub mod methods {
 /// Requests that are not implemented are answered with "method not found",
 /// notifications are ignored.
 pub trait Agent: Send + Sync + 'static {
-    /// `initialize` opens a connection: the client says which version it speaks and what it can
-    /// do.
+    /// `initialize` opens a connection and negotiates protocol version and capabilities.
     ///
-    /// It is the first request on every connection and comes before anything else.
+    /// The first request on every connection, before any other message.
     ///
     /// Specification:
     /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -8780,10 +8642,10 @@ pub trait Agent: Send + Sync + 'static {
         async { Ok(InitializeResponse::new(ProtocolVersion::V1)) }
     }
 
-    /// `authenticate` logs the user in by a method that the agent offered; it may take as long
-    /// as the user does.
+    /// `authenticate` authenticates the user by a method that the agent offered.
     ///
-    /// The client sends it when the user chooses a method, typically after an error -32000.
+    /// Sent by the client when the user chooses a method, typically after an error -32000.
+    /// Completes when the user has finished, without a time limit.
     ///
     /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
     ///
@@ -8798,11 +8660,11 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::Authenticate>()
     }
 
-    /// `logout` ends the user's login; the client sends it to agents that advertise
-    /// `auth.logout`.
+    /// `logout` ends the authentication of the user.
     ///
-    /// What becomes of open sessions is up to the agent; new ones need a login again if the
-    /// agent asks for one at all.
+    /// Sent by the client to agents that advertise `auth.logout`. The agent decides what
+    /// happens to open sessions; new sessions require authentication again if the agent
+    /// requires it at all.
     ///
     /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
     ///
@@ -8816,10 +8678,10 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::Logout>()
     }
 
-    /// `session/new` starts an empty session in a working directory.
+    /// `session/new` creates an empty session in a working directory.
     ///
-    /// The client sends it after `initialize`. An agent that wants a login first answers with
-    /// error -32000.
+    /// Sent by the client after `initialize`. Fails with error -32000 if the agent requires
+    /// authentication first.
     ///
     /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
     ///
@@ -8830,11 +8692,11 @@ pub trait Agent: Send + Sync + 'static {
         req: NewSessionRequest,
     ) -> impl Future<Output = runtime::HandlerResult<NewSessionResponse>> + Send;
 
-    /// `session/load` opens a session of the past, and the agent tells its whole history again
-    /// as `session/update` notifications before it answers.
+    /// `session/load` opens an existing session and replays its complete history.
     ///
-    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the
-    /// same without the history.
+    /// Sent by the client to agents that advertise `loadSession`. The agent sends the history
+    /// as `session/update` notifications before it responds. `session/resume` opens a session
+    /// without the history.
     ///
     /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
     ///
@@ -8849,10 +8711,10 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::LoadSession>()
     }
 
-    /// `session/list` asks for the sessions that the agent keeps, page by page.
+    /// `session/list` returns the sessions that the agent keeps, page by page.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
-    /// opened by it.
+    /// Sent by the client to agents that advertise `sessionCapabilities.list`. It does not open
+    /// a session.
     ///
     /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
     ///
@@ -8867,10 +8729,10 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::ListSessions>()
     }
 
-    /// `session/delete` takes a session out of what `session/list` shows.
+    /// `session/delete` removes a session from the result of `session/list`.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
-    /// unknown or deleted already count as success.
+    /// Sent by the client to agents that advertise `sessionCapabilities.delete`. Succeeds for
+    /// unknown and already deleted ids.
     ///
     /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
     ///
@@ -8885,10 +8747,10 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::DeleteSession>()
     }
 
-    /// `session/resume` opens a session of the past without telling its history again.
+    /// `session/resume` opens an existing session without replaying its history.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
-    /// after a lost connection, when it still has the history.
+    /// Sent by the client to agents that advertise `sessionCapabilities.resume`, for example
+    /// after a lost connection when it still has the history.
     ///
     /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
     ///
@@ -8903,11 +8765,12 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::ResumeSession>()
     }
 
-    /// `session/close` ends the work of an open session and frees what it holds.
+    /// `session/close` stops the work of an open session and releases its resources.
     ///
-    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
-    /// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
-    /// which is what `session/delete` is for.
+    /// Sent by the client to agents that advertise `sessionCapabilities.close`. A turn in
+    /// progress is cancelled first, as by `session/cancel`. The session is not deleted;
+
+    /// `session/delete` does that.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
     ///
@@ -8922,10 +8785,10 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::CloseSession>()
     }
 
-    /// `session/set_mode` puts a session into another mode, during a turn or between turns.
+    /// `session/set_mode` switches the mode of a session, during or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change modes by itself,
-    /// which it reports with `current_mode_update`.
+    /// Sent by the client when the user chooses a mode. The agent reports its own changes with
+    /// `current_mode_update`.
     ///
     /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
     ///
@@ -8940,11 +8803,10 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::SetSessionMode>()
     }
 
-    /// `session/set_config_option` gives a setting another value, during a turn or between
-    /// turns.
+    /// `session/set_config_option` changes a config option, during or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change settings by itself,
-    /// which it reports with `config_option_update`.
+    /// Sent by the client when the user chooses a value. The agent reports its own changes with
+    /// `config_option_update`.
     ///
     /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
     ///
@@ -8961,11 +8823,10 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::SetSessionConfigOption>()
     }
 
-    /// `session/prompt` starts a turn: the agent works on the user's message and answers when
-    /// it is done.
+    /// `session/prompt` sends a user message and starts a turn.
     ///
-    /// The client sends it. What the agent says and does meanwhile arrives as `session/update`
-    /// notifications, all of them before the answer.
+    /// Sent by the client; the agent responds when the turn ends. Output and tool calls arrive
+    /// before the response, as `session/update` notifications.
     ///
     /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
     ///
@@ -8977,12 +8838,12 @@ pub trait Agent: Send + Sync + 'static {
         req: PromptRequest,
     ) -> impl Future<Output = runtime::HandlerResult<PromptResponse>> + Send;
 
-    /// `session/cancel` stops the turn that a session is in.
+    /// `session/cancel` cancels the turn of a session.
     ///
-    /// The client sends it and answers all open permission requests of the session with
-    /// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
-    /// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
-    /// happens.
+    /// Sent by the client, which also responds to all pending permission requests of the
+    /// session with `cancelled`. The agent stops its work, sends the remaining updates, and
+    /// then responds to `session/prompt` with the stop reason `cancelled`. Without a turn in
+    /// progress it has no effect.
     ///
     /// Specification:
     /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
@@ -9055,10 +8916,10 @@ impl ::std::ops::Deref for AgentContext {
 /// Requests that are not implemented are answered with "method not found",
 /// notifications are ignored.
 pub trait Client: Send + Sync + 'static {
-    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
-    /// is none.
+    /// `fs/write_text_file` writes a text file, and creates it if it does not exist.
     ///
-    /// The agent sends it to clients that advertise `fs.writeTextFile`.
+    /// Sent by the agent to clients that advertise `fs.writeTextFile`. Replaces the complete
+    /// content of the file.
     ///
     /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
     ///
@@ -9073,10 +8934,9 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::WriteTextFile>()
     }
 
-    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
-    /// yet included.
+    /// `fs/read_text_file` reads a text file, including unsaved changes in the editor.
     ///
-    /// The agent sends it to clients that advertise `fs.readTextFile`.
+    /// Sent by the agent to clients that advertise `fs.readTextFile`.
     ///
     /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
     ///
@@ -9091,10 +8951,11 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::ReadTextFile>()
     }
 
-    /// `session/request_permission` asks the user whether a tool call may go ahead.
+    /// `session/request_permission` asks the user whether a tool call may run.
     ///
-    /// The agent sends it during a turn and waits. The client shows the options, or decides by
-    /// the user's settings; when the turn is cancelled it answers `cancelled`.
+    /// Sent by the agent during a turn; the agent waits for the response. The client shows the
+    /// options, or decides by the user's settings. If the turn is cancelled, the client
+    /// responds with `cancelled`.
     ///
     /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
     ///
@@ -9106,11 +8967,10 @@ pub trait Client: Send + Sync + 'static {
         req: RequestPermissionRequest,
     ) -> impl Future<Output = runtime::HandlerResult<RequestPermissionResponse>> + Send;
 
-    /// `terminal/create` starts a command in a new terminal, and returns without waiting for
-    /// it.
+    /// `terminal/create` runs a command in a new terminal and returns immediately.
     ///
-    /// The agent sends it to clients that advertise `terminal`, and must release the terminal
-    /// when it is done with it.
+    /// Sent by the agent to clients that advertise `terminal`. The agent must release the
+    /// terminal with `terminal/release` when it no longer needs it.
     ///
     /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
     ///
@@ -9125,9 +8985,9 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::CreateTerminal>()
     }
 
-    /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+    /// `terminal/output` returns the terminal's output so far, without waiting for more.
     ///
-    /// The agent sends it, as often as it likes, until it releases the terminal.
+    /// Sent by the agent any number of times until it releases the terminal.
     ///
     /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
     ///
@@ -9142,10 +9002,10 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::TerminalOutput>()
     }
 
-    /// `terminal/release` gives a terminal back, and ends its command if it still runs.
+    /// `terminal/release` kills the command if it still runs, and frees the terminal.
     ///
-    /// The agent sends it for every terminal that it made. The id is invalid from then on, but
-    /// a tool call that shows the terminal keeps its output.
+    /// Sent by the agent for every terminal that it created. The id is invalid afterwards. A
+    /// tool call that references the terminal keeps its output.
     ///
     /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
     ///
@@ -9160,9 +9020,9 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::ReleaseTerminal>()
     }
 
-    /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+    /// `terminal/wait_for_exit` returns when the command in a terminal has exited.
     ///
-    /// The agent sends it; to wait with a limit, let it run beside a timer and call
+    /// Sent by the agent. For a timeout, await it concurrently with a timer and call
     /// `terminal/kill`.
     ///
     /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
@@ -9180,10 +9040,10 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::WaitForTerminalExit>()
     }
 
-    /// `terminal/kill` ends the command in a terminal and keeps the terminal.
+    /// `terminal/kill` kills the command in a terminal and keeps the terminal.
     ///
-    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal
-    /// must still be released.
+    /// Sent by the agent. Output and exit status remain available; the terminal must still be
+    /// released.
     ///
     /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
     ///
@@ -9198,10 +9058,10 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::KillTerminal>()
     }
 
-    /// `elicitation/create` asks the user for something, in a form or on a web page.
+    /// `elicitation/create` requests input from the user, by a form or a web page.
     ///
-    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
-    /// ask for passwords, keys and the like; web pages can.
+    /// Sent by the agent to clients that advertise the mode in `elicitation`. Forms must not
+    /// request secrets such as passwords or keys; web pages may.
     ///
     /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
     ///
@@ -9216,10 +9076,10 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported::<methods::CreateElicitation>()
     }
 
-    /// `session/update` reports what happens in a session, as it happens.
+    /// `session/update` reports progress and changes of a session as they occur.
     ///
-    /// The agent sends it: during a turn, while `session/load` tells the history, and between
-    /// turns when something about the session changes.
+    /// Sent by the agent during a turn, while `session/load` replays the history, and between
+    /// turns when session data changes.
     ///
     /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
     ///
@@ -9231,10 +9091,10 @@ pub trait Client: Send + Sync + 'static {
         notification: SessionNotification,
     ) -> impl Future<Output = runtime::HandlerResult<()>> + Send;
 
-    /// `elicitation/complete` says that the user is done on the web page of a question.
+    /// `elicitation/complete` reports that the user has finished a URL elicitation.
     ///
-    /// The agent may send it, to the client that it asked. Ids that are unknown or done already
-    /// are ignored.
+    /// Sent by the agent, optionally, to the client that received the elicitation. Unknown and
+    /// completed ids are ignored.
     ///
     /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
     ///
@@ -9329,10 +9189,9 @@ impl AgentHandle {
         Self(self.0.with_timeout(timeout))
     }
 
-    /// `initialize` opens a connection: the client says which version it speaks and what it can
-    /// do.
+    /// `initialize` opens a connection and negotiates protocol version and capabilities.
     ///
-    /// It is the first request on every connection and comes before anything else.
+    /// The first request on every connection, before any other message.
     ///
     /// Specification:
     /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -9348,10 +9207,10 @@ impl AgentHandle {
         self.0.call::<methods::Initialize>(&req).await
     }
 
-    /// `authenticate` logs the user in by a method that the agent offered; it may take as long
-    /// as the user does.
+    /// `authenticate` authenticates the user by a method that the agent offered.
     ///
-    /// The client sends it when the user chooses a method, typically after an error -32000.
+    /// Sent by the client when the user chooses a method, typically after an error -32000.
+    /// Completes when the user has finished, without a time limit.
     ///
     /// Specification: [Protocol-driven authentication](https://agentclientprotocol.com/protocol/v1/authentication#protocol-driven-authentication).
     ///
@@ -9367,11 +9226,11 @@ impl AgentHandle {
         self.0.call::<methods::Authenticate>(&req).await
     }
 
-    /// `logout` ends the user's login; the client sends it to agents that advertise
-    /// `auth.logout`.
+    /// `logout` ends the authentication of the user.
     ///
-    /// What becomes of open sessions is up to the agent; new ones need a login again if the
-    /// agent asks for one at all.
+    /// Sent by the client to agents that advertise `auth.logout`. The agent decides what
+    /// happens to open sessions; new sessions require authentication again if the agent
+    /// requires it at all.
     ///
     /// Specification: [Logging out](https://agentclientprotocol.com/protocol/v1/authentication#logging-out).
     ///
@@ -9383,10 +9242,10 @@ impl AgentHandle {
         self.0.call::<methods::Logout>(&req).await
     }
 
-    /// `session/new` starts an empty session in a working directory.
+    /// `session/new` creates an empty session in a working directory.
     ///
-    /// The client sends it after `initialize`. An agent that wants a login first answers with
-    /// error -32000.
+    /// Sent by the client after `initialize`. Fails with error -32000 if the agent requires
+    /// authentication first.
     ///
     /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v1/session-setup#creating-a-session).
     ///
@@ -9401,11 +9260,11 @@ impl AgentHandle {
         self.0.call::<methods::NewSession>(&req).await
     }
 
-    /// `session/load` opens a session of the past, and the agent tells its whole history again
-    /// as `session/update` notifications before it answers.
+    /// `session/load` opens an existing session and replays its complete history.
     ///
-    /// The client sends it to agents that advertise `loadSession`; `session/resume` does the
-    /// same without the history.
+    /// Sent by the client to agents that advertise `loadSession`. The agent sends the history
+    /// as `session/update` notifications before it responds. `session/resume` opens a session
+    /// without the history.
     ///
     /// Specification: [Loading sessions](https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions).
     ///
@@ -9421,10 +9280,10 @@ impl AgentHandle {
         self.0.call::<methods::LoadSession>(&req).await
     }
 
-    /// `session/list` asks for the sessions that the agent keeps, page by page.
+    /// `session/list` returns the sessions that the agent keeps, page by page.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.list`. Nothing is
-    /// opened by it.
+    /// Sent by the client to agents that advertise `sessionCapabilities.list`. It does not open
+    /// a session.
     ///
     /// Specification: [Listing sessions](https://agentclientprotocol.com/protocol/v1/session-list#listing-sessions).
     ///
@@ -9440,10 +9299,10 @@ impl AgentHandle {
         self.0.call::<methods::ListSessions>(&req).await
     }
 
-    /// `session/delete` takes a session out of what `session/list` shows.
+    /// `session/delete` removes a session from the result of `session/list`.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.delete`. Ids that are
-    /// unknown or deleted already count as success.
+    /// Sent by the client to agents that advertise `sessionCapabilities.delete`. Succeeds for
+    /// unknown and already deleted ids.
     ///
     /// Specification: [Deleting a session](https://agentclientprotocol.com/protocol/v1/session-delete#deleting-a-session).
     ///
@@ -9459,10 +9318,10 @@ impl AgentHandle {
         self.0.call::<methods::DeleteSession>(&req).await
     }
 
-    /// `session/resume` opens a session of the past without telling its history again.
+    /// `session/resume` opens an existing session without replaying its history.
     ///
-    /// The client sends it to agents that advertise `sessionCapabilities.resume`, for instance
-    /// after a lost connection, when it still has the history.
+    /// Sent by the client to agents that advertise `sessionCapabilities.resume`, for example
+    /// after a lost connection when it still has the history.
     ///
     /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v1/session-setup#resuming-sessions).
     ///
@@ -9478,11 +9337,12 @@ impl AgentHandle {
         self.0.call::<methods::ResumeSession>(&req).await
     }
 
-    /// `session/close` ends the work of an open session and frees what it holds.
+    /// `session/close` stops the work of an open session and releases its resources.
     ///
-    /// A turn in progress is cancelled first, as by `session/cancel`. The client sends it to
-    /// agents that advertise `sessionCapabilities.close`; the session is not forgotten by it,
-    /// which is what `session/delete` is for.
+    /// Sent by the client to agents that advertise `sessionCapabilities.close`. A turn in
+    /// progress is cancelled first, as by `session/cancel`. The session is not deleted;
+
+    /// `session/delete` does that.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
     ///
@@ -9498,10 +9358,10 @@ impl AgentHandle {
         self.0.call::<methods::CloseSession>(&req).await
     }
 
-    /// `session/set_mode` puts a session into another mode, during a turn or between turns.
+    /// `session/set_mode` switches the mode of a session, during or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change modes by itself,
-    /// which it reports with `current_mode_update`.
+    /// Sent by the client when the user chooses a mode. The agent reports its own changes with
+    /// `current_mode_update`.
     ///
     /// Specification: [Setting the mode from the client](https://agentclientprotocol.com/protocol/v1/session-modes#from-the-client).
     ///
@@ -9517,11 +9377,10 @@ impl AgentHandle {
         self.0.call::<methods::SetSessionMode>(&req).await
     }
 
-    /// `session/set_config_option` gives a setting another value, during a turn or between
-    /// turns.
+    /// `session/set_config_option` changes a config option, during or between turns.
     ///
-    /// The client sends it when the user chooses one. The agent may change settings by itself,
-    /// which it reports with `config_option_update`.
+    /// Sent by the client when the user chooses a value. The agent reports its own changes with
+    /// `config_option_update`.
     ///
     /// Specification: [Setting an option from the client](https://agentclientprotocol.com/protocol/v1/session-config-options#from-the-client).
     ///
@@ -9537,11 +9396,10 @@ impl AgentHandle {
         self.0.call::<methods::SetSessionConfigOption>(&req).await
     }
 
-    /// `session/prompt` starts a turn: the agent works on the user's message and answers when
-    /// it is done.
+    /// `session/prompt` sends a user message and starts a turn.
     ///
-    /// The client sends it. What the agent says and does meanwhile arrives as `session/update`
-    /// notifications, all of them before the answer.
+    /// Sent by the client; the agent responds when the turn ends. Output and tool calls arrive
+    /// before the response, as `session/update` notifications.
     ///
     /// Specification: [User message](https://agentclientprotocol.com/protocol/v1/prompt-turn#1-user-message).
     ///
@@ -9554,12 +9412,12 @@ impl AgentHandle {
         self.0.call::<methods::Prompt>(&req).await
     }
 
-    /// `session/cancel` stops the turn that a session is in.
+    /// `session/cancel` cancels the turn of a session.
     ///
-    /// The client sends it and answers all open permission requests of the session with
-    /// `cancelled`. The agent stops its work, sends what updates it still has, and then answers
-    /// `session/prompt` with the stop reason `cancelled`. Without a turn in progress nothing
-    /// happens.
+    /// Sent by the client, which also responds to all pending permission requests of the
+    /// session with `cancelled`. The agent stops its work, sends the remaining updates, and
+    /// then responds to `session/prompt` with the stop reason `cancelled`. Without a turn in
+    /// progress it has no effect.
     ///
     /// Specification:
     /// [Cancellation](https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation).
@@ -9623,10 +9481,10 @@ impl ClientHandle {
         Self(self.0.with_timeout(timeout))
     }
 
-    /// `fs/write_text_file` replaces the contents of a text file, and makes the file if there
-    /// is none.
+    /// `fs/write_text_file` writes a text file, and creates it if it does not exist.
     ///
-    /// The agent sends it to clients that advertise `fs.writeTextFile`.
+    /// Sent by the agent to clients that advertise `fs.writeTextFile`. Replaces the complete
+    /// content of the file.
     ///
     /// Specification: [Writing files](https://agentclientprotocol.com/protocol/v1/file-system#writing-files).
     ///
@@ -9642,10 +9500,9 @@ impl ClientHandle {
         self.0.call::<methods::WriteTextFile>(&req).await
     }
 
-    /// `fs/read_text_file` reads a text file as the user sees it, changes that are not saved
-    /// yet included.
+    /// `fs/read_text_file` reads a text file, including unsaved changes in the editor.
     ///
-    /// The agent sends it to clients that advertise `fs.readTextFile`.
+    /// Sent by the agent to clients that advertise `fs.readTextFile`.
     ///
     /// Specification: [Reading files](https://agentclientprotocol.com/protocol/v1/file-system#reading-files).
     ///
@@ -9661,10 +9518,11 @@ impl ClientHandle {
         self.0.call::<methods::ReadTextFile>(&req).await
     }
 
-    /// `session/request_permission` asks the user whether a tool call may go ahead.
+    /// `session/request_permission` asks the user whether a tool call may run.
     ///
-    /// The agent sends it during a turn and waits. The client shows the options, or decides by
-    /// the user's settings; when the turn is cancelled it answers `cancelled`.
+    /// Sent by the agent during a turn; the agent waits for the response. The client shows the
+    /// options, or decides by the user's settings. If the turn is cancelled, the client
+    /// responds with `cancelled`.
     ///
     /// Specification: [Requesting permission](https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission).
     ///
@@ -9680,11 +9538,10 @@ impl ClientHandle {
         self.0.call::<methods::RequestPermission>(&req).await
     }
 
-    /// `terminal/create` starts a command in a new terminal, and returns without waiting for
-    /// it.
+    /// `terminal/create` runs a command in a new terminal and returns immediately.
     ///
-    /// The agent sends it to clients that advertise `terminal`, and must release the terminal
-    /// when it is done with it.
+    /// Sent by the agent to clients that advertise `terminal`. The agent must release the
+    /// terminal with `terminal/release` when it no longer needs it.
     ///
     /// Specification: [Executing commands](https://agentclientprotocol.com/protocol/v1/terminals#executing-commands).
     ///
@@ -9700,9 +9557,9 @@ impl ClientHandle {
         self.0.call::<methods::CreateTerminal>(&req).await
     }
 
-    /// `terminal/output` asks for what a terminal has printed so far, without waiting for more.
+    /// `terminal/output` returns the terminal's output so far, without waiting for more.
     ///
-    /// The agent sends it, as often as it likes, until it releases the terminal.
+    /// Sent by the agent any number of times until it releases the terminal.
     ///
     /// Specification: [Getting output](https://agentclientprotocol.com/protocol/v1/terminals#getting-output).
     ///
@@ -9718,10 +9575,10 @@ impl ClientHandle {
         self.0.call::<methods::TerminalOutput>(&req).await
     }
 
-    /// `terminal/release` gives a terminal back, and ends its command if it still runs.
+    /// `terminal/release` kills the command if it still runs, and frees the terminal.
     ///
-    /// The agent sends it for every terminal that it made. The id is invalid from then on, but
-    /// a tool call that shows the terminal keeps its output.
+    /// Sent by the agent for every terminal that it created. The id is invalid afterwards. A
+    /// tool call that references the terminal keeps its output.
     ///
     /// Specification: [Releasing terminals](https://agentclientprotocol.com/protocol/v1/terminals#releasing-terminals).
     ///
@@ -9737,9 +9594,9 @@ impl ClientHandle {
         self.0.call::<methods::ReleaseTerminal>(&req).await
     }
 
-    /// `terminal/wait_for_exit` returns when the command in a terminal has ended.
+    /// `terminal/wait_for_exit` returns when the command in a terminal has exited.
     ///
-    /// The agent sends it; to wait with a limit, let it run beside a timer and call
+    /// Sent by the agent. For a timeout, await it concurrently with a timer and call
     /// `terminal/kill`.
     ///
     /// Specification: [Waiting for exit](https://agentclientprotocol.com/protocol/v1/terminals#waiting-for-exit).
@@ -9756,10 +9613,10 @@ impl ClientHandle {
         self.0.call::<methods::WaitForTerminalExit>(&req).await
     }
 
-    /// `terminal/kill` ends the command in a terminal and keeps the terminal.
+    /// `terminal/kill` kills the command in a terminal and keeps the terminal.
     ///
-    /// The agent sends it; output and exit status can be asked for afterwards, and the terminal
-    /// must still be released.
+    /// Sent by the agent. Output and exit status remain available; the terminal must still be
+    /// released.
     ///
     /// Specification: [Killing commands](https://agentclientprotocol.com/protocol/v1/terminals#killing-commands).
     ///
@@ -9775,10 +9632,10 @@ impl ClientHandle {
         self.0.call::<methods::KillTerminal>(&req).await
     }
 
-    /// `elicitation/create` asks the user for something, in a form or on a web page.
+    /// `elicitation/create` requests input from the user, by a form or a web page.
     ///
-    /// The agent sends it to clients that advertise the mode in `elicitation`. Forms must not
-    /// ask for passwords, keys and the like; web pages can.
+    /// Sent by the agent to clients that advertise the mode in `elicitation`. Forms must not
+    /// request secrets such as passwords or keys; web pages may.
     ///
     /// Specification: [Creating an elicitation](https://agentclientprotocol.com/protocol/v1/elicitation#creating-an-elicitation).
     ///
@@ -9794,10 +9651,10 @@ impl ClientHandle {
         self.0.call::<methods::CreateElicitation>(&req).await
     }
 
-    /// `session/update` reports what happens in a session, as it happens.
+    /// `session/update` reports progress and changes of a session as they occur.
     ///
-    /// The agent sends it: during a turn, while `session/load` tells the history, and between
-    /// turns when something about the session changes.
+    /// Sent by the agent during a turn, while `session/load` replays the history, and between
+    /// turns when session data changes.
     ///
     /// Specification: [Agent reports output](https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output).
     ///
@@ -9813,10 +9670,10 @@ impl ClientHandle {
         self.0.notify::<methods::SessionUpdate>(&notification).await
     }
 
-    /// `elicitation/complete` says that the user is done on the web page of a question.
+    /// `elicitation/complete` reports that the user has finished a URL elicitation.
     ///
-    /// The agent may send it, to the client that it asked. Ids that are unknown or done already
-    /// are ignored.
+    /// Sent by the agent, optionally, to the client that received the elicitation. Unknown and
+    /// completed ids are ignored.
     ///
     /// Specification: [URL completion](https://agentclientprotocol.com/protocol/v1/elicitation#url-completion).
     ///
