@@ -1609,7 +1609,7 @@ runtime::members!(ReleaseTerminalRequest {
 pub struct WaitForTerminalExitRequest {
     /// Session that this message refers to.
     pub session_id: SessionId,
-    /// The terminal whose command is awaited.
+    /// Terminal whose command is awaited.
     pub terminal_id: TerminalId,
     /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
@@ -7479,7 +7479,7 @@ runtime::tagged_union!(RequestPermissionOutcome ["outcome"] {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SelectedPermissionOutcome {
-    /// One of the ids in the request. Only the agent knows its effect.
+    /// Id of the chosen option; one of those in the request.
     pub option_id: PermissionOptionId,
     /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
