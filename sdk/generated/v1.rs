@@ -377,7 +377,7 @@ runtime::string_id!(ToolCallId);
 
 /// Category of a tool call.
 ///
-/// Clients choose an icon and a presentation by it.
+/// Clients can use it to choose an icon and a presentation.
 ///
 /// Specification: [Creating tool calls](https://agentclientprotocol.com/protocol/v1/tool-calls#creating).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -1247,7 +1247,7 @@ runtime::members!(Terminal {
 
 /// File location that a tool call reads or changes.
 ///
-/// An editor can follow the agent by it.
+/// Editors can use it to follow the agent.
 ///
 /// Specification: [Following the agent](https://agentclientprotocol.com/protocol/v1/tool-calls#following-the-agent).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -1303,7 +1303,7 @@ pub struct PermissionOption {
     pub option_id: PermissionOptionId,
     /// Label of the button or menu entry.
     pub name: String,
-    /// Effect of the option. Clients may choose icons and apply rules by it.
+    /// Effect of the option; clients can use it for icons and rules.
     pub kind: PermissionOptionKind,
     /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
@@ -5892,7 +5892,7 @@ runtime::members!(CompleteElicitationNotification {
 
 /// `initialize` opens a connection and negotiates protocol version and capabilities.
 ///
-/// The first request on every connection, before any other message.
+/// It must be the first request on every connection.
 ///
 /// Specification:
 /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -5965,7 +5965,7 @@ pub struct ClientCapabilities {
     pub fs: FileSystemCapabilities,
     /// Support for all five `terminal/*` methods; absent means false.
     pub terminal: bool,
-    /// Optional session updates that the client supports; absent when there are none.
+    /// Optional session features that the client supports; absent when there are none.
     pub session: Option<ClientSessionCapabilities>,
     /// Authentication types that the client supports.
     pub auth: AuthCapabilities,
@@ -6086,7 +6086,7 @@ runtime::members!(FileSystemCapabilities {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Optional session updates and options that a client supports.
+/// Optional session features that a client supports.
 ///
 /// Specification: [Client capabilities](https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -8367,7 +8367,7 @@ pub mod methods {
 
     /// `initialize` opens a connection and negotiates protocol version and capabilities.
     ///
-    /// The first request on every connection, before any other message.
+    /// It must be the first request on every connection.
     ///
     /// Specification:
     /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -8627,7 +8627,7 @@ pub mod methods {
 pub trait Agent: Send + Sync + 'static {
     /// `initialize` opens a connection and negotiates protocol version and capabilities.
     ///
-    /// The first request on every connection, before any other message.
+    /// It must be the first request on every connection.
     ///
     /// Specification:
     /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
@@ -9191,7 +9191,7 @@ impl AgentHandle {
 
     /// `initialize` opens a connection and negotiates protocol version and capabilities.
     ///
-    /// The first request on every connection, before any other message.
+    /// It must be the first request on every connection.
     ///
     /// Specification:
     /// [Initialization](https://agentclientprotocol.com/protocol/v1/initialization).
