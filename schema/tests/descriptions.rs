@@ -13,6 +13,12 @@ use serde_json::Value;
 /// Where the sections of the specification are, and the proposals for it.
 const SPECIFICATION: &str = "https://agentclientprotocol.com/";
 
+/// Maximum number of words in a first sentence, which rustdoc shows in lists.
+const LONGEST: usize = 15;
+
+/// Words that start a paraphrase where a term would do.
+const QUESTIONS: [&str; 6] = ["How", "What", "Where", "Which", "Who", "Whose"];
+
 /// From this share of common words on, two texts are the same one.
 const SIMILAR: f64 = 0.7;
 
@@ -55,6 +61,18 @@ fn descriptions_are_sentences() {
         .map(|(place, text)| format!("{}: {text}", place.at))
         .collect();
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn first_sentences_are_short_and_name_their_subject() {
+    let broken: Vec<String> = texts(all_places())
+        .filter(|(_, text)| {
+            let words: Vec<&str> = first_sentence(text).split_whitespace().collect();
+            words.len() > LONGEST || words.first().is_some_and(|word| QUESTIONS.contains(word))
+        })
+        .map(|(place, text)| format!("{}: {text}", place.at))
+        .collect();
+    assert!(broken.is_empty(), "{} broken: {broken:#?}", broken.len());
 }
 
 #[test]
@@ -217,6 +235,12 @@ fn texts(places: Vec<Place>) -> impl Iterator<Item = (Place, String)> {
         let text = place.text.take()?;
         Some((place, text))
     })
+}
+
+/// The text up to the first full stop that ends a sentence.
+fn first_sentence(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    line.split_once(". ").map_or(line, |(first, _)| first)
 }
 
 /// Whether a text has no word that is not in the names already.

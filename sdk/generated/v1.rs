@@ -2067,7 +2067,7 @@ pub enum StringFormat {
     Uri,
     /// Calendar date, such as `2026-01-31`.
     Date,
-    /// Date with time, such as `2026-01-31T09:30:00Z`.
+    /// RFC 3339 date with time, such as `2026-01-31T09:30:00Z`.
     DateTime,
     /// A value that this version has no name for, as it came.
     Unknown(String),
