@@ -1,7 +1,7 @@
-//! The words of our documents: all there, ours, and fit for rustdoc.
+//! Tests of the `description` texts, which become the rustdoc of the generated types.
 //!
-//! They are what users of the generated types read, so a description that is
-//! missing, that only repeats the name, or that is the official text is a failure.
+//! A description that is missing, only repeats the name, or copies the official text is
+//! a failure.
 
 mod official;
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acp_schema::Document;
 use serde_json::Value;
 
-/// Where the sections of the specification are, and the proposals for it.
+/// Start of the links to the specification and its proposals.
 const SPECIFICATION: &str = "https://agentclientprotocol.com/";
 
 /// Maximum number of words in a first sentence, which rustdoc shows in lists.
@@ -19,20 +19,20 @@ const LONGEST: usize = 15;
 /// Words that start a paraphrase where a term would do.
 const QUESTIONS: [&str; 6] = ["How", "What", "Where", "Which", "Who", "Whose"];
 
-/// From this share of common words on, two texts are the same one.
+/// Minimum share of common words at which a text counts as copied.
 const SIMILAR: f64 = 0.7;
 
-/// What the official text of every proposal begins with.
+/// Paragraphs at the start of every official description of a proposal.
 const UNSTABLE: [&str; 2] = [
     "**UNSTABLE**",
     "This capability is not part of the spec yet, and may be removed or changed at any point.",
 ];
 
-/// A place that must be described: a definition, a property or a variant.
+/// A definition, property or variant, which needs a description.
 struct Place {
     /// JSON Pointer below `$defs`.
     at: String,
-    /// What it is called, and what it stands in.
+    /// Names of the definition, the property and the variant.
     names: String,
     text: Option<String>,
 }
@@ -153,7 +153,7 @@ fn likeness_ignores_case_and_white_space() {
     assert!(likeness("The session to open.", "The ID of the session to load.") < SIMILAR);
 }
 
-/// All places of all our documents.
+/// Returns the places of all bundled documents.
 fn all_places() -> Vec<Place> {
     let documents = official::ours();
     documents
@@ -162,7 +162,7 @@ fn all_places() -> Vec<Place> {
         .collect()
 }
 
-/// All places of some definitions.
+/// Returns the places of `definitions`.
 fn places<'a>(definitions: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<Place> {
     let mut found = Vec::new();
     for (name, schema) in definitions {
@@ -173,13 +173,13 @@ fn places<'a>(definitions: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<Pl
     found
 }
 
-/// The places inside a schema; `deep` also looks into its properties.
+/// Collects the places inside `schema`, with `deep` also those inside its properties.
 fn walk(at: &str, names: &str, schema: &Value, deep: bool, found: &mut Vec<Place>) {
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
         let at = format!("{at}/properties/{name}");
         let names = format!("{names} {name}");
-        // The tag of a variant is what the variant's description is about.
+        // The description of a variant covers its tag.
         if property.get("const").is_none() {
             found.push(Place::new(at.clone(), names.clone(), property));
         }
@@ -191,7 +191,7 @@ fn walk(at: &str, names: &str, schema: &Value, deep: bool, found: &mut Vec<Place
         let branches = schema.get(keyword).and_then(Value::as_array);
         for (index, branch) in branches.into_iter().flatten().enumerate() {
             let at = format!("{at}/{keyword}/{index}");
-            // Of a bare reference and of null there is no variant.
+            // Bare references and null are not variants.
             if let Some(name) = variant(branch) {
                 let names = format!("{names} {name}");
                 found.push(Place::new(at.clone(), names.clone(), branch));
@@ -204,7 +204,7 @@ fn walk(at: &str, names: &str, schema: &Value, deep: bool, found: &mut Vec<Place
     }
 }
 
-/// What a branch of a union is called.
+/// Returns the name of a branch of a union.
 fn variant(branch: &Value) -> Option<String> {
     let tag = || {
         let properties = branch.get("properties")?.as_object()?;
@@ -237,13 +237,13 @@ fn texts(places: Vec<Place>) -> impl Iterator<Item = (Place, String)> {
     })
 }
 
-/// The text up to the first full stop that ends a sentence.
+/// Returns the text up to the first full stop that ends a sentence.
 fn first_sentence(text: &str) -> &str {
     let line = text.lines().next().unwrap_or_default();
     line.split_once(". ").map_or(line, |(first, _)| first)
 }
 
-/// Whether a text has no word that is not in the names already.
+/// Returns whether every word of `text` occurs in `names`.
 fn is_trivial(names: &str, text: &str) -> bool {
     const EMPTY: [&str; 10] = [
         "a", "an", "and", "for", "is", "it", "of", "the", "this", "to",
@@ -261,7 +261,7 @@ fn is_trivial(names: &str, text: &str) -> bool {
         .all(|word| EMPTY.contains(&word.as_str()) || known.contains(word))
 }
 
-/// The sentences of a text, each as its words; links are no words.
+/// Splits a text into sentences of words, without paragraphs that contain links.
 fn sentences(text: &str) -> Vec<Vec<String>> {
     text.split("\n\n")
         .filter(|paragraph| !paragraph.contains("](http") && !UNSTABLE.contains(paragraph))
@@ -278,7 +278,7 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The share of words that two texts have in common, from 0 to 1.
+/// Returns the share of words that two texts have in common, from 0 to 1.
 fn likeness(a: &str, b: &str) -> f64 {
     let (a, b): (Vec<_>, Vec<_>) = (
         sentences(a).into_iter().flatten().collect(),
