@@ -13,7 +13,13 @@ use crate::ir::{Shape, Type};
 use crate::lower::escape;
 
 /// Functions that traits and handles have beside those of the methods.
-const FUNCTIONS: [&str; 4] = ["new", "peer", "ext_request", "ext_notification"];
+const FUNCTIONS: [&str; 5] = [
+    "new",
+    "peer",
+    "with_timeout",
+    "ext_request",
+    "ext_notification",
+];
 
 /// Fails when two members, values or variants of a type would have one name.
 pub(crate) fn check(types: &[Type]) -> Result<(), Error> {

@@ -41,6 +41,14 @@ pub enum Error {
         /// Who has the name already.
         taken_by: String,
     },
+    /// A role in `x-side` would give a Rust type a name that is in use.
+    #[error("x-side: the name `{name}`, made of a role, is taken by {taken_by}; rename the role")]
+    RoleTaken {
+        /// The name of the generated type.
+        name: String,
+        /// The other user of the name.
+        taken_by: String,
+    },
     /// [`Builder::unstable`](crate::Builder::unstable) was called on a document that is not
     /// bundled.
     #[error(

@@ -137,7 +137,8 @@ fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
     let overrides = Overrides::new(options.overrides);
     let protocol = Protocol::from_document(document)?;
     let lowered = lower::lower(document, &overrides)?;
-    names::check(&lowered.types)?;
+    let roles = dispatch::roles(&protocol)?;
+    names::check(&lowered.types, &roles)?;
     clash::check(&lowered.types)?;
     let skeletons = types::Skeletons::new(&lowered.plain)?;
     let mut paths: BTreeMap<String, String> = overrides.external().collect();
@@ -145,9 +146,9 @@ fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
     let external = external::Types::new(document, &paths, &lowered.types)?;
     let model = refine::Model::new(&lowered.types, &skeletons, &external);
     let calls = dispatch::calls(&protocol, &model, &overrides, options);
-    clash::functions(calls.iter().map(dispatch::Call::names))?;
-    let mut chunks = refine::types(&model, &dispatch::uses(&calls))?;
-    chunks.extend(dispatch::dispatch(&model, &calls)?);
+    clash::functions(calls.iter().flat_map(|call| call.names(&roles)))?;
+    let mut chunks = refine::types(&model, &dispatch::uses(&roles, &calls))?;
+    chunks.extend(dispatch::dispatch(&model, &roles, &calls)?);
     if options.json_schemas {
         chunks.push(schemas::items(model.own_types(), lowered.schemas));
     }

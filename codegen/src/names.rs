@@ -1,8 +1,11 @@
 //! Names that generated code uses, and that no definition may have.
 
+use std::collections::BTreeSet;
+
 use heck::ToShoutySnakeCase as _;
 
 use crate::Error;
+use crate::dispatch::Role;
 use crate::ir::{Shape, Type};
 
 /// Names of the runtime that generated code calls by their last segment.
@@ -55,38 +58,40 @@ const RUST: &[&str] = &[
     "Vec",
 ];
 
-/// Names of the traits, contexts, handles and services of the two sides.
-const ROLES: &[&str] = &[
-    "Agent",
-    "AgentContext",
-    "AgentHandle",
-    "AgentService",
-    "Client",
-    "ClientContext",
-    "ClientHandle",
-    "ClientService",
-];
-
 /// Fails when a type has a name that generated code needs for something else.
-pub(crate) fn check(types: &[Type]) -> Result<(), Error> {
+pub(crate) fn check(types: &[Type], roles: &[Role]) -> Result<(), Error> {
     types.iter().try_for_each(is_rust)?;
-    let users = [
-        (RUNTIME, "the runtime"),
-        (RUST, "Rust"),
-        (ROLES, "a generated trait or handle"),
-    ];
+    let of_roles: Vec<String> = roles.iter().flat_map(|role| role.names()).collect();
     for ty in types {
-        for (names, user) in users {
-            if names.contains(&ty.name.as_str()) {
-                return Err(Error::NameTaken {
-                    file: String::new(),
-                    name: ty.name.clone(),
-                    taken_by: user.into(),
-                });
-            }
+        let of_role = of_roles
+            .contains(&ty.name)
+            .then_some("a generated trait or handle");
+        if let Some(user) = user(&ty.name).or(of_role) {
+            return Err(Error::NameTaken {
+                file: String::new(),
+                name: ty.name.clone(),
+                taken_by: user.into(),
+            });
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for name in &of_roles {
+        let user = user(name).or((!seen.insert(name)).then_some("the other role"));
+        if let Some(user) = user {
+            return Err(Error::RoleTaken {
+                name: name.clone(),
+                taken_by: user.into(),
+            });
         }
     }
     Ok(())
+}
+
+/// Who uses the name in every generated text.
+fn user(name: &str) -> Option<&'static str> {
+    let users = [(RUNTIME, "the runtime"), (RUST, "Rust")];
+    let found = users.iter().find(|(names, _)| names.contains(&name));
+    found.map(|(_, user)| *user)
 }
 
 /// Fails when a name is not one that Rust could have.

@@ -49,7 +49,7 @@ macro_rules! cases {
 
 cases! {
     calls default_variant defaults external flattened_union id integer keywords leniency map nested_union
-    object open_object patch recursive string_enum tagged_union untagged_union wrapper
+    object one_role open_object patch recursive roles string_enum tagged_union untagged_union wrapper
 }
 
 /// The options of a case.

@@ -70,9 +70,15 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
              a name; define the type and refer to it as `#/$defs/Name`",
         ),
         (
-            r#"{"Agent": {"type": "string"}}"#,
-            "/$defs/Agent: the name is taken by a generated trait or handle; \
+            r#"{"AgentHandle": {"type": "string"},
+                "DoNotification": {"type": "object", "x-method": "do", "x-side": "agent"}}"#,
+            "/$defs/AgentHandle: the name is taken by a generated trait or handle; \
              rename the definition (and its `$ref`s)",
+        ),
+        (
+            r#"{"DoNotification": {"type": "object", "x-method": "do", "x-side": "both"}}"#,
+            "/$defs/DoNotification/x-side: `both` in a document that does not name two roles; \
+             mark other methods with the names of the roles, or use one role for all",
         ),
         (
             r#"{"A": {"type": "object", "properties": {"b": {"type": "object",
@@ -83,6 +89,28 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
     ] {
         assert_eq!(error(definitions), format!("test.json: {expected}"));
     }
+}
+
+#[test]
+fn names_made_of_roles_are_checked() {
+    let method = |side: &str| {
+        format!(
+            r#""{side}Notification": {{"type": "object", "x-method": "do", "x-side": "{side}"}}"#
+        )
+        .replacen(side, &side.replace(['-', '_'], "").to_uppercase(), 1)
+    };
+    assert_eq!(
+        error(&format!("{{{}}}", method("service"))),
+        "x-side: the name `Service`, made of a role, is taken by the runtime; rename the role"
+    );
+    let two = format!(
+        r#"{{{}, "OtherNotification": {{"type": "object", "x-method": "do", "x-side": "a_b"}}}}"#,
+        method("a-b")
+    );
+    assert_eq!(
+        error(&two),
+        "x-side: the name `AB`, made of a role, is taken by the other role; rename the role"
+    );
 }
 
 #[test]

@@ -24,13 +24,13 @@ fn methods_types_members_and_meta() {
         .meta("PromptRequest", "example.com/first", "Table")
         .meta("PromptRequest", "example.com/second-one", "Table")
         .request(
-            Side::Client,
+            Side::CLIENT,
             "_example/confirm",
             "Confirm",
             object("question"),
             object("answer"),
         )
-        .notification(Side::Agent, "_example/hint", "Hint", object("text"))
+        .notification(Side::AGENT, "_example/hint", "Hint", object("text"))
         .generate()
         .unwrap();
     assert_has(

@@ -11,7 +11,7 @@ use crate::{Error, V1, V2, endless};
 const KEYWORDS: [&str; 10] = [
     // The method that a definition is the params or the result of.
     "x-method",
-    // Who handles the method: agent, client, protocol or proxy.
+    // Who handles the method: a role, or `both`, `protocol` or `proxy`.
     "x-side",
     // An envelope, which only routes; no type is made of it.
     "x-docs-ignore",

@@ -12,6 +12,15 @@ pub enum Error {
         /// Where and why.
         source: serde_json::Error,
     },
+    /// A name that no side can have.
+    #[error(
+        "`{name}` is not the name of a side; use up to 32 lower-case letters, digits, `-` \
+         and `_`, a letter first"
+    )]
+    Side {
+        /// The name.
+        name: String,
+    },
     /// The document breaks a rule of schema documents.
     #[error("{name}: {pointer}: {message}")]
     Invalid {

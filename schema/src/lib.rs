@@ -5,6 +5,7 @@ mod document;
 mod endless;
 mod error;
 mod protocol;
+mod side;
 mod text;
 mod transcript;
 #[cfg(feature = "validate")]
@@ -14,7 +15,8 @@ mod walk;
 
 pub use self::document::Document;
 pub use self::error::Error;
-pub use self::protocol::{Kind, Method, Protocol, Side};
+pub use self::protocol::{Kind, Method, Protocol};
+pub use self::side::Side;
 pub use self::transcript::TranscriptRules;
 #[cfg(feature = "validate")]
 pub use self::validate::{Checked, Validator, Violation};

@@ -3,20 +3,7 @@
 use serde_json::Value;
 
 use crate::walk::escaped;
-use crate::{Document, Error};
-
-/// Who handles a method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// The agent.
-    Agent,
-    /// The client.
-    Client,
-    /// Either end, below the protocol's own methods.
-    Protocol,
-    /// A proxy between the two.
-    Proxy,
-}
+use crate::{Document, Error, Side};
 
 /// Whether a method is answered, and the definitions of what it carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,21 +58,23 @@ pub struct Method {
 #[derive(Clone, Debug)]
 pub struct Protocol {
     methods: Vec<Method>,
+    roles: Vec<Side>,
 }
 
 impl Protocol {
     /// Reads the table from the markers of a document, and checks the document.
     ///
     /// # Errors
-    /// When a side is missing or unknown, a request has no response, a response
-    /// has no request, two definitions are the same form of a method, or
-    /// [`Document::check`] fails.
+    /// Fails when a side is missing, the document names more than two roles, a request has
+    /// no response, a response has no request, two definitions are the same form of a
+    /// method, or [`Document::check`] fails.
     pub fn from_document(document: &Document) -> Result<Self, Error> {
         document.check()?;
         let marked: Vec<Marked<'_>> = document
             .defs()
             .filter_map(|(name, schema)| Marked::new(document, name, schema))
             .collect::<Result<_, _>>()?;
+        let roles = roles(document, &marked)?;
         for (index, one) in marked.iter().enumerate() {
             let same = marked.iter().take(index).find(|other| one.is_same(other));
             if let Some(other) = same {
@@ -132,7 +121,24 @@ impl Protocol {
                 description: one.description.map(str::to_owned),
             });
         }
-        Ok(Self { methods })
+        Ok(Self { methods, roles })
+    }
+
+    /// The roles that the document names, two at most, in the order of their names.
+    #[must_use]
+    pub fn roles(&self) -> &[Side] {
+        &self.roles
+    }
+
+    /// Returns the role at the other end of the connection, `None` when the document does
+    /// not name it.
+    #[must_use]
+    pub fn peer(&self, role: Side) -> Option<Side> {
+        let other = |other: &&Side| **other != role;
+        match self.roles.contains(&role) {
+            true => self.roles.iter().find(other).copied(),
+            false => None,
+        }
     }
 
     /// All methods; a name with two forms is there twice.
@@ -164,8 +170,29 @@ impl Protocol {
     fn forms(&self, side: Side, name: &str) -> impl Iterator<Item = &Method> {
         self.methods
             .iter()
-            .filter(move |method| method.side == side && method.name == name)
+            .filter(move |method| method.side.includes(side) && method.name == name)
     }
+}
+
+/// The roles of the marked definitions, in the order of their names.
+fn roles(document: &Document, marked: &[Marked<'_>]) -> Result<Vec<Side>, Error> {
+    let mut roles: Vec<Side> = Vec::new();
+    for one in marked.iter().filter(|one| one.side.is_role()) {
+        match roles.as_slice() {
+            known if known.contains(&one.side) => {}
+            [first, second] => {
+                let message = format!(
+                    "third role `{}` beside `{first}` and `{second}`; a connection has two \
+                     ends, so correct the name",
+                    one.side
+                );
+                return Err(document.invalid(&format!("{}/x-side", one.at()), message));
+            }
+            _ => roles.push(one.side),
+        }
+    }
+    roles.sort_unstable();
+    Ok(roles)
 }
 
 /// What a marked definition is to its method, as its name says.
@@ -197,17 +224,13 @@ impl<'a> Marked<'a> {
             let message = "not the name of a method; use a text without white space";
             return Some(Err(document.invalid(&at("x-method"), message)));
         };
-        let side = match schema.get("x-side").and_then(Value::as_str) {
-            Some("agent") => Side::Agent,
-            Some("client") => Side::Client,
-            Some("protocol") => Side::Protocol,
-            Some("proxy") => Side::Proxy,
-            _ => {
-                return Some(Err(document.invalid(
-                    &at("x-side"),
-                    "missing or unknown; use agent, client, protocol or proxy",
-                )));
-            }
+        let side = schema.get("x-side").and_then(Value::as_str);
+        let Some(side) = side.and_then(|side| Side::new(side).ok()) else {
+            return Some(Err(document.invalid(
+                &at("x-side"),
+                "missing or not a name; use a role such as agent or client, or `both`, \
+                 `protocol` or `proxy`",
+            )));
         };
         let role = if name.ends_with("Request") {
             Role::Request
@@ -231,9 +254,10 @@ impl<'a> Marked<'a> {
         self.side == other.side && self.method == other.method
     }
 
-    /// Whether both are the same part of one method.
+    /// Whether a side would handle both as the same part of one method.
     fn is_same(&self, other: &Self) -> bool {
-        self.role == other.role && self.is_of(other)
+        let shared = self.side.includes(other.side) || other.side.includes(self.side);
+        shared && self.role == other.role && self.method == other.method
     }
 
     /// JSON Pointer to the definition.

@@ -165,14 +165,14 @@ fn a_method_can_have_two_forms_and_two_sides() {
     let params = |method: Option<&Method>| method.map(|method| method.kind.params().to_owned());
     for (side, name, request, notification) in [
         (
-            Side::Proxy,
+            Side::PROXY,
             "relay",
             Some("RelayRequest"),
             Some("RelayNotification"),
         ),
-        (Side::Client, "say", Some("SayRequest"), None),
-        (Side::Agent, "say", None, Some("SayNotification")),
-        (Side::Agent, "relay", None, None),
+        (Side::CLIENT, "say", Some("SayRequest"), None),
+        (Side::AGENT, "say", None, Some("SayNotification")),
+        (Side::AGENT, "relay", None, None),
     ] {
         assert_eq!(params(protocol.request(side, name)).as_deref(), request);
         assert_eq!(
@@ -209,6 +209,51 @@ fn unpaired_methods_are_named() {
 fn a_missing_side_is_named() {
     let error = table_error(r#"{"$defs": {"ARequest": {"x-method": "a"}}}"#);
     assert!(error.contains("/$defs/ARequest/x-side"), "{error}");
+}
+
+#[test]
+fn roles_are_those_that_the_document_names() {
+    let text = r#"{"$defs": {
+        "RunRequest": {"x-method": "run", "x-side": "kernel"},
+        "RunResponse": {"x-method": "run", "x-side": "kernel"},
+        "LogNotification": {"x-method": "log", "x-side": "both"},
+        "ShowNotification": {"x-method": "show", "x-side": "code-editor"},
+        "CancelNotification": {"x-method": "$/cancel", "x-side": "protocol"}
+    }}"#;
+    let document = Document::parse("notebook.json", text).expect("the document is valid");
+    let protocol = Protocol::from_document(&document).expect("the table is complete");
+    let [editor, kernel] = ["code-editor", "kernel"].map(|name| Side::new(name).expect("a name"));
+    assert_eq!(protocol.roles(), [editor, kernel]);
+    assert_eq!(protocol.peer(editor), Some(kernel));
+    assert_eq!(protocol.peer(kernel), Some(editor));
+    assert_eq!(protocol.peer(Side::AGENT), None);
+    for role in [editor, kernel] {
+        let log = protocol.notification(role, "log").expect("both handle it");
+        assert_eq!(log.side, Side::BOTH);
+        assert!(protocol.method(role, "$/cancel").is_none());
+    }
+    assert!(protocol.request(editor, "run").is_none());
+}
+
+#[test]
+fn a_third_role_and_a_form_that_two_definitions_have_are_named() {
+    let mark = |name: &str, side: &str| {
+        format!(r#""{name}Notification": {{"x-method": "a", "x-side": "{side}"}}"#)
+    };
+    let error =
+        |marks: [String; 3]| table_error(&format!(r#"{{"$defs": {{{}}}}}"#, marks.join(", ")));
+    let third = error([mark("A", "agent"), mark("B", "client"), mark("C", "agnet")]);
+    assert!(
+        third.contains(
+            "/$defs/CNotification/x-side: third role `agnet` beside `agent` and `client`"
+        ),
+        "{third}"
+    );
+    let twice = error([mark("A", "agent"), mark("B", "client"), mark("C", "both")]);
+    assert!(
+        twice.contains("/$defs/CNotification: `ANotification` is already"),
+        "{twice}"
+    );
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub struct WriteTextFileRequest {
 }
 
 impl WriteTextFileRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -144,7 +144,7 @@ pub struct ReadTextFileRequest {
 }
 
 impl ReadTextFileRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>, path: impl Into<String>) -> Self {
         Self {
@@ -209,7 +209,7 @@ pub struct RequestPermissionRequest {
 }
 
 impl RequestPermissionRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -271,7 +271,7 @@ pub struct ToolCallUpdate {
 }
 
 impl ToolCallUpdate {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(tool_call_id: impl Into<ToolCallId>) -> Self {
         Self {
@@ -403,7 +403,7 @@ pub enum ToolKind {
     SwitchMode,
     /// Any other category; the default when `kind` is absent.
     Other,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -435,7 +435,7 @@ pub enum ToolCallStatus {
     Completed,
     /// Ended with an error.
     Failed,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -459,7 +459,7 @@ pub enum ToolCallContent {
     Diff(Diff),
     /// Terminal of the client, created with `terminal/create`; its output is shown live.
     Terminal(Terminal),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -528,7 +528,7 @@ pub enum ContentBlock {
     /// Resource with its contents. Allowed in prompts only with the capability
     /// `embeddedContext`, and then preferred to a link.
     Resource(EmbeddedResource),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -626,7 +626,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -678,7 +678,7 @@ pub enum Role {
     Assistant,
     /// The human user.
     User,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -699,7 +699,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
@@ -749,7 +749,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
@@ -808,7 +808,7 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
@@ -866,7 +866,7 @@ pub struct ResourceLink {
 }
 
 impl ResourceLink {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(name: impl Into<String>, uri: impl Into<String>) -> Self {
         Self {
@@ -981,7 +981,7 @@ pub struct TextResourceContents {
 }
 
 impl TextResourceContents {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(text: impl Into<String>, uri: impl Into<String>) -> Self {
         Self {
@@ -1031,7 +1031,7 @@ pub struct BlobResourceContents {
 }
 
 impl BlobResourceContents {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(blob: impl Into<String>, uri: impl Into<String>) -> Self {
         Self {
@@ -1081,7 +1081,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(resource: impl Into<EmbeddedResourceResource>) -> Self {
         Self {
@@ -1125,7 +1125,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(content: impl Into<ContentBlock>) -> Self {
         Self {
@@ -1164,7 +1164,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(path: impl Into<String>, new_text: impl Into<String>) -> Self {
         Self {
@@ -1223,7 +1223,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(terminal_id: impl Into<TerminalId>) -> Self {
         Self {
@@ -1262,7 +1262,7 @@ pub struct ToolCallLocation {
 }
 
 impl ToolCallLocation {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(path: impl Into<String>) -> Self {
         Self {
@@ -1310,7 +1310,7 @@ pub struct PermissionOption {
 }
 
 impl PermissionOption {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         option_id: impl Into<PermissionOptionId>,
@@ -1362,7 +1362,7 @@ pub enum PermissionOptionKind {
     RejectOnce,
     /// Rejects this operation, and similar ones without another request.
     RejectAlways,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -1404,7 +1404,7 @@ pub struct CreateTerminalRequest {
 }
 
 impl CreateTerminalRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>, command: impl Into<String>) -> Self {
         Self {
@@ -1479,7 +1479,7 @@ pub struct EnvVariable {
 }
 
 impl EnvVariable {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
@@ -1522,7 +1522,7 @@ pub struct TerminalOutputRequest {
 }
 
 impl TerminalOutputRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -1569,7 +1569,7 @@ pub struct ReleaseTerminalRequest {
 }
 
 impl ReleaseTerminalRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -1616,7 +1616,7 @@ pub struct WaitForTerminalExitRequest {
 }
 
 impl WaitForTerminalExitRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -1663,7 +1663,7 @@ pub struct KillTerminalRequest {
 }
 
 impl KillTerminalRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -1710,7 +1710,7 @@ pub struct CreateElicitationRequest {
 }
 
 impl CreateElicitationRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(message: impl Into<String>, mode: impl Into<ElicitationMode>) -> Self {
         Self {
@@ -1813,7 +1813,7 @@ pub struct ElicitationSessionScope {
 }
 
 impl ElicitationSessionScope {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>) -> Self {
         Self {
@@ -1847,7 +1847,7 @@ pub struct ElicitationRequestScope {
 }
 
 impl ElicitationRequestScope {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(request_id: impl Into<RequestId>) -> Self {
         Self {
@@ -1879,7 +1879,7 @@ pub struct ElicitationSchema {
 }
 
 impl ElicitationSchema {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -1965,7 +1965,7 @@ runtime::members!(ElicitationSchema {
 pub enum ElicitationSchemaType {
     /// Object with one member per field.
     Object,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -2069,7 +2069,7 @@ pub enum StringFormat {
     Date,
     /// RFC 3339 date with time, such as `2026-01-31T09:30:00Z`.
     DateTime,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -2098,7 +2098,7 @@ pub struct EnumOption {
 }
 
 impl EnumOption {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(const_: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
@@ -2162,7 +2162,7 @@ pub struct StringPropertySchema {
 }
 
 impl StringPropertySchema {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -2273,7 +2273,7 @@ pub struct NumberPropertySchema {
 }
 
 impl NumberPropertySchema {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -2352,7 +2352,7 @@ pub struct IntegerPropertySchema {
 }
 
 impl IntegerPropertySchema {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -2427,7 +2427,7 @@ pub struct BooleanPropertySchema {
 }
 
 impl BooleanPropertySchema {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -2536,7 +2536,7 @@ pub struct StringMultiSelectItems {
 }
 
 impl StringMultiSelectItems {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(enum_: Vec<String>) -> Self {
         Self { enum_, meta: None }
@@ -2568,7 +2568,7 @@ pub struct TitledMultiSelectItems {
 }
 
 impl TitledMultiSelectItems {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(any_of: Vec<EnumOption>) -> Self {
         Self { any_of, meta: None }
@@ -2610,7 +2610,7 @@ pub struct MultiSelectPropertySchema {
 }
 
 impl MultiSelectPropertySchema {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(items: impl Into<MultiSelectItems>) -> Self {
         Self {
@@ -2690,7 +2690,7 @@ pub struct ElicitationFormMode {
 }
 
 impl ElicitationFormMode {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         requested_schema: ElicitationSchema,
@@ -2779,7 +2779,7 @@ pub struct ElicitationUrlMode {
 }
 
 impl ElicitationUrlMode {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         elicitation_id: impl Into<ElicitationId>,
@@ -2841,7 +2841,7 @@ pub struct InitializeResponse {
 }
 
 impl InitializeResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(protocol_version: impl Into<ProtocolVersion>) -> Self {
         Self {
@@ -2929,7 +2929,7 @@ pub struct AgentCapabilities {
 }
 
 impl AgentCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3012,7 +3012,7 @@ pub struct PromptCapabilities {
 }
 
 impl PromptCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3069,7 +3069,7 @@ pub struct McpCapabilities {
 }
 
 impl McpCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3128,7 +3128,7 @@ pub struct SessionCapabilities {
 }
 
 impl SessionCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3200,7 +3200,7 @@ pub struct SessionListCapabilities {
 }
 
 impl SessionListCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3227,7 +3227,7 @@ pub struct SessionDeleteCapabilities {
 }
 
 impl SessionDeleteCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3258,7 +3258,7 @@ pub struct SessionAdditionalDirectoriesCapabilities {
 }
 
 impl SessionAdditionalDirectoriesCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3287,7 +3287,7 @@ pub struct SessionResumeCapabilities {
 }
 
 impl SessionResumeCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3316,7 +3316,7 @@ pub struct SessionCloseCapabilities {
 }
 
 impl SessionCloseCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3345,7 +3345,7 @@ pub struct AgentAuthCapabilities {
 }
 
 impl AgentAuthCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3382,7 +3382,7 @@ pub struct LogoutCapabilities {
 }
 
 impl LogoutCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3408,7 +3408,7 @@ pub enum AuthMethod {
     Terminal(AuthMethodTerminal),
     /// Authentication by the agent on `authenticate`; the default when `type` is absent.
     Agent(AuthMethodAgent),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -3483,7 +3483,7 @@ pub struct AuthMethodTerminal {
 }
 
 impl AuthMethodTerminal {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(id: impl Into<AuthMethodId>, name: impl Into<String>) -> Self {
         Self {
@@ -3551,7 +3551,7 @@ pub struct AuthMethodAgent {
 }
 
 impl AuthMethodAgent {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(id: impl Into<AuthMethodId>, name: impl Into<String>) -> Self {
         Self {
@@ -3602,7 +3602,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
@@ -3649,7 +3649,7 @@ pub struct AuthenticateResponse {
 }
 
 impl AuthenticateResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3678,7 +3678,7 @@ pub struct LogoutResponse {
 }
 
 impl LogoutResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -3714,7 +3714,7 @@ pub struct NewSessionResponse {
 }
 
 impl NewSessionResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>) -> Self {
         Self {
@@ -3772,7 +3772,7 @@ pub struct SessionModeState {
 }
 
 impl SessionModeState {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         current_mode_id: impl Into<SessionModeId>,
@@ -3826,7 +3826,7 @@ pub struct SessionMode {
 }
 
 impl SessionMode {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(id: impl Into<SessionModeId>, name: impl Into<String>) -> Self {
         Self {
@@ -3883,7 +3883,7 @@ pub struct SessionConfigOption {
 }
 
 impl SessionConfigOption {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         id: impl Into<SessionConfigId>,
@@ -3962,7 +3962,7 @@ pub enum SessionConfigKind {
     Select(SessionConfigSelect),
     /// Boolean option. Only for clients that advertise `session.configOptions.boolean`.
     Boolean(SessionConfigBoolean),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -4105,7 +4105,7 @@ pub struct SessionConfigSelectOption {
 }
 
 impl SessionConfigSelectOption {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(value: impl Into<SessionConfigValueId>, name: impl Into<String>) -> Self {
         Self {
@@ -4155,7 +4155,7 @@ pub struct SessionConfigSelectGroup {
 }
 
 impl SessionConfigSelectGroup {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         group: impl Into<SessionConfigGroupId>,
@@ -4206,7 +4206,7 @@ pub struct SessionConfigSelect {
 }
 
 impl SessionConfigSelect {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         current_value: impl Into<SessionConfigValueId>,
@@ -4235,7 +4235,7 @@ pub struct SessionConfigBoolean {
 }
 
 impl SessionConfigBoolean {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(current_value: bool) -> Self {
         Self { current_value }
@@ -4261,7 +4261,7 @@ pub struct LoadSessionResponse {
 }
 
 impl LoadSessionResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -4315,7 +4315,7 @@ pub struct ListSessionsResponse {
 }
 
 impl ListSessionsResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(sessions: Vec<SessionInfo>) -> Self {
         Self {
@@ -4369,7 +4369,7 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>, cwd: impl Into<String>) -> Self {
         Self {
@@ -4437,7 +4437,7 @@ pub struct DeleteSessionResponse {
 }
 
 impl DeleteSessionResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -4470,7 +4470,7 @@ pub struct ResumeSessionResponse {
 }
 
 impl ResumeSessionResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -4520,7 +4520,7 @@ pub struct CloseSessionResponse {
 }
 
 impl CloseSessionResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -4549,7 +4549,7 @@ pub struct SetSessionModeResponse {
 }
 
 impl SetSessionModeResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -4582,7 +4582,7 @@ pub struct SetSessionConfigOptionResponse {
 }
 
 impl SetSessionConfigOptionResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(config_options: Vec<SessionConfigOption>) -> Self {
         Self { config_options, meta: None }
@@ -4616,7 +4616,7 @@ pub struct PromptResponse {
 }
 
 impl PromptResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(stop_reason: impl Into<StopReason>) -> Self {
         Self {
@@ -4655,7 +4655,7 @@ pub enum StopReason {
     Refusal,
     /// The client sent `session/cancel`. Operations that it aborted are not reported as errors.
     Cancelled,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -4683,7 +4683,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(code: impl Into<ErrorCode>, message: impl Into<String>) -> Self {
         Self {
@@ -4764,7 +4764,7 @@ pub struct SessionNotification {
 }
 
 impl SessionNotification {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -4828,7 +4828,7 @@ pub enum SessionUpdate {
     /// Next chunk of a compaction summary. Only for clients that advertise
     /// `session.compaction`.
     CompactionSummaryChunk(CompactionSummaryChunk),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -5003,7 +5003,7 @@ pub struct ContentChunk {
 }
 
 impl ContentChunk {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(content: impl Into<ContentBlock>) -> Self {
         Self {
@@ -5063,7 +5063,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(tool_call_id: impl Into<ToolCallId>, title: impl Into<String>) -> Self {
         Self {
@@ -5167,7 +5167,7 @@ pub struct PlanEntry {
 }
 
 impl PlanEntry {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         content: impl Into<String>,
@@ -5209,7 +5209,7 @@ pub enum PlanEntryPriority {
     Medium,
     /// Optional improvement.
     Low,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -5232,7 +5232,7 @@ pub enum PlanEntryStatus {
     InProgress,
     /// Finished.
     Completed,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -5258,7 +5258,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(entries: Vec<PlanEntry>) -> Self {
         Self { entries, meta: None }
@@ -5294,7 +5294,7 @@ pub struct AvailableCommand {
 }
 
 impl AvailableCommand {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
@@ -5360,7 +5360,7 @@ pub struct UnstructuredCommandInput {
 }
 
 impl UnstructuredCommandInput {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(hint: impl Into<String>) -> Self {
         Self {
@@ -5395,7 +5395,7 @@ pub struct AvailableCommandsUpdate {
 }
 
 impl AvailableCommandsUpdate {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(available_commands: Vec<AvailableCommand>) -> Self {
         Self {
@@ -5430,7 +5430,7 @@ pub struct CurrentModeUpdate {
 }
 
 impl CurrentModeUpdate {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(current_mode_id: impl Into<SessionModeId>) -> Self {
         Self {
@@ -5465,7 +5465,7 @@ pub struct ConfigOptionUpdate {
 }
 
 impl ConfigOptionUpdate {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(config_options: Vec<SessionConfigOption>) -> Self {
         Self { config_options, meta: None }
@@ -5501,7 +5501,7 @@ pub struct SessionInfoUpdate {
 }
 
 impl SessionInfoUpdate {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -5550,7 +5550,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(amount: f64, currency: impl Into<String>) -> Self {
         Self {
@@ -5591,7 +5591,7 @@ pub struct UsageUpdate {
 }
 
 impl UsageUpdate {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(used: u64, size: u64) -> Self {
         Self {
@@ -5669,7 +5669,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(severity: impl Into<NoticeSeverity>, title: impl Into<String>) -> Self {
         Self {
@@ -5761,7 +5761,7 @@ pub struct CompactionUpdate {
 }
 
 impl CompactionUpdate {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         compaction_id: impl Into<CompactionId>,
@@ -5823,7 +5823,7 @@ pub struct CompactionSummaryChunk {
 }
 
 impl CompactionSummaryChunk {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         compaction_id: impl Into<CompactionId>,
@@ -5868,7 +5868,7 @@ pub struct CompleteElicitationNotification {
 }
 
 impl CompleteElicitationNotification {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(elicitation_id: impl Into<ElicitationId>) -> Self {
         Self {
@@ -5912,7 +5912,7 @@ pub struct InitializeRequest {
 }
 
 impl InitializeRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(protocol_version: impl Into<ProtocolVersion>) -> Self {
         Self {
@@ -5977,7 +5977,7 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6052,7 +6052,7 @@ pub struct FileSystemCapabilities {
 }
 
 impl FileSystemCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6105,7 +6105,7 @@ pub struct ClientSessionCapabilities {
 }
 
 impl ClientSessionCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6158,7 +6158,7 @@ runtime::members!(ClientSessionCapabilities {
 pub struct CompactionCapabilities {}
 
 impl CompactionCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6181,7 +6181,7 @@ pub struct SessionConfigOptionsCapabilities {
 }
 
 impl SessionConfigOptionsCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6218,7 +6218,7 @@ pub struct BooleanConfigOptionCapabilities {
 }
 
 impl BooleanConfigOptionCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6244,7 +6244,7 @@ runtime::members!(BooleanConfigOptionCapabilities {
 pub struct NoticeCapabilities {}
 
 impl NoticeCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6267,7 +6267,7 @@ pub struct AuthCapabilities {
 }
 
 impl AuthCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6310,7 +6310,7 @@ pub struct ElicitationCapabilities {
 }
 
 impl ElicitationCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6355,7 +6355,7 @@ pub struct ElicitationFormCapabilities {
 }
 
 impl ElicitationFormCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6384,7 +6384,7 @@ pub struct ElicitationUrlCapabilities {
 }
 
 impl ElicitationUrlCapabilities {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6420,7 +6420,7 @@ pub struct AuthenticateRequest {
 }
 
 impl AuthenticateRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(method_id: impl Into<AuthMethodId>) -> Self {
         Self {
@@ -6459,7 +6459,7 @@ pub struct LogoutRequest {
 }
 
 impl LogoutRequest {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6499,7 +6499,7 @@ pub struct NewSessionRequest {
 }
 
 impl NewSessionRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(cwd: impl Into<String>, mcp_servers: Vec<McpServer>) -> Self {
         Self {
@@ -6549,7 +6549,7 @@ pub enum McpServer {
     /// Program that the agent starts and connects to over stdio. Every agent supports it; the
     /// default when `type` is absent.
     Stdio(McpServerStdio),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -6617,7 +6617,7 @@ pub struct HttpHeader {
 }
 
 impl HttpHeader {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
@@ -6658,7 +6658,7 @@ pub struct McpServerHttp {
 }
 
 impl McpServerHttp {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -6705,7 +6705,7 @@ pub struct McpServerSse {
 }
 
 impl McpServerSse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -6754,7 +6754,7 @@ pub struct McpServerStdio {
 }
 
 impl McpServerStdio {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -6813,7 +6813,7 @@ pub struct LoadSessionRequest {
 }
 
 impl LoadSessionRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         mcp_servers: Vec<McpServer>,
@@ -6875,7 +6875,7 @@ pub struct ListSessionsRequest {
 }
 
 impl ListSessionsRequest {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -6927,7 +6927,7 @@ pub struct DeleteSessionRequest {
 }
 
 impl DeleteSessionRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>) -> Self {
         Self {
@@ -6975,7 +6975,7 @@ pub struct ResumeSessionRequest {
 }
 
 impl ResumeSessionRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>, cwd: impl Into<String>) -> Self {
         Self {
@@ -7039,7 +7039,7 @@ pub struct CloseSessionRequest {
 }
 
 impl CloseSessionRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>) -> Self {
         Self {
@@ -7081,7 +7081,7 @@ pub struct SetSessionModeRequest {
 }
 
 impl SetSessionModeRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -7130,7 +7130,7 @@ pub struct SetSessionConfigOptionRequest {
 }
 
 impl SetSessionConfigOptionRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
         session_id: impl Into<SessionId>,
@@ -7186,7 +7186,7 @@ pub enum SessionConfigOptionValue {
     Boolean(SessionConfigOptionValueBoolean),
     /// New value of a `select` option; the default when `type` is absent.
     ValueId(SessionConfigOptionValueValueId),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -7251,7 +7251,7 @@ pub struct SessionConfigOptionValueBoolean {
 }
 
 impl SessionConfigOptionValueBoolean {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(value: bool) -> Self {
         Self { value }
@@ -7269,7 +7269,7 @@ pub struct SessionConfigOptionValueValueId {
 }
 
 impl SessionConfigOptionValueValueId {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(value: impl Into<SessionConfigValueId>) -> Self {
         Self { value: value.into() }
@@ -7301,7 +7301,7 @@ pub struct PromptRequest {
 }
 
 impl PromptRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>, prompt: Vec<ContentBlock>) -> Self {
         Self {
@@ -7338,7 +7338,7 @@ pub struct WriteTextFileResponse {
 }
 
 impl WriteTextFileResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -7369,7 +7369,7 @@ pub struct ReadTextFileResponse {
 }
 
 impl ReadTextFileResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(content: impl Into<String>) -> Self {
         Self {
@@ -7406,7 +7406,7 @@ pub struct RequestPermissionResponse {
 }
 
 impl RequestPermissionResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(outcome: impl Into<RequestPermissionOutcome>) -> Self {
         Self {
@@ -7438,7 +7438,7 @@ pub enum RequestPermissionOutcome {
     Cancelled,
     /// An option was chosen, by the user or by one of the user's rules.
     Selected(SelectedPermissionOutcome),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -7486,7 +7486,7 @@ pub struct SelectedPermissionOutcome {
 }
 
 impl SelectedPermissionOutcome {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(option_id: impl Into<PermissionOptionId>) -> Self {
         Self {
@@ -7523,7 +7523,7 @@ pub struct CreateTerminalResponse {
 }
 
 impl CreateTerminalResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(terminal_id: impl Into<TerminalId>) -> Self {
         Self {
@@ -7564,7 +7564,7 @@ pub struct TerminalOutputResponse {
 }
 
 impl TerminalOutputResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(output: impl Into<String>, truncated: bool) -> Self {
         Self {
@@ -7613,7 +7613,7 @@ pub struct TerminalExitStatus {
 }
 
 impl TerminalExitStatus {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -7660,7 +7660,7 @@ pub struct ReleaseTerminalResponse {
 }
 
 impl ReleaseTerminalResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -7694,7 +7694,7 @@ pub struct WaitForTerminalExitResponse {
 }
 
 impl WaitForTerminalExitResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -7741,7 +7741,7 @@ pub struct KillTerminalResponse {
 }
 
 impl KillTerminalResponse {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -7773,7 +7773,7 @@ pub struct CreateElicitationResponse {
 }
 
 impl CreateElicitationResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(action: impl Into<ElicitationAction>) -> Self {
         Self {
@@ -7949,7 +7949,7 @@ pub struct ElicitationAcceptAction {
 }
 
 impl ElicitationAcceptAction {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -7988,7 +7988,7 @@ pub struct CancelNotification {
 }
 
 impl CancelNotification {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>) -> Self {
         Self {
@@ -8026,7 +8026,7 @@ pub struct CancelRequestNotification {
 }
 
 impl CancelRequestNotification {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(request_id: impl Into<RequestId>) -> Self {
         Self {
@@ -8166,7 +8166,7 @@ impl Params for CancelNotification {
 
 impl Params for CancelRequestNotification {}
 
-/// A type per method, which ties its name to its params and its result.
+/// One type per method, with the method's name, params and result.
 pub mod methods {
     use super::{Method, Notification};
 
@@ -8620,10 +8620,10 @@ pub mod methods {
     }
 }
 
-/// What an agent does: one method per method of the protocol.
+/// Handles the requests and notifications sent to an agent.
 ///
-/// Requests that are not implemented are answered with "method not found",
-/// notifications are ignored.
+/// Defaults: requests fail with "method not found" (-32601), notifications are ignored.
+/// Methods without a default are required.
 pub trait Agent: Send + Sync + 'static {
     /// `initialize` opens a connection and negotiates protocol version and capabilities.
     ///
@@ -8856,9 +8856,9 @@ pub trait Agent: Send + Sync + 'static {
         notification: CancelNotification,
     ) -> impl Future<Output = runtime::HandlerResult<()>> + Send;
 
-    /// Answers a request that the protocol does not define.
+    /// Handles a request that the protocol does not define.
     ///
-    /// Names of such methods start with `_`.
+    /// Default: fails with "method not found" (-32601).
     fn ext_request(
         &self,
         ctx: &AgentContext,
@@ -8869,7 +8869,7 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported_ext(method)
     }
 
-    /// Handles a notification that the protocol does not define.
+    /// Handles a notification that the protocol does not define. Default: no-op.
     fn ext_notification(
         &self,
         ctx: &AgentContext,
@@ -8881,7 +8881,7 @@ pub trait Agent: Send + Sync + 'static {
     }
 }
 
-/// What a handler of [`Agent`] knows of the message, and the client that sent it.
+/// The context of a message to [`Agent`], and a handle to the client that sent it.
 #[derive(Clone, Debug)]
 pub struct AgentContext {
     ctx: Context,
@@ -8889,14 +8889,14 @@ pub struct AgentContext {
 }
 
 impl AgentContext {
-    /// The typed view of a message's context.
+    /// Creates the typed context from the untyped one.
     #[must_use]
     pub fn new(ctx: Context) -> Self {
         let peer = ClientHandle::new(ctx.peer().clone());
         Self { ctx, peer }
     }
 
-    /// The client on the other end of the connection.
+    /// Returns a handle to the client that sent the message.
     #[must_use]
     pub fn client(&self) -> &ClientHandle {
         &self.peer
@@ -8911,10 +8911,10 @@ impl ::std::ops::Deref for AgentContext {
     }
 }
 
-/// What a client does: one method per method of the protocol.
+/// Handles the requests and notifications sent to a client.
 ///
-/// Requests that are not implemented are answered with "method not found",
-/// notifications are ignored.
+/// Defaults: requests fail with "method not found" (-32601), notifications are ignored.
+/// Methods without a default are required.
 pub trait Client: Send + Sync + 'static {
     /// `fs/write_text_file` writes a text file, and creates it if it does not exist.
     ///
@@ -9109,9 +9109,9 @@ pub trait Client: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Answers a request that the protocol does not define.
+    /// Handles a request that the protocol does not define.
     ///
-    /// Names of such methods start with `_`.
+    /// Default: fails with "method not found" (-32601).
     fn ext_request(
         &self,
         ctx: &ClientContext,
@@ -9122,7 +9122,7 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported_ext(method)
     }
 
-    /// Handles a notification that the protocol does not define.
+    /// Handles a notification that the protocol does not define. Default: no-op.
     fn ext_notification(
         &self,
         ctx: &ClientContext,
@@ -9134,7 +9134,7 @@ pub trait Client: Send + Sync + 'static {
     }
 }
 
-/// What a handler of [`Client`] knows of the message, and the agent that sent it.
+/// The context of a message to [`Client`], and a handle to the agent that sent it.
 #[derive(Clone, Debug)]
 pub struct ClientContext {
     ctx: Context,
@@ -9142,14 +9142,14 @@ pub struct ClientContext {
 }
 
 impl ClientContext {
-    /// The typed view of a message's context.
+    /// Creates the typed context from the untyped one.
     #[must_use]
     pub fn new(ctx: Context) -> Self {
         let peer = AgentHandle::new(ctx.peer().clone());
         Self { ctx, peer }
     }
 
-    /// The agent on the other end of the connection.
+    /// Returns a handle to the agent that sent the message.
     #[must_use]
     pub fn agent(&self) -> &AgentHandle {
         &self.peer
@@ -9164,7 +9164,7 @@ impl ::std::ops::Deref for ClientContext {
     }
 }
 
-/// Calls an agent over a connection. Clones call over the same one.
+/// Calls the methods of an agent over a connection. Clones share the connection.
 #[derive(Clone, Debug)]
 pub struct AgentHandle(Peer);
 
@@ -9199,7 +9199,7 @@ impl AgentHandle {
     /// Method [`initialize`](https://agentclientprotocol.com/protocol/v1/schema#initialize).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn initialize(
         &self,
         req: InitializeRequest,
@@ -9218,7 +9218,7 @@ impl AgentHandle {
     /// [`authenticate`](https://agentclientprotocol.com/protocol/v1/schema#authenticate).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn authenticate(
         &self,
         req: AuthenticateRequest,
@@ -9237,7 +9237,7 @@ impl AgentHandle {
     /// Method [`logout`](https://agentclientprotocol.com/protocol/v1/schema#logout).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn logout(&self, req: LogoutRequest) -> runtime::Result<LogoutResponse> {
         self.0.call::<methods::Logout>(&req).await
     }
@@ -9252,7 +9252,7 @@ impl AgentHandle {
     /// Method [`session/new`](https://agentclientprotocol.com/protocol/v1/schema#session-new).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn new_session(
         &self,
         req: NewSessionRequest,
@@ -9272,7 +9272,7 @@ impl AgentHandle {
     /// [`session/load`](https://agentclientprotocol.com/protocol/v1/schema#session-load).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn load_session(
         &self,
         req: LoadSessionRequest,
@@ -9291,7 +9291,7 @@ impl AgentHandle {
     /// [`session/list`](https://agentclientprotocol.com/protocol/v1/schema#session-list).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn list_sessions(
         &self,
         req: ListSessionsRequest,
@@ -9310,7 +9310,7 @@ impl AgentHandle {
     /// [`session/delete`](https://agentclientprotocol.com/protocol/v1/schema#session-delete).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn delete_session(
         &self,
         req: DeleteSessionRequest,
@@ -9329,7 +9329,7 @@ impl AgentHandle {
     /// [`session/resume`](https://agentclientprotocol.com/protocol/v1/schema#session-resume).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn resume_session(
         &self,
         req: ResumeSessionRequest,
@@ -9350,7 +9350,7 @@ impl AgentHandle {
     /// [`session/close`](https://agentclientprotocol.com/protocol/v1/schema#session-close).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn close_session(
         &self,
         req: CloseSessionRequest,
@@ -9369,7 +9369,7 @@ impl AgentHandle {
     /// [`session/set_mode`](https://agentclientprotocol.com/protocol/v1/schema#session-set_mode).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn set_session_mode(
         &self,
         req: SetSessionModeRequest,
@@ -9388,7 +9388,7 @@ impl AgentHandle {
     /// [`session/set_config_option`](https://agentclientprotocol.com/protocol/v1/schema#session-set_config_option).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn set_session_config_option(
         &self,
         req: SetSessionConfigOptionRequest,
@@ -9407,7 +9407,7 @@ impl AgentHandle {
     /// [`session/prompt`](https://agentclientprotocol.com/protocol/v1/schema#session-prompt).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn prompt(&self, req: PromptRequest) -> runtime::Result<PromptResponse> {
         self.0.call::<methods::Prompt>(&req).await
     }
@@ -9426,15 +9426,15 @@ impl AgentHandle {
     /// [`session/cancel`](https://agentclientprotocol.com/protocol/v1/schema#session-cancel).
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn cancel(&self, notification: CancelNotification) -> runtime::Result<()> {
         self.0.notify::<methods::Cancel>(&notification).await
     }
 
-    /// Sends a request that the protocol does not define, and waits for its answer.
+    /// Sends a request that the protocol does not define and returns the result.
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn ext_request(
         &self,
         method: &str,
@@ -9446,7 +9446,7 @@ impl AgentHandle {
     /// Sends a notification that the protocol does not define.
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn ext_notification(
         &self,
         method: &str,
@@ -9456,7 +9456,7 @@ impl AgentHandle {
     }
 }
 
-/// Calls a client over a connection. Clones call over the same one.
+/// Calls the methods of a client over a connection. Clones share the connection.
 #[derive(Clone, Debug)]
 pub struct ClientHandle(Peer);
 
@@ -9492,7 +9492,7 @@ impl ClientHandle {
     /// [`fs/write_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-write_text_file).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn write_text_file(
         &self,
         req: WriteTextFileRequest,
@@ -9510,7 +9510,7 @@ impl ClientHandle {
     /// [`fs/read_text_file`](https://agentclientprotocol.com/protocol/v1/schema#fs-read_text_file).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn read_text_file(
         &self,
         req: ReadTextFileRequest,
@@ -9530,7 +9530,7 @@ impl ClientHandle {
     /// [`session/request_permission`](https://agentclientprotocol.com/protocol/v1/schema#session-request_permission).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn request_permission(
         &self,
         req: RequestPermissionRequest,
@@ -9549,7 +9549,7 @@ impl ClientHandle {
     /// [`terminal/create`](https://agentclientprotocol.com/protocol/v1/schema#terminal-create).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn create_terminal(
         &self,
         req: CreateTerminalRequest,
@@ -9567,7 +9567,7 @@ impl ClientHandle {
     /// [`terminal/output`](https://agentclientprotocol.com/protocol/v1/schema#terminal-output).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn terminal_output(
         &self,
         req: TerminalOutputRequest,
@@ -9586,7 +9586,7 @@ impl ClientHandle {
     /// [`terminal/release`](https://agentclientprotocol.com/protocol/v1/schema#terminal-release).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn release_terminal(
         &self,
         req: ReleaseTerminalRequest,
@@ -9605,7 +9605,7 @@ impl ClientHandle {
     /// [`terminal/wait_for_exit`](https://agentclientprotocol.com/protocol/v1/schema#terminal-wait_for_exit).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn wait_for_terminal_exit(
         &self,
         req: WaitForTerminalExitRequest,
@@ -9624,7 +9624,7 @@ impl ClientHandle {
     /// [`terminal/kill`](https://agentclientprotocol.com/protocol/v1/schema#terminal-kill).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn kill_terminal(
         &self,
         req: KillTerminalRequest,
@@ -9643,7 +9643,7 @@ impl ClientHandle {
     /// [`elicitation/create`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-create).
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn create_elicitation(
         &self,
         req: CreateElicitationRequest,
@@ -9662,7 +9662,7 @@ impl ClientHandle {
     /// [`session/update`](https://agentclientprotocol.com/protocol/v1/schema#session-update).
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn session_update(
         &self,
         notification: SessionNotification,
@@ -9681,7 +9681,7 @@ impl ClientHandle {
     /// [`elicitation/complete`](https://agentclientprotocol.com/protocol/v1/schema#elicitation-complete).
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn complete_elicitation(
         &self,
         notification: CompleteElicitationNotification,
@@ -9689,10 +9689,10 @@ impl ClientHandle {
         self.0.notify::<methods::CompleteElicitation>(&notification).await
     }
 
-    /// Sends a request that the protocol does not define, and waits for its answer.
+    /// Sends a request that the protocol does not define and returns the result.
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn ext_request(
         &self,
         method: &str,
@@ -9704,7 +9704,7 @@ impl ClientHandle {
     /// Sends a notification that the protocol does not define.
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn ext_notification(
         &self,
         method: &str,
@@ -9714,12 +9714,12 @@ impl ClientHandle {
     }
 }
 
-/// Dispatches the messages of a connection to its [`Agent`].
+/// Dispatches the messages of a connection to an implementation of [`Agent`].
 #[derive(Debug)]
 pub struct AgentService<T>(Arc<T>);
 
 impl<T: Agent> AgentService<T> {
-    /// Dispatches to `handler`.
+    /// Creates a service that dispatches to `handler`.
     #[must_use]
     pub fn new(handler: impl Into<Arc<T>>) -> Self {
         Self(handler.into())
@@ -9842,12 +9842,12 @@ impl<T: Agent> Service for AgentService<T> {
     }
 }
 
-/// Dispatches the messages of a connection to its [`Client`].
+/// Dispatches the messages of a connection to an implementation of [`Client`].
 #[derive(Debug)]
 pub struct ClientService<T>(Arc<T>);
 
 impl<T: Client> ClientService<T> {
-    /// Dispatches to `handler`.
+    /// Creates a service that dispatches to `handler`.
     #[must_use]
     pub fn new(handler: impl Into<Arc<T>>) -> Self {
         Self(handler.into())

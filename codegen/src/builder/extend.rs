@@ -86,16 +86,10 @@ impl Extension {
 
 /// A schema with the method that it belongs to.
 fn marked(schema: &Value, side: Side, method: &str) -> Value {
-    let side = match side {
-        Side::Agent => "agent",
-        Side::Client => "client",
-        Side::Protocol => "protocol",
-        Side::Proxy => "proxy",
-    };
     let mut schema = schema.clone();
     if let Some(keywords) = schema.as_object_mut() {
         keywords.insert("x-method".into(), method.into());
-        keywords.insert("x-side".into(), side.into());
+        keywords.insert("x-side".into(), side.as_str().into());
         keywords.entry("type").or_insert_with(|| "object".into());
     }
     schema

@@ -30,7 +30,7 @@ use crate::{Error, Options, export, generate, read};
 ///     .member("ContentBlock", "_example/table", "Table")
 ///     .meta("PromptRequest", "example.com/table", "Table")
 ///     .request(
-///         Side::Client,
+///         Side::CLIENT,
 ///         "_example/confirm",
 ///         "Confirm",
 ///         json!({ "properties": { "question": { "type": "string" } }, "required": ["question"] }),

@@ -1,7 +1,7 @@
 //! The method table as text and as JSON.
 
 use acp_codegen::Error;
-use acp_schema::{Document, Kind, Method, Protocol, Side};
+use acp_schema::{Document, Kind, Method, Protocol};
 use serde_json::json;
 
 /// The table for people: aligned columns, one method a line.
@@ -36,7 +36,7 @@ pub(crate) fn json(document: &Document) -> Result<String, Error> {
         let (params, result) = ends(method);
         json!({
             "method": method.name,
-            "side": side(method.side),
+            "side": method.side.as_str(),
             "params": params,
             "result": result,
             "description": method.description,
@@ -50,7 +50,7 @@ fn row(method: &Method) -> [String; 4] {
     let result = result.unwrap_or("(notification)");
     [
         method.name.clone(),
-        side(method.side).into(),
+        method.side.to_string(),
         params.into(),
         result.into(),
     ]
@@ -60,14 +60,5 @@ fn ends(method: &Method) -> (&str, Option<&str>) {
     match &method.kind {
         Kind::Request { params, result } => (params, Some(result)),
         Kind::Notification { params } => (params, None),
-    }
-}
-
-fn side(side: Side) -> &'static str {
-    match side {
-        Side::Agent => "agent",
-        Side::Client => "client",
-        Side::Protocol => "protocol",
-        Side::Proxy => "proxy",
     }
 }

@@ -36,10 +36,11 @@ impl Senders {
             clients: true,
         };
         match side {
-            Side::Agent => [clients, agents],
-            Side::Client => [agents, clients],
-            // A proxy is an agent to one neighbour and a client to the other.
-            Side::Protocol | Side::Proxy => [Self::BOTH, Self::BOTH],
+            Side::AGENT => [clients, agents],
+            Side::CLIENT => [agents, clients],
+            // A proxy is an agent to one neighbour and a client to the other. Roles of other
+            // protocols are not told apart.
+            _ => [Self::BOTH, Self::BOTH],
         }
     }
 }

@@ -79,10 +79,9 @@ fn change(method: &Method, what: &str) -> Change {
         "notification"
     };
     let to = match method.side {
-        Side::Agent => "agents",
-        Side::Client => "clients",
-        Side::Protocol => "both sides",
-        Side::Proxy => "proxies",
+        Side::PROTOCOL | Side::BOTH => "both sides".to_owned(),
+        Side::PROXY => "proxies".to_owned(),
+        role => format!("{role}s"),
     };
     Change {
         at: method.name.clone(),
@@ -95,8 +94,8 @@ fn change(method: &Method, what: &str) -> Change {
 /// A method that is gone hurts those who call it.
 fn removed(method: &Method) -> Change {
     Change {
-        breaks_agents: method.side != Side::Agent,
-        breaks_clients: method.side != Side::Client,
+        breaks_agents: method.side != Side::AGENT,
+        breaks_clients: method.side != Side::CLIENT,
         ..change(method, "removed")
     }
 }

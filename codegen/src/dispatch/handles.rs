@@ -1,4 +1,4 @@
-//! Typed callers: what one side uses to call the other.
+//! Typed callers: one role calls the other with them.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,10 +9,9 @@ use crate::refine::{described, written};
 pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
     let handle = role.ident("Handle");
     let methods = handled_by(role, calls).map(method);
-    let who = role.name.to_lowercase();
-    let article = if who.starts_with('a') { "an" } else { "a" };
     let head = written(&format!(
-        "Calls {article} {who} over a connection. Clones call over the same one."
+        "Calls the methods of {} over a connection. Clones share the connection.",
+        role.with_article()
     ));
     quote! {
         #head
@@ -38,10 +37,10 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
 
             #(#methods)*
 
-            #[doc = " Sends a request that the protocol does not define, and waits for its answer."]
+            #[doc = " Sends a request that the protocol does not define and returns the result."]
             #[doc = ""]
             #[doc = " # Errors"]
-            #[doc = " When the other side answers with an error, or the connection ends."]
+            #[doc = " Fails when the peer answers with an error or the connection closes."]
             pub async fn ext_request(
                 &self,
                 method: &str,
@@ -53,7 +52,7 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
             #[doc = " Sends a notification that the protocol does not define."]
             #[doc = ""]
             #[doc = " # Errors"]
-            #[doc = " When the connection has ended."]
+            #[doc = " Fails when the connection is closed."]
             pub async fn ext_notification(
                 &self,
                 method: &str,
@@ -73,8 +72,8 @@ fn method(call: &Call<'_>) -> TokenStream {
         ..
     } = call;
     let errors = match call.result {
-        Some(_) => "When the other side answers with an error, or the connection ends.",
-        None => "When the connection has ended.",
+        Some(_) => "Fails when the peer answers with an error or the connection closes.",
+        None => "Fails when the connection is closed.",
     };
     let docs = described(Some(&format!("{}\n\n# Errors\n{errors}", call.docs)), "");
     match &call.result {

@@ -1,4 +1,4 @@
-//! The module `methods`: a type per method that ties name, params and result.
+//! The module `methods`: one type per method, with its name, params and result.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ pub(super) fn module(calls: &[Call<'_>]) -> TokenStream {
     let traits = traits.iter().filter(|(_, calls)| !calls.is_empty());
     let traits = traits.map(|(name, _)| format_ident!("{name}"));
     quote! {
-        #[doc = " A type per method, which ties its name to its params and its result."]
+        #[doc = " One type per method, with the method's name, params and result."]
         pub mod methods {
             use super::{#(#traits),*};
 

@@ -1,13 +1,15 @@
 //! From the method table to code: markers, traits, handles, services.
 //!
 //! Each method becomes a marker type with its name, params and result, one method
-//! of the trait of the side that handles it, one of the handle that calls that
-//! side, and one arm of that side's dispatch. Behaviour stays in the runtime.
+//! of the trait of the role that handles it, one of the handle that calls that
+//! role, and one arm of that role's dispatch. A method that both roles handle is in
+//! both traits and handles, and has one marker. Behaviour stays in the runtime.
 
 mod handles;
 mod markers;
-mod roles;
+mod role;
 mod services;
+mod traits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +19,7 @@ use proc_macro2::TokenStream;
 use quote::format_ident;
 use syn::Ident;
 
+pub(crate) use self::role::{Role, roles};
 use crate::lower::ANY;
 use crate::overrides::{Hint, Overrides};
 use crate::refine::Model;
@@ -39,46 +42,16 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The side that handles it, its function, and the definition of its params.
-    pub(crate) fn names(&self) -> (Side, String, String) {
-        let params = self.method.kind.params().to_owned();
-        (self.method.side, self.function.to_string(), params)
-    }
-}
-
-/// One side of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Role {
-    side: Side,
-    /// The name of the trait, and the start of the names around it.
-    name: &'static str,
-    other: &'static str,
-}
-
-const ROLES: [Role; 2] = [
-    Role {
-        side: Side::Agent,
-        name: "Agent",
-        other: "Client",
-    },
-    Role {
-        side: Side::Client,
-        name: "Client",
-        other: "Agent",
-    },
-];
-
-impl Role {
-    fn ident(self, suffix: &str) -> Ident {
-        format_ident!("{}{suffix}", self.name)
-    }
-
-    fn peer(self) -> Role {
-        Role {
-            name: self.other,
-            other: self.name,
-            ..self
-        }
+    /// The sides that handle it, its function, and the definition of its params.
+    pub(crate) fn names(&self, roles: &[Role]) -> impl Iterator<Item = (Side, String, String)> {
+        let sides: Vec<Side> = match self.method.side {
+            Side::BOTH => roles.iter().map(|role| role.side).collect(),
+            side => vec![side],
+        };
+        sides.into_iter().map(|side| {
+            let params = self.method.kind.params().to_owned();
+            (side, self.function.to_string(), params)
+        })
     }
 }
 
@@ -98,11 +71,11 @@ pub(crate) fn calls<'a>(
 }
 
 /// What the docs of params and results say about where they are used.
-pub(crate) fn uses(calls: &[Call<'_>]) -> BTreeMap<String, String> {
+pub(crate) fn uses(roles: &[Role], calls: &[Call<'_>]) -> BTreeMap<String, String> {
     let mut uses: BTreeMap<String, String> = BTreeMap::new();
-    for role in ROLES {
+    for role in roles.iter().copied() {
         for call in handled_by(role, calls) {
-            let (name, function) = (role.name, &call.function);
+            let (name, function) = (role.ident(""), &call.function);
             let mut add = |ty: &Ident, text: String| {
                 let known = uses.entry(ty.to_string()).or_default();
                 if !known.is_empty() {
@@ -126,19 +99,23 @@ pub(crate) fn uses(calls: &[Call<'_>]) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// When a default answer in the override table is no Rust expression.
-pub(crate) fn dispatch(model: &Model<'_>, calls: &[Call<'_>]) -> Result<Vec<TokenStream>, Error> {
+pub(crate) fn dispatch(
+    model: &Model<'_>,
+    roles: &[Role],
+    calls: &[Call<'_>],
+) -> Result<Vec<TokenStream>, Error> {
     if calls.is_empty() {
         return Ok(Vec::new());
     }
     let mut chunks = vec![markers::params(model, calls), markers::module(calls)];
-    for role in ROLES {
-        chunks.push(roles::items(role, calls)?);
+    for role in roles {
+        chunks.push(traits::items(*role, calls)?);
     }
-    for role in ROLES {
-        chunks.push(handles::items(role, calls));
+    for role in roles {
+        chunks.push(handles::items(*role, calls));
     }
-    for role in ROLES {
-        chunks.push(services::items(role, calls));
+    for role in roles {
+        chunks.push(services::items(*role, calls));
     }
     Ok(chunks)
 }
@@ -219,5 +196,5 @@ fn separate_forms(calls: &mut [Call<'_>]) {
 fn handled_by<'a>(role: Role, calls: &'a [Call<'a>]) -> impl Iterator<Item = &'a Call<'a>> {
     calls
         .iter()
-        .filter(move |call| call.method.side == role.side)
+        .filter(move |call| call.method.side.includes(role.side))
 }

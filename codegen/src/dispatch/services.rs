@@ -48,7 +48,7 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
         },
     );
     let head = written(&format!(
-        "Dispatches the messages of a connection to its [`{name}`]."
+        "Dispatches the messages of a connection to an implementation of [`{name}`]."
     ));
     quote! {
         #head
@@ -56,7 +56,7 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
         pub struct #service<T>(Arc<T>);
 
         impl<T: #name> #service<T> {
-            #[doc = " Dispatches to `handler`."]
+            #[doc = " Creates a service that dispatches to `handler`."]
             #[must_use]
             pub fn new(handler: impl Into<Arc<T>>) -> Self { Self(handler.into()) }
         }

@@ -52,7 +52,7 @@ fn push_spaced(text: &mut String, item: &str) {
 /// Whether a line is the last of a function or constant of an item.
 fn ends_member(line: &str) -> bool {
     let body = member_line(line);
-    body.is_some_and(|body| body == "}" || body.ends_with(';'))
+    body.is_some_and(|body| body == "}" || (body.ends_with(';') && !body.starts_with("//")))
 }
 
 /// Whether a line is the first of a member that should stand apart.
@@ -65,4 +65,20 @@ fn starts_member(line: &str) -> bool {
 fn member_line(line: &str) -> Option<&str> {
     line.strip_prefix("    ")
         .filter(|rest| !rest.starts_with(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::push_spaced;
+
+    #[test]
+    fn members_stand_apart_and_their_comments_together() {
+        let mut text = String::new();
+        let item = "mod m {\n    /// Ends with a semicolon;\n    /// and goes on.\n    \
+                    const A: u8 = 1;\n    const B: u8 = 2;\n    fn c() {\n    }\n    fn d() {}\n}\n";
+        push_spaced(&mut text, item);
+        let expected = "mod m {\n    /// Ends with a semicolon;\n    /// and goes on.\n    \
+                        const A: u8 = 1;\n    const B: u8 = 2;\n\n    fn c() {\n    }\n\n    fn d() {}\n}\n";
+        assert_eq!(text, expected);
+    }
 }

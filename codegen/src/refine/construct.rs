@@ -57,7 +57,7 @@ pub(super) fn default_name(field: &Ident) -> Ident {
 fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool) -> TokenStream {
     if !required && own_defaults {
         return quote! {
-            #[doc = " A value with nothing set."]
+            #[doc = " Creates the value with no field set."]
             #[must_use]
             pub fn new() -> Self { Self::default() }
         };
@@ -89,9 +89,9 @@ fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool
         }
     }
     let doc = if required {
-        " A value with what is required; the rest is not set."
+        " Creates the value from its required fields."
     } else {
-        " A value with nothing set."
+        " Creates the value with no field set."
     };
     quote! {
         #[doc = #doc]
@@ -143,13 +143,16 @@ fn typed(part: &Part<'_>, typed: &Typed) -> TokenStream {
     let word = key.rsplit('/').next().unwrap_or(key).to_snake_case();
     let get = format_ident!("{field}_{word}");
     let set = format_ident!("with_{field}_{word}");
-    let place = format!("The member `{key}` of [`{field}`](Self::{field})");
+    let place = format!(
+        "Returns the member `{key}` of [`{field}`](Self::{field}), `None` if it is absent or \
+         invalid."
+    );
     let get_docs = match docs {
-        Some(docs) => described(
-            Some(&format!("{docs}\n\n{place}, if it is well-formed.")),
-            "",
-        ),
-        None => written(&format!("{place}, if it is well-formed.")),
+        Some(docs) => {
+            let (place, docs) = (written(&place), described(Some(docs), ""));
+            quote!(#place #[doc = ""] #docs)
+        }
+        None => written(&place),
     };
     let set_docs = written(&format!(
         "Sets the member `{key}` of [`{field}`](Self::{field})."

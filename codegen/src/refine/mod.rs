@@ -153,7 +153,7 @@ fn wrapper(model: &Model<'_>, ty: &Type) -> Result<TokenStream, Error> {
         return Err(Error::Typify(format!("`{}` is no newtype", ty.name)));
     };
     let name = format_ident!("{}", ty.name);
-    let docs = described(ty.docs.as_deref(), "A value of its own type.");
+    let docs = described(ty.docs.as_deref(), "A newtype.");
     let derives = traits::derives(model, ty, &[]);
     Ok(quote! {
         #docs

@@ -27,7 +27,7 @@ pub(super) fn text(
     values: &[Constant<String>],
 ) -> Result<TokenStream, Error> {
     let name = format_ident!("{}", ty.name);
-    let head = described(ty.docs.as_deref(), "One of several words.");
+    let head = described(ty.docs.as_deref(), "A string with known values.");
     let mut variants = Vec::new();
     let mut pairs = Vec::new();
     let other = catch_all(
@@ -44,10 +44,7 @@ pub(super) fn text(
         variants.push(quote!(#docs #ident));
         pairs.push(quote!(#ident = #text));
     }
-    let unknown = described(
-        ty.unknown.as_deref(),
-        "A value that this version has no name for, as it came.",
-    );
+    let unknown = described(ty.unknown.as_deref(), "Any other value, unchanged.");
     Ok(quote! {
         #head
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +61,11 @@ pub(super) fn text(
 
 pub(super) fn integer(model: &Model<'_>, ty: &Type, values: &[Constant<i64>]) -> TokenStream {
     let name = format_ident!("{}", ty.name);
-    let head = described(ty.docs.as_deref(), "A number with a meaning.");
+    let fallback = match values {
+        [] => "An integer.",
+        _ => "An integer with named values.",
+    };
+    let head = described(ty.docs.as_deref(), fallback);
     let repr = match model.skeletons.get(&ty.name) {
         Some(Skeleton::Newtype(repr)) => quote!(#repr),
         _ => quote!(i64),

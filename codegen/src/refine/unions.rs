@@ -42,10 +42,7 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         }
     });
     let other = catch_all(slots.iter().map(|(_, slot)| &slot.ident));
-    let unknown = described(
-        ty.unknown.as_deref(),
-        "A variant that this version does not know, as it came.",
-    );
+    let unknown = described(ty.unknown.as_deref(), "Any other variant, unchanged.");
     let (unknown, decode) = match &union.tag {
         Some(tag) => (
             Some(quote!(#unknown #other(UnknownVariant),)),
@@ -59,7 +56,7 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         let payload = slot.ty.as_ref().map(|ty| quote!((#ty)));
         quote!(#docs #ident #payload)
     });
-    let head = described(ty.docs.as_deref(), "One of several forms.");
+    let head = described(ty.docs.as_deref(), "A union.");
     let hash = traits::is_hash(model, ty).then_some("Hash");
     let derives = traits::derives(model, ty, hash.as_slice());
     Ok(quote! {

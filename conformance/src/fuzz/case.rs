@@ -81,7 +81,7 @@ impl Cases {
         methods.extend(setting.lists.then_some("session/list"));
         methods.extend(setting.mode.as_ref().map(|_| "session/set_mode"));
         let method = self.random.pick(&methods).copied().unwrap_or_default();
-        let found = schema.protocol().method(Side::Agent, method);
+        let found = schema.protocol().method(Side::AGENT, method);
         let definition = found.map_or("", |found| found.kind.params());
         let is_request = found.is_some_and(|found| matches!(found.kind, Kind::Request { .. }));
         let mut params = json!({});

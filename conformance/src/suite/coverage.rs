@@ -156,17 +156,18 @@ impl UnionUse {
 
 pub(super) fn callers(side: Side) -> &'static [Party] {
     match side {
-        Side::Agent => &[Party::Client],
-        Side::Client => &[Party::Agent],
-        Side::Protocol | Side::Proxy => &[Party::Client, Party::Agent],
+        Side::AGENT => &[Party::Client],
+        Side::CLIENT => &[Party::Agent],
+        _ => &[Party::Client, Party::Agent],
     }
 }
 
 fn side(side: Side) -> &'static str {
     match side {
-        Side::Agent => "agent",
-        Side::Client => "client",
-        Side::Protocol | Side::Proxy => "protocol",
+        Side::AGENT => "agent",
+        Side::CLIENT => "client",
+        Side::BOTH => "both",
+        _ => "protocol",
     }
 }
 

@@ -29,8 +29,8 @@ impl Party {
     #[must_use]
     pub fn calls(self) -> Side {
         match self {
-            Self::Agent => Side::Client,
-            Self::Client => Side::Agent,
+            Self::Agent => Side::CLIENT,
+            Self::Client => Side::AGENT,
         }
     }
 

@@ -220,7 +220,7 @@ impl Schema {
     #[must_use]
     pub fn caller(&self, method: &str) -> Option<Party> {
         let handled = |side| self.protocol.method(side, method).is_some();
-        match (handled(Side::Agent), handled(Side::Client)) {
+        match (handled(Side::AGENT), handled(Side::CLIENT)) {
             (true, false) => Some(Party::Client),
             (false, true) => Some(Party::Agent),
             _ => None,
@@ -239,7 +239,7 @@ impl Schema {
 
     /// The side under which the schema has a method that `from` calls.
     fn side(&self, from: Party, method: &str) -> Option<Side> {
-        [from.calls(), Side::Protocol]
+        [from.calls(), Side::PROTOCOL]
             .into_iter()
             .find(|side| self.protocol.method(*side, method).is_some())
     }

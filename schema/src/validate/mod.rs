@@ -46,6 +46,7 @@ pub enum Checked {
 #[derive(Debug)]
 pub struct Validator {
     methods: Vec<MethodSlots>,
+    protocol: Protocol,
     error: Slot,
 }
 
@@ -80,7 +81,8 @@ impl Validator {
     /// leads nowhere.
     pub fn new(document: &Document) -> Result<Self, Error> {
         let mut methods: Vec<MethodSlots> = Vec::new();
-        for method in Protocol::from_document(document)?.methods() {
+        let protocol = Protocol::from_document(document)?;
+        for method in protocol.methods() {
             let of = |slots: &MethodSlots| slots.side == method.side && slots.name == method.name;
             let index = methods.iter().position(of).unwrap_or_else(|| {
                 methods.push(MethodSlots {
@@ -107,7 +109,11 @@ impl Validator {
             }
         }
         let error = Slot::new(document, "Error")?;
-        Ok(Self { methods, error })
+        Ok(Self {
+            methods,
+            protocol,
+            error,
+        })
     }
 
     /// Checks the params of a method that `side` handles. If it is a request as well
@@ -172,11 +178,7 @@ impl Validator {
                 return Checked::Unknown;
             };
             // The answering side is the one that the response comes from.
-            let side = match receiver {
-                Side::Agent => Side::Client,
-                Side::Client => Side::Agent,
-                other => other,
-            };
+            let side = self.protocol.peer(receiver).unwrap_or(receiver);
             return prefixed("/result", self.result(side, method, result));
         };
         if method.starts_with('_') {
@@ -184,7 +186,7 @@ impl Validator {
         }
         let slots = self
             .slots(receiver, method)
-            .or_else(|| self.slots(Side::Protocol, method));
+            .or_else(|| self.slots(Side::PROTOCOL, method));
         let Some(slots) = slots else {
             return Checked::Unknown;
         };
@@ -209,7 +211,7 @@ impl Validator {
     fn slots(&self, side: Side, method: &str) -> Option<&MethodSlots> {
         self.methods
             .iter()
-            .find(|slots| slots.side == side && slots.name == method)
+            .find(|slots| slots.side.includes(side) && slots.name == method)
     }
 }
 

@@ -16,7 +16,7 @@ fn paths(checked: Checked) -> Vec<String> {
 fn update(update: &Value) -> Checked {
     let params = json!({"sessionId": "s", "update": update});
     let validator = Validator::v1().expect("v1 is valid");
-    validator.params(Side::Client, "session/update", &params)
+    validator.params(Side::CLIENT, "session/update", &params)
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_wrong_field_of_the_branch_without_tag_is_named() {
     let validator = Validator::v1().expect("v1 is valid");
     let server = json!({"name": "m", "command": 1, "args": [], "env": []});
     let params = json!({"cwd": "/", "mcpServers": [server]});
-    let checked = validator.params(Side::Agent, "session/new", &params);
+    let checked = validator.params(Side::AGENT, "session/new", &params);
     assert_eq!(paths(checked), ["/mcpServers/0/command"]);
 }
 
@@ -76,7 +76,7 @@ fn a_wrong_item_of_a_list_of_one_form_or_another_is_named() {
             "id": "o", "name": "O", "type": "select", "currentValue": "a", "options": options,
         });
         let result = json!({ "configOptions": [option] });
-        let checked = validator.result(Side::Agent, "session/set_config_option", &result);
+        let checked = validator.result(Side::AGENT, "session/set_config_option", &result);
         let expected = format!("/configOptions/0/options{path}");
         assert_eq!(paths(checked), [expected], "{options}");
     }
@@ -93,7 +93,7 @@ fn a_wrong_field_of_a_union_of_objects_without_tags_is_named() {
     ] {
         let block = json!({"type": "resource", "resource": resource});
         let params = json!({"sessionId": "s", "prompt": [block]});
-        let checked = validator.params(Side::Agent, "session/prompt", &params);
+        let checked = validator.params(Side::AGENT, "session/prompt", &params);
         assert_eq!(paths(checked), [format!("/prompt/0/resource{path}")]);
     }
 }
@@ -106,7 +106,7 @@ fn a_known_type_with_a_wrong_value_is_not_of_the_branch_without_tag() {
         if let (Some(params), Value::Object(more)) = (params.as_object_mut(), value) {
             params.extend(more);
         }
-        validator.params(Side::Agent, "session/set_config_option", &params)
+        validator.params(Side::AGENT, "session/set_config_option", &params)
     };
     assert_eq!(
         check(json!({"type": "boolean", "value": true})),
@@ -130,7 +130,7 @@ fn an_unknown_type_is_legal_where_a_branch_has_no_tag() {
     let validator = Validator::v1().expect("v1 is valid");
     let result = |method: Value| {
         let result = json!({"protocolVersion": 1, "authMethods": [method]});
-        validator.result(Side::Agent, "initialize", &result)
+        validator.result(Side::AGENT, "initialize", &result)
     };
     let unknown = json!({"type": "dance", "id": "d", "name": "Dance"});
     assert_eq!(result(unknown), Checked::Valid);
@@ -150,7 +150,7 @@ fn the_form_of_a_method_follows_from_the_id() {
     }}"#;
     let document = Document::parse("forms.json", text).expect("an object");
     let validator = Validator::new(&document).expect("nothing is wrong");
-    let check = |message: Value| validator.message(Side::Agent, None, &message);
+    let check = |message: Value| validator.message(Side::AGENT, None, &message);
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "relay", "params": {"a": 1}});
     assert_eq!(check(request), Checked::Valid);
     let notification = json!({"jsonrpc": "2.0", "method": "relay", "params": {"b": 1}});
@@ -158,13 +158,13 @@ fn the_form_of_a_method_follows_from_the_id() {
     let wrong = json!({"jsonrpc": "2.0", "method": "relay", "params": {"a": 1}});
     assert_eq!(paths(check(wrong)), ["/params"]);
     let params = json!({"b": 1});
-    assert_eq!(paths(validator.params(Side::Agent, "relay", &params)), [""]);
+    assert_eq!(paths(validator.params(Side::AGENT, "relay", &params)), [""]);
     assert_eq!(
-        validator.notification(Side::Agent, "relay", &params),
+        validator.notification(Side::AGENT, "relay", &params),
         Checked::Valid
     );
     assert_eq!(
-        validator.notification(Side::Client, "relay", &params),
+        validator.notification(Side::CLIENT, "relay", &params),
         Checked::Unknown
     );
 }
@@ -173,7 +173,7 @@ fn the_form_of_a_method_follows_from_the_id() {
 fn a_wrong_field_behind_object_or_null_is_named() {
     let validator = Validator::v1().expect("v1 is valid");
     let params = json!({"protocolVersion": 1, "clientInfo": {"name": 1, "version": "1"}});
-    let checked = validator.params(Side::Agent, "initialize", &params);
+    let checked = validator.params(Side::AGENT, "initialize", &params);
     assert_eq!(paths(checked), ["/clientInfo/name"]);
 }
 
@@ -181,12 +181,12 @@ fn a_wrong_field_behind_object_or_null_is_named() {
 fn missing_fields_and_ranges_are_found() {
     let validator = Validator::v1().expect("v1 is valid");
     assert_eq!(
-        paths(validator.params(Side::Agent, "session/prompt", &json!({"prompt": []}))),
+        paths(validator.params(Side::AGENT, "session/prompt", &json!({"prompt": []}))),
         [""]
     );
     let version = json!({"protocolVersion": 70_000});
     assert_eq!(
-        paths(validator.params(Side::Agent, "initialize", &version)),
+        paths(validator.params(Side::AGENT, "initialize", &version)),
         ["/protocolVersion"]
     );
 }
@@ -195,15 +195,15 @@ fn missing_fields_and_ranges_are_found() {
 fn unknown_methods_are_unknown_and_extensions_are_free() {
     let validator = Validator::v1().expect("v1 is valid");
     assert_eq!(
-        validator.params(Side::Agent, "session/dance", &json!({})),
+        validator.params(Side::AGENT, "session/dance", &json!({})),
         Checked::Unknown
     );
     assert_eq!(
-        validator.params(Side::Client, "session/prompt", &json!({})),
+        validator.params(Side::CLIENT, "session/prompt", &json!({})),
         Checked::Unknown
     );
     assert_eq!(
-        validator.params(Side::Agent, "_x/y", &json!([1])),
+        validator.params(Side::AGENT, "_x/y", &json!([1])),
         Checked::Valid
     );
 }
@@ -212,7 +212,7 @@ fn unknown_methods_are_unknown_and_extensions_are_free() {
 fn responses_are_checked_by_the_method_they_answer() {
     let validator = Validator::v1().expect("v1 is valid");
     let good = json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}});
-    let check = |message: &Value| validator.message(Side::Client, Some("session/prompt"), message);
+    let check = |message: &Value| validator.message(Side::CLIENT, Some("session/prompt"), message);
     assert_eq!(check(&good), Checked::Valid);
     let bad = json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "bored"}});
     assert_eq!(paths(check(&bad)), ["/result/stopReason"]);
@@ -250,7 +250,7 @@ fn envelopes_follow_json_rpc() {
         ),
     ];
     for (message, path) in cases {
-        let checked = validator.message(Side::Agent, None, &message);
+        let checked = validator.message(Side::AGENT, None, &message);
         assert_eq!(paths(checked), [path], "{message}");
     }
 }

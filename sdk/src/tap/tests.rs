@@ -82,7 +82,7 @@ fn secrets() -> Vec<(Handler, Value)> {
     let update = |update: Value| json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}});
     vec![
         (
-            Handler::Agent,
+            Handler::AGENT,
             request(
                 "initialize",
                 json!({
@@ -93,14 +93,14 @@ fn secrets() -> Vec<(Handler, Value)> {
             ),
         ),
         (
-            Handler::Agent,
+            Handler::AGENT,
             request(
                 "authenticate",
                 json!({"methodId": "key", "_meta": {"path": "s3cret"}, "name": "s3cret"}),
             ),
         ),
         (
-            Handler::Agent,
+            Handler::AGENT,
             request(
                 "session/new",
                 json!({"cwd": "/home/me", "mcpServers": [
@@ -110,7 +110,7 @@ fn secrets() -> Vec<(Handler, Value)> {
             ),
         ),
         (
-            Handler::Agent,
+            Handler::AGENT,
             request(
                 "session/prompt",
                 json!({"sessionId": "s", "prompt": [
@@ -123,7 +123,7 @@ fn secrets() -> Vec<(Handler, Value)> {
             ),
         ),
         (
-            Handler::Client,
+            Handler::CLIENT,
             update(
                 json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "s3cret", "kind": "edit", "status": "completed",
             "rawInput": {"status": "s3cret", "n": [5_318_008, -5_318_008e3]}, "rawOutput": ["s3cret"],
@@ -133,13 +133,13 @@ fn secrets() -> Vec<(Handler, Value)> {
             ),
         ),
         (
-            Handler::Client,
+            Handler::CLIENT,
             update(
                 json!({"sessionUpdate": "plan", "entries": [{"content": "s3cret", "priority": "high", "status": "pending"}]}),
             ),
         ),
         (
-            Handler::Client,
+            Handler::CLIENT,
             request(
                 "session/request_permission",
                 json!({"sessionId": "s", "toolCall": {"toolCallId": "t", "title": "s3cret"},
@@ -147,14 +147,14 @@ fn secrets() -> Vec<(Handler, Value)> {
             ),
         ),
         (
-            Handler::Client,
+            Handler::CLIENT,
             request(
                 "fs/write_text_file",
                 json!({"sessionId": "s", "path": "/a", "content": "s3cret"}),
             ),
         ),
         (
-            Handler::Client,
+            Handler::CLIENT,
             request(
                 "terminal/create",
                 json!({"sessionId": "s", "command": "s3cret", "args": ["s3cret"], "cwd": "/a",
@@ -162,7 +162,7 @@ fn secrets() -> Vec<(Handler, Value)> {
             ),
         ),
         (
-            Handler::Client,
+            Handler::CLIENT,
             request(
                 "elicitation/create",
                 json!({"sessionId": "s", "mode": "form", "message": "s3cret",

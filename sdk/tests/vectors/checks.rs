@@ -80,7 +80,7 @@ pub(crate) const TAKES_ANY: [&str; 2] = ["AuthMethod", "SetSessionConfigOptionRe
 pub(crate) fn the_validator_accepts_what_is_valid_and_nothing_else(suite: &Suite) {
     let validator = Validator::new(&with_method_for_each(suite)).unwrap();
     assert_none(&suite.failures(|ty, vector| {
-        let checked = validator.params(Side::Agent, &method(ty.name), &vector.value);
+        let checked = validator.params(Side::AGENT, &method(ty.name), &vector.value);
         let valid = matches!(vector.expect, Expect::Valid { .. });
         match checked {
             Checked::Valid if valid || TAKES_ANY.contains(&ty.name) => Ok(()),
@@ -103,7 +103,7 @@ pub(crate) fn what_valid_and_lenient_ones_are_written_as_is_valid(suite: &Suite)
         }
         let (written, _) = (ty.read)(&vector.value.to_string()).map_err(|e| e.to_string())?;
         let written = serde_json::from_str(&written).unwrap();
-        match validator.params(Side::Agent, &method(ty.name), &written) {
+        match validator.params(Side::AGENT, &method(ty.name), &written) {
             Checked::Valid => Ok(()),
             Checked::Invalid(_) if suite.loses_too_much.contains(&ty.name) => Ok(()),
             other => Err(format!("written as {written}: {other:?}")),

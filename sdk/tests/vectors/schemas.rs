@@ -28,7 +28,7 @@ pub(crate) fn the_schemas_of_types_accept_what_the_document_does(suite: &Suite) 
     });
     let compiled: BTreeMap<_, _> = compiled.collect();
     assert_none(&suite.failures(|ty, vector| {
-        let expected = document.params(Side::Agent, &method(ty.name), &vector.value);
+        let expected = document.params(Side::AGENT, &method(ty.name), &vector.value);
         let valid = compiled[ty.name].is_valid(&vector.value);
         match valid == matches!(expected, Checked::Valid) {
             true => Ok(()),

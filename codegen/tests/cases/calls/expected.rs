@@ -19,7 +19,7 @@ pub struct AskRequest {
 }
 
 impl AskRequest {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session_id: impl Into<SessionId>, question: impl Into<String>) -> Self {
         Self {
@@ -45,7 +45,7 @@ pub struct AskResponse {
 }
 
 impl AskResponse {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(answer: impl Into<String>) -> Self {
         Self { answer: answer.into() }
@@ -65,7 +65,7 @@ pub struct ProgressNotification {
 }
 
 impl ProgressNotification {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(percent: u8) -> Self {
         Self { percent }
@@ -88,7 +88,7 @@ impl Params for AskRequest {
 
 impl Params for ProgressNotification {}
 
-/// A type per method, which ties its name to its params and its result.
+/// One type per method, with the method's name, params and result.
 pub mod methods {
     use super::{Method, Notification};
 
@@ -116,10 +116,10 @@ pub mod methods {
     }
 }
 
-/// What an agent does: one method per method of the protocol.
+/// Handles the requests and notifications sent to an agent.
 ///
-/// Requests that are not implemented are answered with "method not found",
-/// notifications are ignored.
+/// Defaults: requests fail with "method not found" (-32601), notifications are ignored.
+/// Methods without a default are required.
 pub trait Agent: Send + Sync + 'static {
     /// Asks the agent something.
     ///
@@ -133,9 +133,9 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported::<methods::Ask>()
     }
 
-    /// Answers a request that the protocol does not define.
+    /// Handles a request that the protocol does not define.
     ///
-    /// Names of such methods start with `_`.
+    /// Default: fails with "method not found" (-32601).
     fn ext_request(
         &self,
         ctx: &AgentContext,
@@ -146,7 +146,7 @@ pub trait Agent: Send + Sync + 'static {
         runtime::unsupported_ext(method)
     }
 
-    /// Handles a notification that the protocol does not define.
+    /// Handles a notification that the protocol does not define. Default: no-op.
     fn ext_notification(
         &self,
         ctx: &AgentContext,
@@ -158,7 +158,7 @@ pub trait Agent: Send + Sync + 'static {
     }
 }
 
-/// What a handler of [`Agent`] knows of the message, and the client that sent it.
+/// The context of a message to [`Agent`], and a handle to the client that sent it.
 #[derive(Clone, Debug)]
 pub struct AgentContext {
     ctx: Context,
@@ -166,14 +166,14 @@ pub struct AgentContext {
 }
 
 impl AgentContext {
-    /// The typed view of a message's context.
+    /// Creates the typed context from the untyped one.
     #[must_use]
     pub fn new(ctx: Context) -> Self {
         let peer = ClientHandle::new(ctx.peer().clone());
         Self { ctx, peer }
     }
 
-    /// The client on the other end of the connection.
+    /// Returns a handle to the client that sent the message.
     #[must_use]
     pub fn client(&self) -> &ClientHandle {
         &self.peer
@@ -188,10 +188,10 @@ impl ::std::ops::Deref for AgentContext {
     }
 }
 
-/// What a client does: one method per method of the protocol.
+/// Handles the requests and notifications sent to a client.
 ///
-/// Requests that are not implemented are answered with "method not found",
-/// notifications are ignored.
+/// Defaults: requests fail with "method not found" (-32601), notifications are ignored.
+/// Methods without a default are required.
 pub trait Client: Send + Sync + 'static {
     /// Tells the client how far it is.
     ///
@@ -205,9 +205,9 @@ pub trait Client: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Answers a request that the protocol does not define.
+    /// Handles a request that the protocol does not define.
     ///
-    /// Names of such methods start with `_`.
+    /// Default: fails with "method not found" (-32601).
     fn ext_request(
         &self,
         ctx: &ClientContext,
@@ -218,7 +218,7 @@ pub trait Client: Send + Sync + 'static {
         runtime::unsupported_ext(method)
     }
 
-    /// Handles a notification that the protocol does not define.
+    /// Handles a notification that the protocol does not define. Default: no-op.
     fn ext_notification(
         &self,
         ctx: &ClientContext,
@@ -230,7 +230,7 @@ pub trait Client: Send + Sync + 'static {
     }
 }
 
-/// What a handler of [`Client`] knows of the message, and the agent that sent it.
+/// The context of a message to [`Client`], and a handle to the agent that sent it.
 #[derive(Clone, Debug)]
 pub struct ClientContext {
     ctx: Context,
@@ -238,14 +238,14 @@ pub struct ClientContext {
 }
 
 impl ClientContext {
-    /// The typed view of a message's context.
+    /// Creates the typed context from the untyped one.
     #[must_use]
     pub fn new(ctx: Context) -> Self {
         let peer = AgentHandle::new(ctx.peer().clone());
         Self { ctx, peer }
     }
 
-    /// The agent on the other end of the connection.
+    /// Returns a handle to the agent that sent the message.
     #[must_use]
     pub fn agent(&self) -> &AgentHandle {
         &self.peer
@@ -260,7 +260,7 @@ impl ::std::ops::Deref for ClientContext {
     }
 }
 
-/// Calls an agent over a connection. Clones call over the same one.
+/// Calls the methods of an agent over a connection. Clones share the connection.
 #[derive(Clone, Debug)]
 pub struct AgentHandle(Peer);
 
@@ -290,15 +290,15 @@ impl AgentHandle {
     /// Method `_example/ask`.
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn ask(&self, req: AskRequest) -> runtime::Result<AskResponse> {
         self.0.call::<methods::Ask>(&req).await
     }
 
-    /// Sends a request that the protocol does not define, and waits for its answer.
+    /// Sends a request that the protocol does not define and returns the result.
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn ext_request(
         &self,
         method: &str,
@@ -310,7 +310,7 @@ impl AgentHandle {
     /// Sends a notification that the protocol does not define.
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn ext_notification(
         &self,
         method: &str,
@@ -320,7 +320,7 @@ impl AgentHandle {
     }
 }
 
-/// Calls a client over a connection. Clones call over the same one.
+/// Calls the methods of a client over a connection. Clones share the connection.
 #[derive(Clone, Debug)]
 pub struct ClientHandle(Peer);
 
@@ -350,7 +350,7 @@ impl ClientHandle {
     /// Method `_example/progress`.
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn progress(
         &self,
         notification: ProgressNotification,
@@ -358,10 +358,10 @@ impl ClientHandle {
         self.0.notify::<methods::Progress>(&notification).await
     }
 
-    /// Sends a request that the protocol does not define, and waits for its answer.
+    /// Sends a request that the protocol does not define and returns the result.
     ///
     /// # Errors
-    /// When the other side answers with an error, or the connection ends.
+    /// Fails when the peer answers with an error or the connection closes.
     pub async fn ext_request(
         &self,
         method: &str,
@@ -373,7 +373,7 @@ impl ClientHandle {
     /// Sends a notification that the protocol does not define.
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// Fails when the connection is closed.
     pub async fn ext_notification(
         &self,
         method: &str,
@@ -383,12 +383,12 @@ impl ClientHandle {
     }
 }
 
-/// Dispatches the messages of a connection to its [`Agent`].
+/// Dispatches the messages of a connection to an implementation of [`Agent`].
 #[derive(Debug)]
 pub struct AgentService<T>(Arc<T>);
 
 impl<T: Agent> AgentService<T> {
-    /// Dispatches to `handler`.
+    /// Creates a service that dispatches to `handler`.
     #[must_use]
     pub fn new(handler: impl Into<Arc<T>>) -> Self {
         Self(handler.into())
@@ -431,12 +431,12 @@ impl<T: Agent> Service for AgentService<T> {
     }
 }
 
-/// Dispatches the messages of a connection to its [`Client`].
+/// Dispatches the messages of a connection to an implementation of [`Client`].
 #[derive(Debug)]
 pub struct ClientService<T>(Arc<T>);
 
 impl<T: Client> ClientService<T> {
-    /// Dispatches to `handler`.
+    /// Creates a service that dispatches to `handler`.
     #[must_use]
     pub fn new(handler: impl Into<Arc<T>>) -> Self {
         Self(handler.into())

@@ -2,7 +2,7 @@
 
 use ::acp_sdk::runtime::{self, Branch, Kept, Tagged, UnknownVariant, VariantWriter};
 
-/// One of several forms.
+/// A union.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Server {
@@ -10,7 +10,7 @@ pub enum Server {
     Http(Http),
     /// No type.
     Stdio(Stdio),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -61,7 +61,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into() }
@@ -79,7 +79,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(command: impl Into<String>) -> Self {
         Self { command: command.into() }

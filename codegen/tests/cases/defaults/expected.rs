@@ -21,7 +21,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -104,7 +104,7 @@ runtime::members!(Options {
     inner "inner": Inner = optional(Default::default),
 });
 
-/// One of several words.
+/// A string with known values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -112,7 +112,7 @@ pub enum Mode {
     Fast,
     /// `slow`
     Slow,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
@@ -127,7 +127,7 @@ pub struct Inner {
 }
 
 impl Inner {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -17,7 +17,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(session: impl Into<Session>) -> Self {
         Self {

@@ -16,7 +16,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(name: impl Into<String>, type_: impl Into<SettingType>) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for Setting {
 pub enum SettingType {
     /// `flag`
     Flag(SettingTypeFlag),
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -108,7 +108,7 @@ pub struct SettingTypeFlag {
 }
 
 impl SettingTypeFlag {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(value: bool) -> Self {
         Self { value }

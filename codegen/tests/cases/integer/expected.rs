@@ -13,7 +13,7 @@ impl Code {
 
 runtime::integer!(Code, i32);
 
-/// A number with a meaning.
+/// An integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u16);
 

@@ -17,7 +17,7 @@ pub struct Keywords {
 }
 
 impl Keywords {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(type_: impl Into<String>) -> Self {
         Self {

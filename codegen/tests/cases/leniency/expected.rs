@@ -23,7 +23,7 @@ pub struct Lenient {
 }
 
 impl Lenient {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(must: Vec<String>, null_must: Vec<String>) -> Self {
         Self {

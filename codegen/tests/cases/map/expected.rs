@@ -13,7 +13,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(fields: Map<Field>) -> Self {
         Self { fields, texts: None }
@@ -41,7 +41,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into() }

@@ -3,7 +3,7 @@
 use ::acp_sdk::runtime::serde::Deserialize;
 use ::acp_sdk::runtime::{self, Branch, Tagged, UnknownVariant, VariantWriter};
 
-/// One of several forms.
+/// A union.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
@@ -11,7 +11,7 @@ pub enum State {
     Idle(Idle),
     /// `busy`
     Busy,
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -54,7 +54,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(why: IdleWhy) -> Self {
         Self { note: None, why }
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Idle {
 pub enum IdleWhy {
     /// `done`
     Done,
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 

@@ -23,7 +23,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(name: impl Into<String>, birth_year: u16) -> Self {
         Self {
@@ -92,7 +92,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -15,7 +15,7 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(text: impl Into<String>, extra: impl Into<Meta>) -> Self {
         Self {
@@ -32,9 +32,9 @@ impl Letter {
         self
     }
 
-    /// Who has read it.
+    /// Returns the member `example.com/seen-by` of [`meta`](Self::meta), `None` if it is absent or invalid.
     ///
-    /// The member `example.com/seen-by` of [`meta`](Self::meta), if it is well-formed.
+    /// Who has read it.
     #[must_use]
     pub fn meta_seen_by(&self) -> Option<Readers> {
         self.meta.as_ref()?.get("example.com/seen-by")
@@ -52,7 +52,7 @@ impl Letter {
         self
     }
 
-    /// The member `readers` of [`extra`](Self::extra), if it is well-formed.
+    /// Returns the member `readers` of [`extra`](Self::extra), `None` if it is absent or invalid.
     #[must_use]
     pub fn extra_readers(&self) -> Option<Readers> {
         self.extra.get("readers")
@@ -82,7 +82,7 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self { names }

@@ -13,7 +13,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// A value with nothing set.
+    /// Creates the value with no field set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -15,7 +15,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(value: i64) -> Self {
         Self {

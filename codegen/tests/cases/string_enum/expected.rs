@@ -10,25 +10,25 @@ pub enum Colour {
     Red,
     /// `dark_blue`
     DarkBlue,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
 runtime::string_enum!(Colour { Red = "red", DarkBlue = "dark_blue", ..Unknown });
 
-/// One of several words.
+/// A string with known values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Open {
     /// `one`
     One,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 
 runtime::string_enum!(Open { One = "one", ..Unknown });
 
-/// One of several words.
+/// A string with known values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Short {
@@ -36,7 +36,7 @@ pub enum Short {
     A,
     /// `b`
     B,
-    /// A value that this version has no name for, as it came.
+    /// Any other value, unchanged.
     Unknown(String),
 }
 

@@ -12,7 +12,7 @@ pub enum Shape {
     Square(ShapeSquare),
     /// `point`
     Point,
-    /// A variant that this version does not know, as it came.
+    /// Any other variant, unchanged.
     Unknown(UnknownVariant),
 }
 
@@ -67,7 +67,7 @@ pub struct ShapeSquare {
 }
 
 impl ShapeSquare {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(side: f64) -> Self {
         Self { side }
@@ -85,7 +85,7 @@ pub struct Circle {
 }
 
 impl Circle {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(radius: i64) -> Self {
         Self { radius }

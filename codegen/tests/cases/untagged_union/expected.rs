@@ -3,7 +3,7 @@
 use ::acp_sdk::runtime::serde::Serialize;
 use ::acp_sdk::runtime;
 
-/// One of several forms.
+/// A union.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
@@ -62,7 +62,7 @@ runtime::value_union!(Content {
     Texts: Vec<String> = Array,
 });
 
-/// One of several forms.
+/// A union.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resource {
@@ -95,7 +95,7 @@ pub struct TextResource {
 }
 
 impl TextResource {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
@@ -113,7 +113,7 @@ pub struct BlobResource {
 }
 
 impl BlobResource {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(blob: impl Into<String>) -> Self {
         Self { blob: blob.into() }

@@ -11,7 +11,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// A value with what is required; the rest is not set.
+    /// Creates the value from its required fields.
     #[must_use]
     pub fn new(x: i32) -> Self {
         Self { x }
@@ -26,7 +26,7 @@ pub struct Origin(pub Point);
 
 runtime::wrapper!(Origin, Point);
 
-/// A value of its own type.
+/// A newtype.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path(pub Vec<Point>);
 

@@ -1,4 +1,4 @@
-//! The traits that users implement, and the context their methods get.
+//! The traits that users implement, and the contexts that their methods get.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -13,16 +13,11 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error
     let methods: Vec<TokenStream> = handled_by(role, calls)
         .map(|call| method(role, call))
         .collect::<Result<_, _>>()?;
-    let article = if role.name.starts_with('A') {
-        "an"
-    } else {
-        "a"
-    };
     let head = written(&format!(
-        "What {article} {} does: one method per method of the protocol.\n\n\
-         Requests that are not implemented are answered with \"method not found\",\n\
-         notifications are ignored.",
-        role.name.to_lowercase()
+        "Handles the requests and notifications sent to {}.\n\n\
+         Defaults: requests fail with \"method not found\" (-32601), notifications are \
+         ignored.\nMethods without a default are required.",
+        role.with_article()
     ));
     let context = context(role);
     Ok(quote! {
@@ -30,9 +25,9 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error
         pub trait #name: Send + Sync + 'static {
             #(#methods)*
 
-            #[doc = " Answers a request that the protocol does not define."]
+            #[doc = " Handles a request that the protocol does not define."]
             #[doc = ""]
-            #[doc = " Names of such methods start with `_`."]
+            #[doc = " Default: fails with \"method not found\" (-32601)."]
             fn ext_request(
                 &self,
                 ctx: &#ctx,
@@ -43,7 +38,7 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error
                 runtime::unsupported_ext(method)
             }
 
-            #[doc = " Handles a notification that the protocol does not define."]
+            #[doc = " Handles a notification that the protocol does not define. Default: no-op."]
             fn ext_notification(
                 &self,
                 ctx: &#ctx,
@@ -100,38 +95,58 @@ fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> {
     })
 }
 
-/// The context of a handler: the runtime's, and the other side.
+/// The context of a handler: the runtime's, and a handle to the other role.
 fn context(role: Role) -> TokenStream {
-    let ctx = role.ident("Context");
+    let (name, ctx) = (role.ident(""), role.ident("Context"));
     let peer = role.peer();
-    let handle = peer.ident("Handle");
-    let accessor = quote::format_ident!("{}", peer.name.to_lowercase());
-    let head = written(&format!(
-        "What a handler of [`{}`] knows of the message, and the {} that sent it.",
-        role.name, accessor
-    ));
-    let accessor_docs = written(&format!(
-        "The {accessor} on the other end of the connection."
-    ));
+    let field = peer.map(|peer| {
+        let handle = peer.ident("Handle");
+        quote!(peer: #handle)
+    });
+    let new = peer.map_or_else(
+        || quote!(Self { ctx }),
+        |peer| {
+            let handle = peer.ident("Handle");
+            quote! {
+                let peer = #handle::new(ctx.peer().clone());
+                Self { ctx, peer }
+            }
+        },
+    );
+    let accessor = peer.map(|peer| {
+        let (function, handle) = (peer.accessor(), peer.ident("Handle"));
+        let docs = written(&format!(
+            "Returns a handle to the {} that sent the message.",
+            peer.words()
+        ));
+        quote! {
+            #docs
+            #[must_use]
+            pub fn #function(&self) -> &#handle { &self.peer }
+        }
+    });
+    let head = match peer {
+        Some(peer) => format!(
+            "The context of a message to [`{name}`], and a handle to the {} that sent it.",
+            peer.words()
+        ),
+        None => format!("The context of a message to [`{name}`]."),
+    };
+    let head = written(&head);
     quote! {
         #head
         #[derive(Clone, Debug)]
         pub struct #ctx {
             ctx: Context,
-            peer: #handle,
+            #field
         }
 
         impl #ctx {
-            #[doc = " The typed view of a message's context."]
+            #[doc = " Creates the typed context from the untyped one."]
             #[must_use]
-            pub fn new(ctx: Context) -> Self {
-                let peer = #handle::new(ctx.peer().clone());
-                Self { ctx, peer }
-            }
+            pub fn new(ctx: Context) -> Self { #new }
 
-            #accessor_docs
-            #[must_use]
-            pub fn #accessor(&self) -> &#handle { &self.peer }
+            #accessor
         }
 
         impl ::std::ops::Deref for #ctx {

@@ -1,0 +1,180 @@
+//! Protocols that are not ACP, with roles of their own, over a connection in memory.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
+
+use acp_sdk::ConnectionBuilder;
+use acp_sdk::runtime::{HandlerResult, Peer, Service};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+/// A notebook: a code editor and a kernel.
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "generated whole and used in part"
+)]
+mod notebook {
+    include!("cases/roles/expected.rs");
+}
+
+/// A protocol whose ends have the same role.
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "generated whole and used in part"
+)]
+mod mesh {
+    include!("cases/one_role/expected.rs");
+}
+
+use notebook::{
+    CodeEditor, CodeEditorContext, CodeEditorHandle, CodeEditorService, ExchangeNotification,
+    ExchangeRequest, ExchangeResponse, ExecuteRequest, ExecuteResponse, InputRequest,
+    InputResponse, Kernel, KernelContext, KernelHandle, KernelService,
+};
+
+/// Connects two services and returns a caller at each end.
+fn connect(left: impl Service, right: impl Service) -> (Peer, Peer) {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(near);
+    let (to_right, driver) = ConnectionBuilder::new().open(left, reader, writer);
+    tokio::spawn(driver);
+    let (reader, writer) = tokio::io::split(far);
+    let (to_left, driver) = ConnectionBuilder::new().open(right, reader, writer);
+    tokio::spawn(driver);
+    (to_right, to_left)
+}
+
+/// Runs a cell by asking the editor for its input.
+struct Interpreter {
+    messages: UnboundedSender<String>,
+}
+
+impl Kernel for Interpreter {
+    async fn execute(
+        &self,
+        ctx: &KernelContext,
+        req: ExecuteRequest,
+    ) -> HandlerResult<ExecuteResponse> {
+        let input = ctx.code_editor().input(InputRequest::new("name?")).await?;
+        let note = ExchangeNotification::new(format!("ran {}", req.cell));
+        ctx.code_editor().exchange_notification(note).await?;
+        Ok(ExecuteResponse::new(format!("{} {}", req.code, input.line)))
+    }
+
+    async fn exchange(
+        &self,
+        _: &KernelContext,
+        req: ExchangeRequest,
+    ) -> HandlerResult<ExchangeResponse> {
+        Ok(ExchangeResponse::new(format!("kernel: {}", req.text)))
+    }
+
+    async fn exchange_notification(
+        &self,
+        _: &KernelContext,
+        note: ExchangeNotification,
+    ) -> HandlerResult<()> {
+        self.messages.send(note.text).unwrap();
+        Ok(())
+    }
+}
+
+struct Notebook {
+    messages: UnboundedSender<String>,
+}
+
+impl CodeEditor for Notebook {
+    async fn input(
+        &self,
+        _: &CodeEditorContext,
+        req: InputRequest,
+    ) -> HandlerResult<InputResponse> {
+        Ok(InputResponse::new(format!("{} Ada", req.prompt)))
+    }
+
+    async fn exchange(
+        &self,
+        ctx: &CodeEditorContext,
+        req: ExchangeRequest,
+    ) -> HandlerResult<ExchangeResponse> {
+        let inner = ctx.kernel().exchange(req).await?;
+        Ok(ExchangeResponse::new(format!("editor: {}", inner.text)))
+    }
+
+    async fn exchange_notification(
+        &self,
+        _: &CodeEditorContext,
+        note: ExchangeNotification,
+    ) -> HandlerResult<()> {
+        self.messages.send(note.text).unwrap();
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_editor_and_a_kernel_call_each_other() {
+    let (at_kernel, mut kernel_heard) = unbounded_channel();
+    let (at_editor, mut editor_heard) = unbounded_channel();
+    let (to_kernel, to_editor) = connect(
+        CodeEditorService::new(Notebook {
+            messages: at_editor,
+        }),
+        KernelService::new(Interpreter {
+            messages: at_kernel,
+        }),
+    );
+    let kernel = KernelHandle::new(to_kernel);
+    let editor = CodeEditorHandle::new(to_editor);
+
+    // A method of one role, in whose handler a method of the other is called.
+    let value = kernel
+        .execute(ExecuteRequest::new("c1", "hello"))
+        .await
+        .unwrap();
+    assert_eq!(value.value, "hello name? Ada");
+    assert_eq!(editor_heard.recv().await.as_deref(), Some("ran c1"));
+
+    // A method of both roles, in both directions and both forms.
+    let answer = kernel.exchange(ExchangeRequest::new("x")).await.unwrap();
+    assert_eq!(answer.text, "kernel: x");
+    let answer = editor.exchange(ExchangeRequest::new("y")).await.unwrap();
+    assert_eq!(answer.text, "editor: kernel: y");
+    kernel
+        .exchange_notification(ExchangeNotification::new("n"))
+        .await
+        .unwrap();
+    assert_eq!(kernel_heard.recv().await.as_deref(), Some("n"));
+
+    // A method that the other role handles is not found.
+    let error = editor
+        .peer()
+        .call::<notebook::methods::Execute>(&ExecuteRequest::new("c", ""))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("-32601"), "{error}");
+}
+
+struct Node(&'static str);
+
+impl mesh::Node for Node {
+    async fn greet(
+        &self,
+        _: &mesh::NodeContext,
+        _: mesh::GreetRequest,
+    ) -> HandlerResult<mesh::GreetResponse> {
+        Ok(mesh::GreetResponse::new(self.0))
+    }
+}
+
+#[tokio::test]
+async fn two_ends_of_one_role() {
+    let (to_right, to_left) = connect(
+        mesh::NodeService::new(Node("left")),
+        mesh::NodeService::new(Node("right")),
+    );
+    for (peer, expected) in [(to_right, "right"), (to_left, "left")] {
+        let node = mesh::NodeHandle::new(peer);
+        let answer = node.greet(mesh::GreetRequest::new("me")).await.unwrap();
+        assert_eq!(answer.name, expected);
+    }
+}
