@@ -8512,7 +8512,6 @@ pub mod methods {
     ///
     /// Sent by the client to agents that advertise `sessionCapabilities.close`. A turn in
     /// progress is cancelled first, as by `session/cancel`. The session is not deleted;
-
     /// `session/delete` does that.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
@@ -8769,7 +8768,6 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Sent by the client to agents that advertise `sessionCapabilities.close`. A turn in
     /// progress is cancelled first, as by `session/cancel`. The session is not deleted;
-
     /// `session/delete` does that.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
@@ -9341,7 +9339,6 @@ impl AgentHandle {
     ///
     /// Sent by the client to agents that advertise `sessionCapabilities.close`. A turn in
     /// progress is cancelled first, as by `session/cancel`. The session is not deleted;
-
     /// `session/delete` does that.
     ///
     /// Specification: [Closing active sessions](https://agentclientprotocol.com/protocol/v1/session-setup#closing-active-sessions).
