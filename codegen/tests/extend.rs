@@ -41,7 +41,7 @@ fn methods_types_members_and_meta() {
             "pub fn with_meta_second_one(mut self, value: &Table) -> Self",
             "pub async fn confirm(",
             "runtime::Result<ConfirmResponse>",
-            "note: HintNotification,",
+            "notification: HintNotification,",
             "/// Method `_example/confirm`.",
         ],
     );
