@@ -1,6 +1,6 @@
 //! A whole round trip through both ends of a connection in memory: envelope, dispatch, answer.
 
-use acp_sdk::{Result, v1::*};
+use acp_sdk::{HandlerResult, v1::*};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 struct Echo;
@@ -10,15 +10,15 @@ impl Agent for Echo {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
-    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> HandlerResult<PromptResponse> {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 }
@@ -26,7 +26,7 @@ impl Agent for Echo {
 struct Editor;
 
 impl Client for Editor {
-    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> HandlerResult<()> {
         Ok(())
     }
 
@@ -34,7 +34,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         _: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         Ok(RequestPermissionResponse::new(
             RequestPermissionOutcome::Cancelled,
         ))

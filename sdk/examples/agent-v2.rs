@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_sdk::{Both, Error, Result, v1, v2};
+use acp_sdk::{Both, HandlerError, HandlerResult, Result, v1, v2};
 use tokio::sync::watch;
 
 #[tokio::main(flavor = "current_thread")]
@@ -70,9 +70,9 @@ impl Sessions {
         id
     }
 
-    fn find(&self, id: &str) -> Result<Arc<Session>> {
+    fn find(&self, id: &str) -> HandlerResult<Arc<Session>> {
         let found = lock(&self.open).get(id).cloned();
-        found.ok_or_else(|| Error::resource_not_found(format!("session {id}")))
+        found.ok_or_else(|| HandlerError::resource_not_found(format!("session {id}")))
     }
 
     fn cancel(&self, id: &str) {
@@ -126,7 +126,7 @@ impl v1::Agent for Old {
         &self,
         _: &v1::AgentContext,
         _: v1::InitializeRequest,
-    ) -> Result<v1::InitializeResponse> {
+    ) -> HandlerResult<v1::InitializeResponse> {
         let info = v1::Implementation::new("agent-v2", env!("CARGO_PKG_VERSION"));
         Ok(v1::InitializeResponse::new(v1::ProtocolVersion::V1).with_agent_info(info))
     }
@@ -135,7 +135,7 @@ impl v1::Agent for Old {
         &self,
         _: &v1::AgentContext,
         req: v1::NewSessionRequest,
-    ) -> Result<v1::NewSessionResponse> {
+    ) -> HandlerResult<v1::NewSessionResponse> {
         Ok(v1::NewSessionResponse::new(
             self.0.new_session(req.cwd.as_str()),
         ))
@@ -145,7 +145,7 @@ impl v1::Agent for Old {
         &self,
         cx: &v1::AgentContext,
         req: v1::PromptRequest,
-    ) -> Result<v1::PromptResponse> {
+    ) -> HandlerResult<v1::PromptResponse> {
         let session = self.0.find(req.session_id.as_str())?;
         let cancelled = session.cancelled.subscribe();
         let _turn = session.turn.lock().await;
@@ -163,7 +163,11 @@ impl v1::Agent for Old {
         ))
     }
 
-    async fn cancel(&self, _: &v1::AgentContext, note: v1::CancelNotification) -> Result<()> {
+    async fn cancel(
+        &self,
+        _: &v1::AgentContext,
+        note: v1::CancelNotification,
+    ) -> HandlerResult<()> {
         self.0.cancel(note.session_id.as_str());
         Ok(())
     }
@@ -209,7 +213,7 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         _: v2::InitializeRequest,
-    ) -> Result<v2::InitializeResponse> {
+    ) -> HandlerResult<v2::InitializeResponse> {
         let info = v2::Implementation::new("agent-v2", env!("CARGO_PKG_VERSION"));
         let capabilities =
             v2::AgentCapabilities::new().with_session(v2::SessionCapabilities::new());
@@ -221,7 +225,7 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         req: v2::NewSessionRequest,
-    ) -> Result<v2::NewSessionResponse> {
+    ) -> HandlerResult<v2::NewSessionResponse> {
         Ok(v2::NewSessionResponse::new(
             self.0.new_session(req.cwd.as_str()),
         ))
@@ -231,7 +235,7 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         req: v2::ListSessionsRequest,
-    ) -> Result<v2::ListSessionsResponse> {
+    ) -> HandlerResult<v2::ListSessionsResponse> {
         let wanted = req.cwd.as_ref().map(v2::AbsolutePath::as_str);
         let open = lock(&self.0.open);
         let found = open
@@ -245,7 +249,7 @@ impl v2::Agent for New {
         &self,
         cx: &v2::AgentContext,
         req: v2::ResumeSessionRequest,
-    ) -> Result<v2::ResumeSessionResponse> {
+    ) -> HandlerResult<v2::ResumeSessionResponse> {
         let session = self.0.find(req.session_id.as_str())?;
         let screen = NewScreen(cx.client().clone(), req.session_id, session.clone());
         match req.replay_from {
@@ -256,7 +260,12 @@ impl v2::Agent for New {
                     screen.update(update).await?;
                 }
             }
-            Some(_) => return Err(Error::invalid_params("/replayFrom/type", "not known")),
+            Some(_) => {
+                return Err(HandlerError::invalid_params(
+                    "/replayFrom/type",
+                    "not known",
+                ));
+            }
         }
         let idle = session.turn.try_lock().is_ok();
         screen
@@ -269,7 +278,7 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         req: v2::CloseSessionRequest,
-    ) -> Result<v2::CloseSessionResponse> {
+    ) -> HandlerResult<v2::CloseSessionResponse> {
         let session = self.0.find(req.session_id.as_str())?;
         session.cancelled.send_replace(());
         // The work has ended when its place is free.
@@ -281,7 +290,7 @@ impl v2::Agent for New {
         &self,
         cx: &v2::AgentContext,
         req: v2::PromptRequest,
-    ) -> Result<v2::PromptResponse> {
+    ) -> HandlerResult<v2::PromptResponse> {
         let session = self.0.find(req.session_id.as_str())?;
         let message = v2::MessageId::from(format!("message-{}", self.0.number()));
         let screen = NewScreen(cx.client().clone(), req.session_id, session.clone());
@@ -305,7 +314,7 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         note: v2::CancelSessionNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         self.0.cancel(note.session_id.as_str());
         Ok(())
     }

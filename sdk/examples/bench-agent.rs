@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use acp_sdk::{ConnectionBuilder, Error, Result, v1::*};
+use acp_sdk::{ConnectionBuilder, HandlerError, HandlerResult, Result, v1::*};
 
 #[path = "support/runtime.rs"]
 mod runtime;
@@ -17,12 +17,12 @@ impl Agent for Bench {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(NewSessionResponse::new(format!("sess_{number:012}")))
     }
 
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         let said = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.as_str(),
             _ => "",
@@ -30,7 +30,7 @@ impl Agent for Bench {
         let (word, count) = said.split_once(' ').unwrap_or((said, "0"));
         let count: u64 = count
             .parse()
-            .map_err(|_| Error::invalid_params("/prompt", "no number"))?;
+            .map_err(|_| HandlerError::invalid_params("/prompt", "no number"))?;
         match word {
             "stream" => stream(cx.client(), &req.session_id, count).await?,
             "perm" => {
@@ -43,7 +43,7 @@ impl Agent for Bench {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 }
@@ -60,7 +60,7 @@ async fn stream(client: &ClientHandle, session: &SessionId, count: u64) -> Resul
     Ok(())
 }
 
-async fn permission(client: &ClientHandle, session: &SessionId) -> Result<()> {
+async fn permission(client: &ClientHandle, session: &SessionId) -> HandlerResult<()> {
     let call = ToolCallUpdate::new("call_1").with_title("Run a command");
     let options = vec![
         PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
@@ -71,18 +71,19 @@ async fn permission(client: &ClientHandle, session: &SessionId) -> Result<()> {
         RequestPermissionOutcome::Selected(chosen) if chosen.option_id.as_str() == "allow" => {
             Ok(())
         }
-        other => Err(Error::internal(format!(
+        other => Err(HandlerError::internal(format!(
             "expected the option allow, got {other:?}"
         ))),
     }
 }
 
-fn main() -> Result<()> {
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let runtime = runtime::runtime()?;
     let coalesce = std::env::var_os("BENCH_COALESCE").is_some();
     runtime.block_on(
         ConnectionBuilder::new()
             .coalesce_chunks(coalesce)
             .serve_stdio(Bench::default()),
-    )
+    )?;
+    Ok(())
 }

@@ -5,10 +5,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use acp_sdk::{ConnectionBuilder, Error, Result, v1::*};
+use acp_sdk::{ConnectionBuilder, HandlerError, HandlerResult, v1::*};
 
 #[path = "support/runtime.rs"]
 mod runtime;
+
+/// What may fail on the way to a result.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// What has arrived since the last report.
 #[derive(Default)]
@@ -20,7 +23,11 @@ struct Counts {
 struct Bench(Arc<Counts>);
 
 impl Client for Bench {
-    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        note: SessionNotification,
+    ) -> HandlerResult<()> {
         if let SessionUpdate::AgentMessageChunk(chunk) = note.update
             && let ContentBlock::Text(text) = chunk.content
         {
@@ -34,12 +41,12 @@ impl Client for Bench {
         &self,
         _: &ClientContext,
         req: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         self.0.messages.fetch_add(1, Relaxed);
         let option = req
             .options
             .first()
-            .ok_or_else(|| Error::invalid_params("/options", "no option"))?;
+            .ok_or_else(|| HandlerError::invalid_params("/options", "no option"))?;
         let chosen = SelectedPermissionOutcome::new(option.option_id.clone());
         Ok(RequestPermissionResponse::new(chosen))
     }
@@ -54,7 +61,7 @@ async fn prompt(agent: &AgentHandle, session: &SessionId, text: String) -> Resul
 }
 
 async fn phase(agent: &AgentHandle, session: &SessionId, counts: &Counts, arg: &str) -> Result<()> {
-    let bad = || Error::invalid_params("", format!("expected KIND=COUNT, found {arg}"));
+    let bad = || format!("expected KIND=COUNT, found {arg}");
     let (kind, count) = arg.split_once('=').ok_or_else(bad)?;
     let count: u64 = count.parse().map_err(|_| bad())?;
     counts.messages.store(0, Relaxed);

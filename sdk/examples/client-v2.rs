@@ -17,9 +17,12 @@ use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_sdk::{Error, Result, v2};
+use acp_sdk::{Error, HandlerError, HandlerResult, v2};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+
+/// What may fail on the way to a result.
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// An agent that always has another page of sessions is not followed for ever.
 const PAGES: usize = 100;
@@ -46,7 +49,7 @@ pub(crate) async fn main() -> ExitCode {
 
 /// Starts the agent as a child, and talks to it.
 async fn launch(prompt: &str, program: &str, arguments: &[String]) -> Result<v2::StopReason> {
-    let failed = |error| Error::internal(format!("cannot launch {program}: {error}"));
+    let failed = |error| format!("cannot launch {program}: {error}");
     let mut agent = tokio::process::Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
@@ -55,7 +58,7 @@ async fn launch(prompt: &str, program: &str, arguments: &[String]) -> Result<v2:
         .spawn()
         .map_err(failed)?;
     let (Some(reader), Some(writer)) = (agent.stdout.take(), agent.stdin.take()) else {
-        return Err(Error::internal("the agent has no standard input or output"));
+        return Err("the agent has no standard input or output".into());
     };
     let cwd = std::env::current_dir().map_err(failed)?;
     let user = User::new(std::io::stdout());
@@ -89,7 +92,7 @@ pub(crate) async fn talk(
     tokio::select! {
         ended = connection => {
             ended?;
-            Err(Error::internal("the agent ended before its work did"))
+            Err("the agent ended before its work did".into())
         }
         done = converse(&agent, &user, (cwd, prompt), interrupt) => done,
     }
@@ -106,7 +109,7 @@ async fn converse(
     let answer = agent.initialize(hello).await?;
     if answer.protocol_version != v2::ProtocolVersion::V2 {
         let version = answer.protocol_version.into();
-        return Err(Error::UnsupportedVersion { version });
+        return Err(Error::UnsupportedVersion { version }.into());
     }
     name_sessions(agent, user).await?;
 
@@ -136,7 +139,7 @@ async fn end_of(mut work: watch::Receiver<Work>) -> Result<v2::StopReason> {
         if let Work::Done(reason) = &*work.borrow_and_update() {
             return Ok(reason.clone());
         }
-        work.changed().await.map_err(Error::internal)?;
+        work.changed().await?;
     }
 }
 
@@ -203,7 +206,7 @@ impl v2::Client for Window {
         &self,
         _: &v2::ClientContext,
         note: v2::UpdateSessionNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         match note.update {
             v2::SessionUpdate::AgentMessageChunk(chunk) => {
                 if let v2::ContentBlock::Text(text) = chunk.content {
@@ -232,7 +235,7 @@ impl v2::Client for Window {
         &self,
         _: &v2::ClientContext,
         req: v2::RequestPermissionRequest,
-    ) -> Result<v2::RequestPermissionResponse> {
+    ) -> HandlerResult<v2::RequestPermissionResponse> {
         // By its kind: ids and places of options mean nothing.
         let allows = |option: &&v2::PermissionOption| {
             use v2::PermissionOptionKind::{AllowAlways, AllowOnce};
@@ -251,9 +254,9 @@ impl v2::Client for Window {
         &self,
         _: &v2::ClientContext,
         _: v2::CreateElicitationRequest,
-    ) -> Result<v2::CreateElicitationResponse> {
+    ) -> HandlerResult<v2::CreateElicitationResponse> {
         // No mode is declared, which the protocol refuses with this and not with "no such method".
-        Err(Error::invalid_params(
+        Err(HandlerError::invalid_params(
             "/mode",
             "this client asks no questions",
         ))

@@ -13,10 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use acp_sdk::runtime::Json;
-use acp_sdk::{Error, Result, v1::*};
+use acp_sdk::{HandlerError, HandlerResult, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::task::JoinSet;
+
+/// What may fail on the way to a result.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Requests in flight at once.
 const DEEP: u64 = 64;
@@ -29,19 +32,24 @@ impl Agent for Echo {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
-    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> HandlerResult<PromptResponse> {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 
-    async fn ext_request(&self, _: &AgentContext, _: &str, params: Option<Json>) -> Result<Json> {
+    async fn ext_request(
+        &self,
+        _: &AgentContext,
+        _: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
         // Every eighth answer goes the long way, through a task of its own.
         if params
             .as_ref()
@@ -49,14 +57,14 @@ impl Agent for Echo {
         {
             tokio::task::yield_now().await;
         }
-        params.ok_or_else(|| Error::invalid_params("", "no params"))
+        params.ok_or_else(|| HandlerError::invalid_params("", "no params"))
     }
 }
 
 struct Editor;
 
 impl Client for Editor {
-    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> HandlerResult<()> {
         Ok(())
     }
 
@@ -64,7 +72,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         _: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         Ok(RequestPermissionResponse::new(
             RequestPermissionOutcome::Cancelled,
         ))
@@ -91,21 +99,19 @@ async fn typed(requests: u64) -> Result<()> {
             loop {
                 let number = next.fetch_add(1, Relaxed);
                 if number >= requests {
-                    return Ok(());
+                    return Result::Ok(());
                 }
                 progress("typed", number, requests);
                 let params = Json::from(json!({"n": number}));
                 let answer = agent.ext_request("_echo", Some(&params)).await?;
                 if answer != params {
-                    return Err(Error::internal(format!(
-                        "{params:?} was answered by {answer:?}"
-                    )));
+                    return Err(format!("{params:?} was answered by {answer:?}").into());
                 }
             }
         });
     }
     while let Some(caller) = callers.join_next().await {
-        caller.map_err(|error| Error::internal(error.to_string()))??;
+        caller??;
     }
     driver.abort();
     Ok(())
@@ -129,20 +135,19 @@ async fn raw(requests: u64) -> Result<()> {
         }
         progress("raw", done, requests);
         let line = lines.next_line().await?;
-        let line = line.ok_or_else(|| Error::internal(format!("only {done} answers came")))?;
-        let answer: Value =
-            serde_json::from_str(&line).map_err(|e| Error::internal(e.to_string()))?;
+        let line = line.ok_or_else(|| format!("only {done} answers came"))?;
+        let answer: Value = serde_json::from_str(&line)?;
         let id = answer["id"]
             .as_u64()
             .filter(|id| answer["result"]["n"] == *id);
         if !id.is_some_and(|id| waiting.remove(&id)) {
-            return Err(Error::internal(format!("a wrong or second answer: {line}")));
+            return Err(format!("a wrong or second answer: {line}").into());
         }
     }
     writer.shutdown().await?;
     match lines.next_line().await? {
         None => Ok(()),
-        Some(line) => Err(Error::internal(format!("one answer too many: {line}"))),
+        Some(line) => Err(format!("one answer too many: {line}").into()),
     }
 }
 
@@ -167,7 +172,7 @@ async fn main() -> Result<()> {
         .unwrap_or_else(|| "10000000".to_owned());
     let requests: u64 = asked
         .parse()
-        .map_err(|_| Error::invalid_params("", format!("not a number of requests: {asked}")))?;
+        .map_err(|_| format!("not a number of requests: {asked}"))?;
     let start = Instant::now();
     typed(requests / 2).await?;
     raw(requests - requests / 2).await?;

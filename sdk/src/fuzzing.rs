@@ -14,7 +14,7 @@ use crate::runtime::Json;
 use crate::tap::mask;
 use crate::transport::{Frame, Frames, Framing};
 use crate::v1::*;
-use crate::{ConnectionBuilder, Error, Result};
+use crate::{ConnectionBuilder, HandlerError, HandlerResult, Result};
 
 /// The frames of `data`, cut up as its first bytes say, are those of `data` in one piece, and
 /// none is above the limit.
@@ -234,11 +234,15 @@ impl Agent for Prober {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
-    async fn prompt(&self, cx: &AgentContext, request: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(
+        &self,
+        cx: &AgentContext,
+        request: PromptRequest,
+    ) -> HandlerResult<PromptResponse> {
         for block in request.prompt {
             let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
             let note = SessionNotification::new(request.session_id.clone(), update);
@@ -248,14 +252,19 @@ impl Agent for Prober {
         Ok(PromptResponse::new(StopReason::Cancelled))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         tokio::task::yield_now().await;
-        Err(Error::cancelled())
+        Err(HandlerError::cancelled())
     }
 
-    async fn ext_request(&self, _: &AgentContext, _: &str, params: Option<Json>) -> Result<Json> {
+    async fn ext_request(
+        &self,
+        _: &AgentContext,
+        _: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
         tokio::task::yield_now().await;
-        params.ok_or_else(|| Error::invalid_params("", "nothing to repeat"))
+        params.ok_or_else(|| HandlerError::invalid_params("", "nothing to repeat"))
     }
 }
 

@@ -7,26 +7,26 @@
 //! An agent implements a trait and hands itself over:
 //!
 //! ```no_run
-//! use acp_sdk::{Result, v1::*};
+//! use acp_sdk::{HandlerResult, v1::*};
 //!
 //! struct Echo;
 //!
 //! impl Agent for Echo {
-//!     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> Result<NewSessionResponse> {
+//!     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> HandlerResult<NewSessionResponse> {
 //!         Ok(NewSessionResponse::new("session-1"))
 //!     }
-//!     async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+//!     async fn prompt(&self, ctx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
 //!         for block in req.prompt {
 //!             let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
-//!             cx.client().session_update(SessionNotification::new(req.session_id.clone(), update)).await?;
+//!             ctx.client().session_update(SessionNotification::new(req.session_id.clone(), update)).await?;
 //!         }
 //!         Ok(PromptResponse::new(StopReason::EndTurn))
 //!     }
-//!     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> { Ok(()) }
+//!     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> { Ok(()) }
 //! }
 //!
 //! #[tokio::main]
-//! async fn main() -> Result<()> { acp_sdk::serve_stdio(Echo).await }
+//! async fn main() -> acp_sdk::Result<()> { acp_sdk::serve_stdio(Echo).await }
 //! ```
 //!
 //! With the feature `v2` there is also `v2`, the draft of protocol version 2. The same functions
@@ -53,7 +53,7 @@ mod transport;
 mod version;
 
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
-pub use crate::error::{Closed, Error, HandlerError, HandlerResult, Result};
+pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
 pub use crate::tap::Tap;
 pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
@@ -104,7 +104,7 @@ pub fn stdio() -> Result<(
     impl AsyncRead + Send + 'static,
     impl AsyncWrite + Send + 'static,
 )> {
-    Ok(transport::stdio()?)
+    transport::stdio().map_err(connection::stdio_failed)
 }
 
 /// Serves an agent on a pair of streams until the client closes its side.

@@ -3,15 +3,15 @@
 //! cancellation cost.
 
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, Result, Turn};
+use acp_server::{Handler, HandlerError, HandlerResult, Turn};
 
 struct Bench;
 
 impl Handler for Bench {
-    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
         let said = turn.prompt_text();
         let (word, count) = said.split_once(' ').unwrap_or((&said, "0"));
-        let count: u64 = count.parse().map_err(Error::failed)?;
+        let count: u64 = count.parse()?;
         match word {
             "stream" => stream(&turn, count).await?,
             "perm" => {
@@ -26,7 +26,7 @@ impl Handler for Bench {
 }
 
 /// Chunks without the id of a message, for the job has none.
-async fn stream(turn: &Turn, count: u64) -> Result<()> {
+async fn stream(turn: &Turn, count: u64) -> HandlerResult<()> {
     for number in 0..count {
         let text = format!("{number:08} the quick brown fox jumps over the lazy dog, and so");
         let chunk = ContentChunk::new(ContentBlock::Text(TextContent::new(text)));
@@ -36,7 +36,7 @@ async fn stream(turn: &Turn, count: u64) -> Result<()> {
 }
 
 /// A request about a tool call that was not announced, for so the job has it.
-async fn permission(turn: &Turn) -> Result<()> {
+async fn permission(turn: &Turn) -> HandlerResult<()> {
     let call = ToolCallUpdate::new("call_1").with_title("Run a command");
     let options = vec![
         PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
@@ -46,7 +46,7 @@ async fn permission(turn: &Turn) -> Result<()> {
     let answer = turn.client().request_permission(request).await?;
     match answer.outcome {
         RequestPermissionOutcome::Selected(chosen) if chosen.option_id == "allow" => Ok(()),
-        other => Err(Error::failed(format!(
+        other => Err(HandlerError::internal(format!(
             "expected the option allow, got {other:?}"
         ))),
     }

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use acp_sdk::v1::{ErrorCode, SessionId};
+use acp_sdk::v1::SessionId;
 
 use crate::Capability;
 
-/// The result of a handler and of what it calls.
+/// The result of the calls on a turn.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a handler, or something that it called, failed.
+/// Why a call on a turn failed.
 ///
-/// An error that a handler returns becomes the answer to the client's request; in a
-/// cancelled turn it becomes the stop reason `cancelled` instead.
+/// In a handler, `?` converts it into `-32603` (internal error) with this text; in a cancelled
+/// turn, the answer is the stop reason `cancelled` instead.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -37,10 +37,7 @@ pub enum Error {
         /// What the store said.
         reason: String,
     },
-    /// A call to the client failed, or the handler refuses the client's request like this, as
-    /// with [`acp_sdk::Error::invalid_params`]. Only the handler's own refusal is the client's
-    /// answer as it is: what a call was answered with says nothing about the request that the
-    /// handler is busy with, so it becomes `-32603` with the call's method in its words.
+    /// A call to the client failed.
     #[error(transparent)]
     Call(#[from] acp_sdk::Error),
     /// The handler's own reason; see [`Error::failed`].
@@ -52,18 +49,5 @@ impl Error {
     /// A fault of the agent's own, in words for a person. The client sees it as `-32603`.
     pub fn failed(reason: impl fmt::Display) -> Self {
         Self::Failed(reason.to_string())
-    }
-}
-
-impl From<Error> for acp_sdk::Error {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Call(Self::Response { method, error }) if !method.is_empty() => {
-                let reason = format!("{method} failed: {} (code {})", error.message, error.code);
-                Self::new(ErrorCode::INTERNAL_ERROR, reason)
-            }
-            Error::Call(error) => error,
-            other => Self::new(ErrorCode::INTERNAL_ERROR, other.to_string()),
-        }
     }
 }

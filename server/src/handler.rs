@@ -6,7 +6,7 @@ use acp_sdk::v1::{
     StopReason,
 };
 
-use crate::{Result, Session, Settings, Turn};
+use crate::{HandlerResult, Session, Settings, Turn};
 
 /// An agent, as far as it differs from others: what it does with a prompt.
 ///
@@ -18,7 +18,7 @@ pub trait Handler: Send + Sync + 'static {
     /// # Errors
     ///
     /// Becomes the error of the request, unless the turn was cancelled.
-    fn prompt(&self, turn: Turn) -> impl Future<Output = Result<StopReason>> + Send;
+    fn prompt(&self, turn: Turn) -> impl Future<Output = HandlerResult<StopReason>> + Send;
 
     /// What the agent tells of itself in `initialize`.
     fn profile(&self) -> Profile {
@@ -32,7 +32,7 @@ pub trait Handler: Send + Sync + 'static {
     /// # Errors
     ///
     /// Becomes the error of the request.
-    fn open(&self, session: &Session) -> impl Future<Output = Result<Settings>> + Send {
+    fn open(&self, session: &Session) -> impl Future<Output = HandlerResult<Settings>> + Send {
         let _ = session;
         async { Ok(Settings::new()) }
     }
@@ -49,7 +49,10 @@ pub trait Handler: Send + Sync + 'static {
     /// # Errors
     ///
     /// Becomes the error of the request; the user is not authenticated then.
-    fn authenticate(&self, method: &AuthMethodId) -> impl Future<Output = Result<()>> + Send {
+    fn authenticate(
+        &self,
+        method: &AuthMethodId,
+    ) -> impl Future<Output = HandlerResult<()>> + Send {
         let _ = method;
         async { Ok(()) }
     }
@@ -59,7 +62,7 @@ pub trait Handler: Send + Sync + 'static {
     /// # Errors
     ///
     /// Becomes the error of the request; the user is still authenticated then.
-    fn logout(&self) -> impl Future<Output = Result<()>> + Send {
+    fn logout(&self) -> impl Future<Output = HandlerResult<()>> + Send {
         async { Ok(()) }
     }
 
@@ -73,10 +76,10 @@ pub trait Handler: Send + Sync + 'static {
         cx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> impl Future<Output = Result<Json>> + Send {
+    ) -> impl Future<Output = HandlerResult<Json>> + Send {
         let _ = (cx, params);
-        let error = acp_sdk::Error::method_not_found(method);
-        async { Err(error.into()) }
+        let error = acp_sdk::HandlerError::method_not_found(method);
+        async { Err(error) }
     }
 
     /// Handles a notification that the protocol does not define.

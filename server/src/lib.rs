@@ -6,12 +6,12 @@
 //!
 //! ```no_run
 //! use acp_sdk::v1::{StopReason, ToolKind};
-//! use acp_server::{Handler, Result, Turn};
+//! use acp_server::{Handler, HandlerResult, Turn};
 //!
 //! struct Greeter;
 //!
 //! impl Handler for Greeter {
-//!     async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+//!     async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
 //!         turn.text(format!("You said: {}", turn.prompt_text())).await?;
 //!         let call = turn.tool_call("Write a greeting", ToolKind::Edit).await?;
 //!         if turn.ask_permission(&call).await?.is_allowed() {
@@ -42,6 +42,7 @@ mod session;
 pub mod store;
 mod turn;
 
+pub use acp_sdk::{HandlerError, HandlerResult};
 pub use capability::Capability;
 pub use error::{Error, Result};
 pub use handler::{Handler, Profile};

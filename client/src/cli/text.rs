@@ -320,7 +320,10 @@ mod tests {
         let told = |data: serde_json::Value| {
             let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "Internal error");
             let error = error.with_data(acp_sdk::Json::from(data));
-            details(&Error::Sdk(acp_sdk::Error::from(error)))
+            details(&Error::Sdk(acp_sdk::Error::Response {
+                method: "session/prompt".to_owned(),
+                error: Box::new(error),
+            }))
         };
         let expected = Some("details: no\u{20}model".to_owned());
         assert_eq!(told(serde_json::json!("no\nmodel")), expected);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acp_sdk::v1::{self, *};
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 
 use crate::permission::{AnyPermissions, Decision, Question};
 use crate::session::{Answered, Sessions, TurnState};
@@ -17,10 +17,10 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    fn workspace<M: acp_sdk::runtime::Method>(&self) -> Result<&Workspace> {
+    fn workspace<M: acp_sdk::runtime::Method>(&self) -> HandlerResult<&Workspace> {
         self.workspace
             .as_ref()
-            .ok_or_else(|| Error::method_not_found(M::NAME))
+            .ok_or_else(|| HandlerError::method_not_found(M::NAME))
     }
 
     async fn decide(&self, turn: Option<&TurnState>, question: &Question) -> Decision {
@@ -32,7 +32,11 @@ impl Handler {
 }
 
 impl v1::Client for Handler {
-    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        note: SessionNotification,
+    ) -> HandlerResult<()> {
         let inbox = self.sessions.inbox(&note.session_id);
         if let Some(waiting) = inbox.take_in(note.update) {
             Box::pin(inbox.put_in(waiting)).await;
@@ -44,7 +48,7 @@ impl v1::Client for Handler {
         &self,
         cx: &ClientContext,
         req: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
         let question = inbox.question(req);
         let turn = inbox.turn();
@@ -73,7 +77,7 @@ impl v1::Client for Handler {
         &self,
         _: &ClientContext,
         req: ReadTextFileRequest,
-    ) -> Result<ReadTextFileResponse> {
+    ) -> HandlerResult<ReadTextFileResponse> {
         let workspace = self.workspace::<methods::ReadTextFile>()?;
         workspace.read_text_file(req).await
     }
@@ -82,7 +86,7 @@ impl v1::Client for Handler {
         &self,
         _: &ClientContext,
         req: WriteTextFileRequest,
-    ) -> Result<WriteTextFileResponse> {
+    ) -> HandlerResult<WriteTextFileResponse> {
         let workspace = self.workspace::<methods::WriteTextFile>()?;
         workspace.write_text_file(req).await
     }
@@ -91,7 +95,7 @@ impl v1::Client for Handler {
         &self,
         _: &ClientContext,
         req: CreateTerminalRequest,
-    ) -> Result<CreateTerminalResponse> {
+    ) -> HandlerResult<CreateTerminalResponse> {
         let workspace = self.workspace::<methods::CreateTerminal>()?;
         workspace.create_terminal(req).await
     }
@@ -100,7 +104,7 @@ impl v1::Client for Handler {
         &self,
         _: &ClientContext,
         req: TerminalOutputRequest,
-    ) -> Result<TerminalOutputResponse> {
+    ) -> HandlerResult<TerminalOutputResponse> {
         let workspace = self.workspace::<methods::TerminalOutput>()?;
         workspace.terminal_output(req).await
     }
@@ -109,11 +113,11 @@ impl v1::Client for Handler {
         &self,
         cx: &ClientContext,
         req: WaitForTerminalExitRequest,
-    ) -> Result<WaitForTerminalExitResponse> {
+    ) -> HandlerResult<WaitForTerminalExitResponse> {
         let workspace = self.workspace::<methods::WaitForTerminalExit>()?;
         tokio::select! {
             exit = workspace.wait_for_terminal_exit(req) => exit,
-            () = cx.cancelled() => Err(Error::cancelled()),
+            () = cx.cancelled() => Err(HandlerError::cancelled()),
         }
     }
 
@@ -121,7 +125,7 @@ impl v1::Client for Handler {
         &self,
         _: &ClientContext,
         req: KillTerminalRequest,
-    ) -> Result<KillTerminalResponse> {
+    ) -> HandlerResult<KillTerminalResponse> {
         let workspace = self.workspace::<methods::KillTerminal>()?;
         workspace.kill_terminal(req).await
     }
@@ -130,7 +134,7 @@ impl v1::Client for Handler {
         &self,
         _: &ClientContext,
         req: ReleaseTerminalRequest,
-    ) -> Result<ReleaseTerminalResponse> {
+    ) -> HandlerResult<ReleaseTerminalResponse> {
         let workspace = self.workspace::<methods::ReleaseTerminal>()?;
         workspace.release_terminal(req).await
     }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use acp_sdk::Closed;
+use acp_sdk::{CloseReason, ProcessExit};
 use tokio::process::{ChildStderr, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -156,19 +156,24 @@ impl AgentProcess {
 
     /// Why the agent's output has ended, for pending calls to fail with. It waits a moment
     /// for the agent to exit.
-    pub fn explain_close(&self) -> impl Future<Output = Closed> + Send + use<> {
+    pub fn explain_close(&self) -> impl Future<Output = CloseReason> + Send + use<> {
         let mut exit = self.group.exit().clone();
         let stderr = self.stderr.clone();
         let hung_up = self.hung_up.clone();
+        let command = self.command.clone();
         async move {
             match timeout(EXIT_AFTER_EOF, exit.seen()).await {
                 Ok(exit) => {
                     stderr.drained().await;
-                    Closed::new(format!("the agent {exit}"))
+                    ProcessExit::new(command)
+                        .with_code(exit.code)
+                        .with_signal(exit.signal)
+                        .with_stderr(stderr.lock().lines(LAST_LINES))
+                        .into()
                 }
                 Err(_) => {
                     hung_up.store(true, Ordering::Relaxed);
-                    Closed::new("the agent closed its output and is still running")
+                    CloseReason::other("the agent closed its output and is still running")
                 }
             }
         }

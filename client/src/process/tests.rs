@@ -171,7 +171,10 @@ async fn output_ends_with_the_agent_although_a_child_holds_the_pipe() {
     assert_eq!(text, "before\nafter\n");
     assert_eq!(agent.exit().unwrap().code, Some(4));
     let closed = timeout(GUARD, agent.explain_close()).await.unwrap();
-    assert_eq!(closed.to_string(), "the agent exited with code 4");
+    let CloseReason::ProcessExited(exit) = closed else {
+        panic!("{closed:?}");
+    };
+    assert_eq!(exit.code, Some(4));
 }
 
 #[tokio::test]

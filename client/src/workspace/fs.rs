@@ -13,7 +13,7 @@ use std::path::Path;
 use acp_sdk::v1::{
     ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 
 use super::roots::{Roots, unusable};
 
@@ -30,26 +30,29 @@ pub(crate) const MOST_TEXT: u64 = 12 << 20;
 ///
 /// `-32002` if there is no such file; `-32602` if the path is refused or the file is no
 /// text; `-32603` if it cannot be read or its text is too long for one answer.
-pub(crate) fn read(roots: &Roots, request: &ReadTextFileRequest) -> Result<ReadTextFileResponse> {
+pub(crate) fn read(
+    roots: &Roots,
+    request: &ReadTextFileRequest,
+) -> HandlerResult<ReadTextFileResponse> {
     let path = &request.path;
     let resolved = roots.existing(path, "/path")?;
     regular(&resolved, path)?;
     let file = File::open(&resolved).map_err(|error| unusable(path, "/path", &error))?;
     let skip = request.line.unwrap_or(1).saturating_sub(1);
     let bytes = read_lines(file, skip, request.limit)
-        .map_err(|error| Error::internal(format!("cannot read {path}: {error}")))?;
+        .map_err(|error| HandlerError::internal(format!("cannot read {path}: {error}")))?;
     if bytes.len() as u64 > MOST_TEXT {
         let reason = format!(
             "{path} has more than {MOST_TEXT} bytes to read: ask for a part of it by `line` and `limit`"
         );
-        return Err(Error::internal(reason));
+        return Err(HandlerError::internal(reason));
     }
     match String::from_utf8(bytes) {
         Ok(content) => Ok(ReadTextFileResponse::new(content)),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let reason = format!("{path} is not UTF-8 text (byte {at} of what was asked for)");
-            Err(Error::invalid_params("/path", reason))
+            Err(HandlerError::invalid_params("/path", reason))
         }
     }
 }
@@ -63,19 +66,19 @@ pub(crate) fn read(roots: &Roots, request: &ReadTextFileRequest) -> Result<ReadT
 pub(crate) fn write(
     roots: &Roots,
     request: &WriteTextFileRequest,
-) -> Result<WriteTextFileResponse> {
+) -> HandlerResult<WriteTextFileResponse> {
     let path = &request.path;
     let resolved = roots.writable(path, "/path")?;
     if resolved.exists() {
         regular(&resolved, path)?;
     }
     replace(&resolved, request.content.as_bytes())
-        .map_err(|error| Error::internal(format!("cannot write {path}: {error}")))?;
+        .map_err(|error| HandlerError::internal(format!("cannot write {path}: {error}")))?;
     Ok(WriteTextFileResponse::new())
 }
 
 /// A pipe or device could block for ever, and a directory has no text.
-fn regular(resolved: &Path, path: &str) -> Result<()> {
+fn regular(resolved: &Path, path: &str) -> HandlerResult<()> {
     let metadata = fs::metadata(resolved).map_err(|error| unusable(path, "/path", &error))?;
     if metadata.is_file() {
         return Ok(());
@@ -85,7 +88,10 @@ fn regular(resolved: &Path, path: &str) -> Result<()> {
     } else {
         "not a regular file"
     };
-    Err(Error::invalid_params("/path", format!("{path} is {what}")))
+    Err(HandlerError::invalid_params(
+        "/path",
+        format!("{path} is {what}"),
+    ))
 }
 
 /// The bytes of some lines, at most one more than [`MOST_TEXT`].
@@ -179,7 +185,7 @@ mod tests {
             ReadTextFileRequest::new("s", self.dir.path().join(name).to_str().unwrap())
         }
 
-        fn read(&self, name: &str) -> Result<String> {
+        fn read(&self, name: &str) -> HandlerResult<String> {
             read(&self.roots, &self.request(name)).map(|response| response.content)
         }
 
@@ -189,7 +195,7 @@ mod tests {
             read(&self.roots, &request).unwrap().content
         }
 
-        fn write(&self, name: &str, content: &str) -> Result<()> {
+        fn write(&self, name: &str, content: &str) -> HandlerResult<()> {
             let path = self.dir.path().join(name);
             let request = WriteTextFileRequest::new("s", path.to_str().unwrap(), content);
             write(&self.roots, &request).map(drop)
@@ -197,9 +203,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn fails(result: Result<impl std::fmt::Debug>, code: ErrorCode, words: &str) {
+    fn fails(result: HandlerResult<impl std::fmt::Debug>, code: ErrorCode, words: &str) {
         let error = result.unwrap_err();
-        assert_eq!(error.code(), Some(code), "{error}");
+        assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
 

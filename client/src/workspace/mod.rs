@@ -23,7 +23,7 @@ use acp_sdk::v1::{
     TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
     WriteTextFileRequest, WriteTextFileResponse,
 };
-use acp_sdk::{Error as SdkError, Result as SdkResult};
+use acp_sdk::{HandlerError, HandlerResult};
 
 use tokio::sync::Semaphore;
 
@@ -110,7 +110,7 @@ impl Workspace {
     pub async fn read_text_file(
         &self,
         request: ReadTextFileRequest,
-    ) -> SdkResult<ReadTextFileResponse> {
+    ) -> HandlerResult<ReadTextFileResponse> {
         self.blocking(move |roots| fs::read(roots, &request)).await
     }
 
@@ -124,7 +124,7 @@ impl Workspace {
     pub async fn write_text_file(
         &self,
         request: WriteTextFileRequest,
-    ) -> SdkResult<WriteTextFileResponse> {
+    ) -> HandlerResult<WriteTextFileResponse> {
         self.changing("fs/write_text_file")?;
         self.blocking(move |roots| fs::write(roots, &request)).await
     }
@@ -140,7 +140,7 @@ impl Workspace {
     pub async fn create_terminal(
         &self,
         request: CreateTerminalRequest,
-    ) -> SdkResult<CreateTerminalResponse> {
+    ) -> HandlerResult<CreateTerminalResponse> {
         self.changing("terminal/create")?;
         let cwd = match request.cwd.clone() {
             Some(cwd) => self.blocking(move |roots| directory(roots, &cwd)).await?,
@@ -158,7 +158,7 @@ impl Workspace {
     pub async fn terminal_output(
         &self,
         request: TerminalOutputRequest,
-    ) -> SdkResult<TerminalOutputResponse> {
+    ) -> HandlerResult<TerminalOutputResponse> {
         let terminal = self
             .terminals
             .find(&request.session_id, &request.terminal_id)?;
@@ -173,7 +173,7 @@ impl Workspace {
     pub async fn wait_for_terminal_exit(
         &self,
         request: WaitForTerminalExitRequest,
-    ) -> SdkResult<WaitForTerminalExitResponse> {
+    ) -> HandlerResult<WaitForTerminalExitResponse> {
         let terminal = self
             .terminals
             .find(&request.session_id, &request.terminal_id)?;
@@ -192,7 +192,7 @@ impl Workspace {
     pub async fn kill_terminal(
         &self,
         request: KillTerminalRequest,
-    ) -> SdkResult<KillTerminalResponse> {
+    ) -> HandlerResult<KillTerminalResponse> {
         let terminal = self
             .terminals
             .find(&request.session_id, &request.terminal_id)?;
@@ -208,7 +208,7 @@ impl Workspace {
     pub async fn release_terminal(
         &self,
         request: ReleaseTerminalRequest,
-    ) -> SdkResult<ReleaseTerminalResponse> {
+    ) -> HandlerResult<ReleaseTerminalResponse> {
         let terminal = self
             .terminals
             .remove(&request.session_id, &request.terminal_id)?;
@@ -221,9 +221,9 @@ impl Workspace {
         self.terminals.end_session(session);
     }
 
-    fn changing(&self, method: &str) -> SdkResult<()> {
+    fn changing(&self, method: &str) -> HandlerResult<()> {
         if self.read_only {
-            return Err(SdkError::method_not_found(method));
+            return Err(HandlerError::method_not_found(method));
         }
         Ok(())
     }
@@ -231,23 +231,23 @@ impl Workspace {
     /// The file system may block, and handlers must not.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Roots) -> SdkResult<T> + Send + 'static,
-    ) -> SdkResult<T> {
+        work: impl FnOnce(&Roots) -> HandlerResult<T> + Send + 'static,
+    ) -> HandlerResult<T> {
         let roots = self.roots.clone();
         // The semaphore is never closed, so there is always a permit in the end.
         let _permit = self.workers.acquire().await;
         let done = tokio::task::spawn_blocking(move || work(&roots)).await;
-        done.unwrap_or_else(|error| Err(SdkError::internal(error)))
+        done.unwrap_or_else(|error| Err(HandlerError::internal(error)))
     }
 }
 
-fn directory(roots: &Roots, cwd: &str) -> SdkResult<PathBuf> {
+fn directory(roots: &Roots, cwd: &str) -> HandlerResult<PathBuf> {
     let resolved = roots.existing(cwd, "/cwd")?;
     if resolved.is_dir() {
         return Ok(resolved);
     }
     let reason = format!("{cwd} is not a directory");
-    Err(SdkError::invalid_params("/cwd", reason))
+    Err(HandlerError::invalid_params("/cwd", reason))
 }
 
 fn unusable(dir: &Path, error: &std::io::Error) -> Error {

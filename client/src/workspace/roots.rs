@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use acp_sdk::v1::{Error as RpcError, ErrorCode};
-use acp_sdk::{Error, Json, Result};
+use acp_sdk::{HandlerError, HandlerResult, Json};
 
 /// Directories with all that is below them.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl Roots {
     ///
     /// `-32602` for a path that is relative or leads out of the roots, `-32002` if nothing
     /// is there.
-    pub(crate) fn existing(&self, path: &str, pointer: &str) -> Result<PathBuf> {
+    pub(crate) fn existing(&self, path: &str, pointer: &str) -> HandlerResult<PathBuf> {
         let absolute = absolute(path, pointer)?;
         match absolute.canonicalize() {
             Ok(resolved) => self.inside(resolved, path, pointer),
@@ -65,7 +65,7 @@ impl Roots {
     /// # Errors
     ///
     /// `-32602` for a path that is relative or leads out of the roots.
-    pub(crate) fn writable(&self, path: &str, pointer: &str) -> Result<PathBuf> {
+    pub(crate) fn writable(&self, path: &str, pointer: &str) -> HandlerResult<PathBuf> {
         let mut existing = absolute(path, pointer)?;
         let mut missing: Vec<OsString> = Vec::new();
         let resolved = loop {
@@ -76,12 +76,12 @@ impl Roots {
             }
             if existing.is_symlink() {
                 let reason = format!("{path} goes through a symbolic link that leads nowhere");
-                return Err(Error::invalid_params(pointer, reason));
+                return Err(HandlerError::invalid_params(pointer, reason));
             }
             // Below a directory that does not exist, `..` has no meaning.
             let (Some(name), Some(parent)) = (existing.file_name(), existing.parent()) else {
                 let reason = format!("{path} has `..` below a directory that does not exist");
-                return Err(Error::invalid_params(pointer, reason));
+                return Err(HandlerError::invalid_params(pointer, reason));
             };
             missing.push(name.to_owned());
             existing = parent.to_owned();
@@ -91,18 +91,18 @@ impl Roots {
         Ok(resolved)
     }
 
-    fn inside(&self, resolved: PathBuf, path: &str, pointer: &str) -> Result<PathBuf> {
+    fn inside(&self, resolved: PathBuf, path: &str, pointer: &str) -> HandlerResult<PathBuf> {
         if self.dirs.iter().any(|dir| resolved.starts_with(dir)) {
             return Ok(resolved);
         }
         let roots: Vec<_> = self.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
         let reason = format!("{path} is outside of the workspace ({})", roots.join(", "));
-        Err(Error::invalid_params(pointer, reason))
+        Err(HandlerError::invalid_params(pointer, reason))
     }
 }
 
 /// The error for something that is not there; `data.uri` names it.
-pub(super) fn not_found(path: &str) -> Error {
+pub(super) fn not_found(path: &str) -> HandlerError {
     let error = RpcError::new(ErrorCode::RESOURCE_NOT_FOUND, format!("not found: {path}"));
     error
         .with_data(Json::from(serde_json::json!({ "uri": path })))
@@ -110,21 +110,21 @@ pub(super) fn not_found(path: &str) -> Error {
 }
 
 /// The error for a path that the system does not let us use.
-pub(super) fn unusable(path: &str, pointer: &str, error: &io::Error) -> Error {
+pub(super) fn unusable(path: &str, pointer: &str, error: &io::Error) -> HandlerError {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(path),
-        io::ErrorKind::InvalidInput => Error::invalid_params(pointer, error),
-        _ => Error::internal(format!("cannot use {path}: {error}")),
+        io::ErrorKind::InvalidInput => HandlerError::invalid_params(pointer, error),
+        _ => HandlerError::internal(format!("cannot use {path}: {error}")),
     }
 }
 
-fn absolute(path: &str, pointer: &str) -> Result<PathBuf> {
+fn absolute(path: &str, pointer: &str) -> HandlerResult<PathBuf> {
     let absolute = PathBuf::from(path);
     if absolute.is_absolute() {
         return Ok(absolute);
     }
     let reason = format!("{path:?} is not an absolute path");
-    Err(Error::invalid_params(pointer, reason))
+    Err(HandlerError::invalid_params(pointer, reason))
 }
 
 #[cfg(all(test, unix))]
@@ -159,11 +159,11 @@ mod tests {
             symlink(self.path(to), self.path(from)).unwrap();
         }
 
-        fn existing(&self, path: &str) -> Result<PathBuf> {
+        fn existing(&self, path: &str) -> HandlerResult<PathBuf> {
             self.roots.existing(&self.path(path), "/path")
         }
 
-        fn writable(&self, path: &str) -> Result<PathBuf> {
+        fn writable(&self, path: &str) -> HandlerResult<PathBuf> {
             self.roots.writable(&self.path(path), "/path")
         }
 
@@ -173,9 +173,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(result: Result<PathBuf>, words: &str) {
+    fn refused(result: HandlerResult<PathBuf>, words: &str) {
         let error = result.expect_err("the path was let through");
-        assert_eq!(error.code(), Some(ErrorCode::INVALID_PARAMS), "{error}");
+        assert_eq!(error.code(), ErrorCode::INVALID_PARAMS, "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
 
@@ -235,7 +235,7 @@ mod tests {
         refused(case.writable("in/dangling/below"), "leads nowhere");
         assert_eq!(
             case.existing("in/dangling").unwrap_err().code(),
-            Some(ErrorCode::RESOURCE_NOT_FOUND)
+            ErrorCode::RESOURCE_NOT_FOUND
         );
     }
 
@@ -260,12 +260,12 @@ mod tests {
         let case = Case::new();
         let path = case.path("in/missing");
         let error = case.existing("in/missing").unwrap_err();
-        assert_eq!(error.code(), Some(ErrorCode::RESOURCE_NOT_FOUND));
-        let data = error.as_response().unwrap().data.as_ref().unwrap();
+        assert_eq!(error.code(), ErrorCode::RESOURCE_NOT_FOUND);
+        let data = error.as_response().data.as_ref().unwrap();
         assert_eq!(data.to_value().unwrap(), serde_json::json!({ "uri": path }));
         // A file in the place of a directory means that nothing is there either.
         let error = case.existing("in/file/below").unwrap_err();
-        assert_eq!(error.code(), Some(ErrorCode::RESOURCE_NOT_FOUND));
+        assert_eq!(error.code(), ErrorCode::RESOURCE_NOT_FOUND);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::time::Duration;
 use acp_sdk::v1::{
     CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -59,13 +59,17 @@ impl Terminals {
     /// # Errors
     ///
     /// `-32602` if the command cannot be started, `-32603` if too many terminals are open.
-    pub(crate) fn create(&self, request: &CreateTerminalRequest, cwd: &Path) -> Result<TerminalId> {
+    pub(crate) fn create(
+        &self,
+        request: &CreateTerminalRequest,
+        cwd: &Path,
+    ) -> HandlerResult<TerminalId> {
         let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let id = TerminalId::from(format!("term-{number}"));
         let mut open = self.lock();
         if open.len() >= MOST_TERMINALS {
             let reason = format!("{MOST_TERMINALS} terminals are open: release one first");
-            return Err(Error::internal(reason));
+            return Err(HandlerError::internal(reason));
         }
         let terminal = Terminal::start(request, cwd)?;
         open.insert(id.clone(), Arc::new(terminal));
@@ -77,7 +81,11 @@ impl Terminals {
     /// # Errors
     ///
     /// `-32002` if the session has no such terminal (any more).
-    pub(crate) fn find(&self, session: &SessionId, id: &TerminalId) -> Result<Arc<Terminal>> {
+    pub(crate) fn find(
+        &self,
+        session: &SessionId,
+        id: &TerminalId,
+    ) -> HandlerResult<Arc<Terminal>> {
         let open = self.lock();
         let found = open.get(id).filter(|found| found.session == *session);
         found.cloned().ok_or_else(|| unknown(session, id))
@@ -88,7 +96,11 @@ impl Terminals {
     /// # Errors
     ///
     /// As [`find`](Self::find).
-    pub(crate) fn remove(&self, session: &SessionId, id: &TerminalId) -> Result<Arc<Terminal>> {
+    pub(crate) fn remove(
+        &self,
+        session: &SessionId,
+        id: &TerminalId,
+    ) -> HandlerResult<Arc<Terminal>> {
         self.find(session, id)?;
         let removed = self.lock().remove(id);
         removed.ok_or_else(|| unknown(session, id))
@@ -111,7 +123,7 @@ impl Terminals {
     }
 }
 
-fn unknown(session: &SessionId, id: &TerminalId) -> Error {
+fn unknown(session: &SessionId, id: &TerminalId) -> HandlerError {
     not_found(&format!("terminal {id} of session {session}"))
 }
 
@@ -127,10 +139,10 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    fn start(request: &CreateTerminalRequest, cwd: &Path) -> Result<Self> {
+    fn start(request: &CreateTerminalRequest, cwd: &Path) -> HandlerResult<Self> {
         let cannot = |error: &io::Error| {
             let reason = why_not(request.command.as_ref(), Some(cwd), error);
-            Error::invalid_params("/command", format!("{reason}{}", hint(request)))
+            HandlerError::invalid_params("/command", format!("{reason}{}", hint(request)))
         };
         let (pipe, stdout, stderr) = shared_pipe().map_err(|error| cannot(&error))?;
         let mut command = Command::new(&request.command);

@@ -25,7 +25,7 @@ impl Case {
         self.workspace.dir().join(name).to_str().unwrap().to_owned()
     }
 
-    async fn create(&self, request: CreateTerminalRequest) -> SdkResult<TerminalId> {
+    async fn create(&self, request: CreateTerminalRequest) -> HandlerResult<TerminalId> {
         let created = self.workspace.create_terminal(request).await;
         created.map(|response| response.terminal_id)
     }
@@ -83,9 +83,9 @@ fn script(text: &str) -> CreateTerminalRequest {
 }
 
 #[track_caller]
-fn fails<T: std::fmt::Debug>(result: SdkResult<T>, code: ErrorCode, words: &str) {
+fn fails<T: std::fmt::Debug>(result: HandlerResult<T>, code: ErrorCode, words: &str) {
     let error = result.unwrap_err();
-    assert_eq!(error.code(), Some(code), "{error}");
+    assert_eq!(error.code(), code, "{error}");
     assert!(error.to_string().contains(words), "{error}");
 }
 

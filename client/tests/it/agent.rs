@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use acp_client::{Client, ClientBuilder};
 use acp_sdk::v1::*;
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
@@ -48,12 +48,17 @@ pub fn said(text: &str) -> SessionUpdate {
 }
 
 impl TestAgent {
-    async fn update(&self, cx: &AgentContext, id: &SessionId, update: SessionUpdate) -> Result<()> {
+    async fn update(
+        &self,
+        cx: &AgentContext,
+        id: &SessionId,
+        update: SessionUpdate,
+    ) -> HandlerResult<()> {
         let note = SessionNotification::new(id.clone(), update);
-        cx.client().session_update(note).await
+        Ok(cx.client().session_update(note).await?)
     }
 
-    async fn work(&self, cx: &AgentContext, id: &SessionId) -> Result<()> {
+    async fn work(&self, cx: &AgentContext, id: &SessionId) -> HandlerResult<()> {
         let thought = ContentBlock::Text(TextContent::new("Hm."));
         let entry = PlanEntry::new("Read", PlanEntryPriority::High, PlanEntryStatus::Pending);
         let done = ToolCallUpdate::new("call").with_status(ToolCallStatus::Completed);
@@ -76,7 +81,7 @@ impl TestAgent {
     }
 
     /// Announces a tool call of a kind and asks for permission without saying it again.
-    async fn ask(&self, cx: &AgentContext, id: &SessionId, kind: &str) -> Result<()> {
+    async fn ask(&self, cx: &AgentContext, id: &SessionId, kind: &str) -> HandlerResult<()> {
         let call = ToolCall::new("call", "Do it").with_kind(ToolKind::from(kind));
         self.update(cx, id, SessionUpdate::ToolCall(call)).await?;
         let options = vec![
@@ -100,7 +105,7 @@ impl Agent for TestAgent {
         &self,
         _: &AgentContext,
         _: InitializeRequest,
-    ) -> Result<InitializeResponse> {
+    ) -> HandlerResult<InitializeResponse> {
         let session = SessionCapabilities::new()
             .with_list(SessionListCapabilities::new())
             .with_close(SessionCloseCapabilities::new());
@@ -117,7 +122,7 @@ impl Agent for TestAgent {
         &self,
         cx: &AgentContext,
         req: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         let id = SessionId::from(req.cwd.as_str());
         // As some agents do: before the client can know the id.
         self.update(cx, &id, said("early")).await?;
@@ -128,9 +133,9 @@ impl Agent for TestAgent {
         &self,
         cx: &AgentContext,
         req: LoadSessionRequest,
-    ) -> Result<LoadSessionResponse> {
+    ) -> HandlerResult<LoadSessionResponse> {
         if req.session_id.as_str() != "known" {
-            return Err(Error::resource_not_found(req.session_id));
+            return Err(HandlerError::resource_not_found(req.session_id));
         }
         for word in ["first", "second"] {
             self.update(cx, &req.session_id, said(word)).await?;
@@ -143,7 +148,7 @@ impl Agent for TestAgent {
         &self,
         _: &AgentContext,
         req: ListSessionsRequest,
-    ) -> Result<ListSessionsResponse> {
+    ) -> HandlerResult<ListSessionsResponse> {
         let page = match req.cursor.as_deref() {
             None => "1",
             Some("1") => "2",
@@ -157,7 +162,7 @@ impl Agent for TestAgent {
         &self,
         _: &AgentContext,
         _: CloseSessionRequest,
-    ) -> Result<CloseSessionResponse> {
+    ) -> HandlerResult<CloseSessionResponse> {
         Ok(CloseSessionResponse::new())
     }
 
@@ -165,11 +170,11 @@ impl Agent for TestAgent {
         &self,
         _: &AgentContext,
         _: AuthenticateRequest,
-    ) -> Result<AuthenticateResponse> {
-        Err(Error::auth_required())
+    ) -> HandlerResult<AuthenticateResponse> {
+        Err(HandlerError::auth_required())
     }
 
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         let id = &req.session_id;
         let text = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.clone(),
@@ -179,8 +184,8 @@ impl Agent for TestAgent {
         match word {
             "work" => self.work(cx, id).await?,
             "ask" => self.ask(cx, id, rest).await?,
-            "fail" => return Err(Error::internal("as you wish")),
-            "locked" => return Err(Error::auth_required()),
+            "fail" => return Err(HandlerError::internal("as you wish")),
+            "locked" => return Err(HandlerError::auth_required()),
             "hang" => {
                 self.update(cx, id, said("working")).await?;
                 self.hanging.notify_one();
@@ -204,7 +209,7 @@ impl Agent for TestAgent {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         self.cancelled.notify_one();
         Ok(())
     }

@@ -70,7 +70,7 @@ impl Agent for Delegating {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> acp_sdk::Result<NewSessionResponse> {
+    ) -> acp_sdk::HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("outer"))
     }
 
@@ -78,16 +78,16 @@ impl Agent for Delegating {
         &self,
         cx: &AgentContext,
         req: PromptRequest,
-    ) -> acp_sdk::Result<PromptResponse> {
+    ) -> acp_sdk::HandlerResult<PromptResponse> {
         let forward = Forward::new(cx.client().clone(), req.session_id.clone());
         let builder = Client::builder().permissions(forward);
         let tool = ExternalAgent::new(connect(self.agent.clone(), builder).await);
         let outcome = tool.ask("/", req.prompt).await;
-        let outcome = outcome.map_err(acp_sdk::Error::internal)?;
+        let outcome = outcome.map_err(acp_sdk::HandlerError::internal)?;
         Ok(PromptResponse::new(outcome.stop_reason))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> acp_sdk::Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> acp_sdk::HandlerResult<()> {
         Ok(())
     }
 }

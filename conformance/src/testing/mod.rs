@@ -6,13 +6,13 @@
 //!
 //! ```
 //! use acp_conformance::{AgentTest, assert_conformant};
-//! use acp_server::{Handler, Result, Runtime, Turn};
+//! use acp_server::{Handler, HandlerResult, Runtime, Turn};
 //! use acp_sdk::v1::StopReason;
 //!
 //! struct Echo;
 //!
 //! impl Handler for Echo {
-//!     async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+//!     async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
 //!         turn.text(turn.prompt_text()).await?;
 //!         Ok(StopReason::EndTurn)
 //!     }

@@ -41,15 +41,19 @@ impl Agent for Careless {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> acp_sdk::Result<NewSessionResponse> {
+    ) -> acp_sdk::HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("always the same"))
     }
 
-    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> acp_sdk::Result<PromptResponse> {
+    async fn prompt(
+        &self,
+        _: &AgentContext,
+        _: PromptRequest,
+    ) -> acp_sdk::HandlerResult<PromptResponse> {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> acp_sdk::Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> acp_sdk::HandlerResult<()> {
         Ok(())
     }
 }

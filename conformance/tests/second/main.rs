@@ -16,7 +16,7 @@ use acp_conformance::report::{self, Word};
 use acp_conformance::testing::Test;
 use acp_conformance::wire::Version;
 use acp_conformance::{AgentTest, ClientTest, Launched, assert_conformant};
-use acp_sdk::{Error, IntoAgent, Result, v2};
+use acp_sdk::{HandlerResult, IntoAgent, v2};
 
 #[path = "../../../sdk/examples/agent-v2.rs"]
 #[allow(dead_code, reason = "the example's entry is not called")]
@@ -68,7 +68,7 @@ impl v2::Agent for Careless {
         &self,
         _: &v2::AgentContext,
         _: v2::InitializeRequest,
-    ) -> Result<v2::InitializeResponse> {
+    ) -> HandlerResult<v2::InitializeResponse> {
         let info = v2::Implementation::new("careless", "1");
         Ok(v2::InitializeResponse::new(v2::ProtocolVersion::V2, info))
     }
@@ -77,7 +77,7 @@ impl v2::Agent for Careless {
         &self,
         _: &v2::AgentContext,
         _: v2::NewSessionRequest,
-    ) -> Result<v2::NewSessionResponse> {
+    ) -> HandlerResult<v2::NewSessionResponse> {
         Ok(v2::NewSessionResponse::new("always the same"))
     }
 
@@ -85,15 +85,15 @@ impl v2::Agent for Careless {
         &self,
         _: &v2::AgentContext,
         _: v2::PromptRequest,
-    ) -> Result<v2::PromptResponse> {
-        Err(Error::internal("not today"))
+    ) -> HandlerResult<v2::PromptResponse> {
+        Err("not today".into())
     }
 
     async fn cancel_session(
         &self,
         _: &v2::AgentContext,
         _: v2::CancelSessionNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         Ok(())
     }
 }
@@ -110,7 +110,7 @@ fn a_broken_agent_of_version_2_panics_with_the_report() {
     );
 }
 
-async fn talk(agent: Launched) -> Result<()> {
+async fn talk(agent: Launched) -> client::Result<()> {
     let user = client::User::new(io::sink());
     let Launched {
         reader,

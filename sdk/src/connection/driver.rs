@@ -11,9 +11,8 @@ use tokio::task::JoinSet;
 use super::Shared;
 use super::messages::Core;
 use super::options::{ExplainClose, Options};
-use super::outbox::write_failed;
 use super::output::{Output, Writer};
-use crate::error::{Closed, Error, Result};
+use crate::error::{CloseReason, Error, Result};
 use crate::runtime::{Peer, Service};
 use crate::tap::Tap;
 use crate::transport::{Frame, Frames};
@@ -68,7 +67,7 @@ impl Driver {
                 std::panic::resume_unwind(failed.into_panic())
             }
             // Nobody else can abort the task; a runtime that shuts down does.
-            _ => Err(Error::Closed(Closed::new("the runtime has shut down"))),
+            _ => Err(Error::Closed(CloseReason::Dropped)),
         }
     }
 
@@ -113,8 +112,8 @@ struct Loop {
 /// Why reading ended.
 enum End {
     Eof,
-    ReadFailed(io::Error),
-    WriteFailed(io::Error),
+    ReadFailed(Arc<io::Error>),
+    WriteFailed(Arc<io::Error>),
 }
 
 impl Drop for Loop {
@@ -122,9 +121,7 @@ impl Drop for Loop {
         if let Some(tap) = &self.core.shared.tap {
             tap.close();
         }
-        self.core
-            .shared
-            .close(&Closed::new("the connection was dropped"));
+        self.core.shared.close(&CloseReason::Dropped);
     }
 }
 
@@ -132,12 +129,10 @@ impl Loop {
     async fn run(mut self, explain_close: Option<ExplainClose>) -> Result<()> {
         let end = std::future::poll_fn(|cx| self.poll_running(cx)).await;
         let reason = match (&end, explain_close) {
-            (End::ReadFailed(error), _) => {
-                Closed::new(format!("reading from the peer failed: {error}"))
-            }
+            (End::ReadFailed(error), _) => CloseReason::ReadFailed(error.clone()),
             (End::Eof | End::WriteFailed(_), Some(explain)) => explain.await,
-            (End::Eof, None) => Closed::new("the peer closed the stream"),
-            (End::WriteFailed(error), None) => write_failed(error),
+            (End::Eof, None) => CloseReason::EndOfInput,
+            (End::WriteFailed(error), None) => CloseReason::WriteFailed(error.clone()),
         };
         let shared = self.core.shared.clone();
         shared.close_reading(&reason);
@@ -169,7 +164,7 @@ impl Loop {
                             break;
                         };
                     }
-                    return Poll::Ready(End::WriteFailed(error));
+                    return Poll::Ready(End::WriteFailed(Arc::new(error)));
                 }
                 Poll::Pending => false,
             };
@@ -178,7 +173,9 @@ impl Loop {
                 && match self.poll_read(cx) {
                     Poll::Ready(Ok(true)) => true,
                     Poll::Ready(Ok(false)) => return Poll::Ready(End::Eof),
-                    Poll::Ready(Err(error)) => return Poll::Ready(End::ReadFailed(error)),
+                    Poll::Ready(Err(error)) => {
+                        return Poll::Ready(End::ReadFailed(Arc::new(error)));
+                    }
                     Poll::Pending => false,
                 };
             if !wrote && !read {
@@ -239,7 +236,11 @@ impl Loop {
             }
             match written {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => self.core.shared.outbox.close(&write_failed(&error)),
+                Poll::Ready(Err(error)) => self
+                    .core
+                    .shared
+                    .outbox
+                    .close(&CloseReason::WriteFailed(Arc::new(error))),
                 Poll::Pending if joined.is_ready() && (!open || self.output.is_empty()) => {
                     return Poll::Ready(());
                 }

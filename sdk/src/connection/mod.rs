@@ -41,13 +41,14 @@ use inbound::Inbound;
 pub(crate) use inbound::RequestState;
 use lanes::{LaneId, Lanes};
 use options::Options;
+pub(crate) use options::stdio_failed;
 pub use options::{ConnectionBuilder, Observer};
 use outbox::{Outbox, unwritable};
 pub(crate) use pending::Preview;
 use pending::{Pending, Reply};
 pub(crate) use trace::Trace;
 
-use crate::error::{Closed, Error, Result};
+use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
 use crate::json::{Encode, encode_raw};
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
 use crate::tap::{Recorder, Tap};
@@ -120,10 +121,10 @@ impl Shared {
             Ok(Reply::Overloaded) => Err(Error::Overloaded {
                 method: method.to_owned(),
             }),
-            Err(_) => Err(Error::Closed(Closed::new("the connection was dropped"))),
+            Err(_) => Err(Error::Closed(CloseReason::Dropped)),
         };
         if let Some(trace) = &mut trace {
-            trace.ended(result.as_ref().err());
+            trace.call_ended(result.as_ref().err());
         }
         result
     }
@@ -148,7 +149,7 @@ impl Shared {
     }
 
     /// Answers a request, without waiting for room.
-    pub(crate) fn answer(&self, request: &RequestState, result: Result<&dyn Encode>) {
+    pub(crate) fn answer(&self, request: &RequestState, result: HandlerResult<&dyn Encode>) {
         let pushed = match result {
             Ok(result) => self.respond(request, &Response::result(&request.id, result)),
             Err(error) => self.refuse(request, error),
@@ -156,15 +157,15 @@ impl Shared {
         match pushed {
             Ok(()) | Err(Error::Closed(_)) => {}
             Err(error) => {
-                let error = Error::internal(error);
+                let error = HandlerError::internal(error);
                 // A message made of two strings always has a JSON form.
                 let _ = self.refuse(request, error);
             }
         }
     }
 
-    fn refuse(&self, request: &RequestState, error: Error) -> Result<()> {
-        let error = error.into_rpc();
+    fn refuse(&self, request: &RequestState, error: HandlerError) -> Result<()> {
+        let error = error.into_response();
         self.respond(request, &Response::error(Some(&request.id), &error))
     }
 
@@ -212,12 +213,12 @@ impl Shared {
     }
 
     /// No answer can come any more: every caller is told, every handler cancelled.
-    fn close_reading(&self, reason: &Closed) {
+    fn close_reading(&self, reason: &CloseReason) {
         lock(&self.pending).close(reason);
         lock(&self.inbound).cancel_all();
     }
 
-    fn close(&self, reason: &Closed) {
+    fn close(&self, reason: &CloseReason) {
         self.close_reading(reason);
         self.outbox.close(reason);
         let held = lock(&self.lanes).release_all();

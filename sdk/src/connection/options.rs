@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Driver;
-use crate::error::{Closed, Result};
+use crate::error::{CloseReason, Error, Result};
 use crate::runtime::{Peer, Service};
 use crate::tap::{Side, Tap};
 use crate::transport::{self, Framing};
@@ -58,12 +58,12 @@ pub(crate) struct Options {
 /// Opens connections; the defaults suit both sides.
 ///
 /// ```
-/// # use acp_sdk::{ConnectionBuilder, v1::*, Result};
+/// # use acp_sdk::{ConnectionBuilder, v1::*, HandlerResult, Result};
 /// # struct Echo;
 /// # impl Agent for Echo {
-/// #     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
-/// #     async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
-/// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> { Ok(()) }
+/// #     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> HandlerResult<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
+/// #     async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> HandlerResult<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
+/// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> { Ok(()) }
 /// # }
 /// # async fn example(reader: tokio::io::Empty, writer: tokio::io::Sink) -> Result<()> {
 /// let (client, driver) = ConnectionBuilder::new()
@@ -81,7 +81,7 @@ pub struct ConnectionBuilder {
 }
 
 /// Says why the peer closed the stream.
-pub(crate) type ExplainClose = Pin<Box<dyn Future<Output = Closed> + Send>>;
+pub(crate) type ExplainClose = Pin<Box<dyn Future<Output = CloseReason> + Send>>;
 
 impl std::fmt::Debug for ConnectionBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -184,7 +184,10 @@ impl ConnectionBuilder {
 
     /// When the peer closes the stream, this is awaited and becomes the reason that pending
     /// calls fail with: the exit status of a process, say. It must end by itself.
-    pub fn explain_close(mut self, why: impl Future<Output = Closed> + Send + 'static) -> Self {
+    pub fn explain_close(
+        mut self,
+        why: impl Future<Output = CloseReason> + Send + 'static,
+    ) -> Self {
         self.explain_close = Some(Box::pin(why));
         self
     }
@@ -197,7 +200,7 @@ impl ConnectionBuilder {
     /// [`Error::Io`](crate::Error::Io) when standard input or output cannot be used,
     /// [`Error::Closed`](crate::Error::Closed) when reading or writing fails later.
     pub async fn serve_stdio<V, A: IntoAgent<V>>(self, agent: A) -> Result<()> {
-        let (reader, writer) = transport::stdio()?;
+        let (reader, writer) = transport::stdio().map_err(stdio_failed)?;
         let (_client, driver) = self.agent(agent, reader, writer);
         driver.spawned().await
     }
@@ -250,4 +253,9 @@ impl ConnectionBuilder {
         }
         self
     }
+}
+
+/// Standard input or output cannot be taken over.
+pub(crate) fn stdio_failed(error: std::io::Error) -> Error {
+    Error::io("use standard input and output as the transport", error)
 }

@@ -7,14 +7,13 @@
 //! The buffer is emptied by the connection's loop with one write for all that
 //! has gathered since the last.
 
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use tokio::sync::{Notify, Semaphore};
 
 use super::coalesce::{self, EncodeAny};
-use crate::error::{Closed, Error, Result};
+use crate::error::{CloseReason, Error, Result};
 use crate::json::{Encode, EncodeError};
 use crate::jsonrpc::Notification;
 use crate::runtime::Notification as _;
@@ -41,7 +40,7 @@ struct State {
     open: Option<Open>,
     /// The connection's loop, when it sleeps.
     writer: Option<Waker>,
-    closed: Option<Closed>,
+    closed: Option<CloseReason>,
     /// Everything is to be written and the stream closed after it.
     finishing: bool,
 }
@@ -188,7 +187,7 @@ impl Outbox {
     }
 
     /// Refuses everything from now on; what is still unsent can be taken.
-    pub(crate) fn close(&self, reason: &Closed) {
+    pub(crate) fn close(&self, reason: &CloseReason) {
         self.lock().closed.get_or_insert_with(|| reason.clone());
         self.drained.notify_waiters();
     }
@@ -273,11 +272,6 @@ pub(crate) fn unwritable(method: &str, error: &EncodeError) -> Error {
     }
 }
 
-/// A broken pipe and its relatives, as a reason.
-pub(crate) fn write_failed(error: &io::Error) -> Closed {
-    Closed::new(format!("writing to the peer failed: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_core::Serialize;
@@ -348,7 +342,7 @@ mod tests {
         outbox.push("x", &1).unwrap();
         let mut waiting = std::pin::pin!(outbox.room());
         assert!(futures_poll(waiting.as_mut()).is_none());
-        outbox.close(&Closed::new("gone"));
+        outbox.close(&CloseReason::EndOfInput);
         assert!(matches!(futures_poll(waiting), Some(Err(Error::Closed(_)))));
         assert!(matches!(outbox.push("x", &1), Err(Error::Closed(_))));
     }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::lanes::LaneId;
-use crate::error::{Closed, Error, Result};
+use crate::error::{CloseReason, Error, Result};
 use crate::v1::Error as RpcError;
 
 /// What a caller is told, once.
@@ -18,7 +18,7 @@ use crate::v1::Error as RpcError;
 pub(crate) enum Reply {
     Result(Box<RawValue>),
     Error(Box<RpcError>),
-    Closed(Closed),
+    Closed(CloseReason),
     Overloaded,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Pending {
     next_id: u64,
     waiting: HashMap<u64, Waiting>,
-    closed: Option<Closed>,
+    closed: Option<CloseReason>,
 }
 
 impl Pending {
@@ -90,7 +90,7 @@ impl Pending {
     }
 
     /// Tells every caller that the connection has ended, and all later ones too.
-    pub(crate) fn close(&mut self, reason: &Closed) {
+    pub(crate) fn close(&mut self, reason: &CloseReason) {
         self.closed.get_or_insert_with(|| reason.clone());
         for (_, waiting) in self.waiting.drain() {
             // A caller that has gone needs no answer.
@@ -134,10 +134,11 @@ mod tests {
     fn closing_answers_everybody_now_and_later() {
         let mut pending = Pending::default();
         let (_, mut reply) = pending.open(None, None).unwrap();
-        pending.close(&Closed::new("gone"));
-        assert!(
-            matches!(reply.try_recv(), Ok(Reply::Closed(reason)) if reason == Closed::new("gone"))
-        );
+        pending.close(&CloseReason::ClosedLocally);
+        assert!(matches!(
+            reply.try_recv(),
+            Ok(Reply::Closed(CloseReason::ClosedLocally))
+        ));
         assert!(matches!(pending.open(None, None), Err(Error::Closed(_))));
     }
 

@@ -15,6 +15,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span};
 
 use crate::error::Error;
+use crate::v1::ErrorCode;
 
 /// One request being watched. Dropped, it says how long it took and what became of it.
 #[derive(Debug)]
@@ -78,18 +79,28 @@ impl Trace {
         self.span.clone()
     }
 
-    /// The request has its result, or failed.
-    pub(crate) fn ended(&mut self, error: Option<&Error>) {
-        self.outcome = match error {
-            None => "ok",
-            Some(Error::Closed(_)) => "closed",
-            Some(error) => {
-                if let Some(code) = error.code() {
-                    self.span.record("code", code.get());
-                }
-                "error"
-            }
-        };
+    /// Records the result of a request to the peer.
+    pub(crate) fn call_ended(&mut self, error: Option<&Error>) {
+        match error {
+            None => self.outcome = "ok",
+            Some(Error::Closed(_)) => self.outcome = "closed",
+            Some(error) => self.failed(error.code()),
+        }
+    }
+
+    /// Records what a request of the peer is answered with.
+    pub(crate) fn handler_ended(&mut self, error: Option<ErrorCode>) {
+        match error {
+            None => self.outcome = "ok",
+            Some(code) => self.failed(Some(code)),
+        }
+    }
+
+    fn failed(&mut self, code: Option<ErrorCode>) {
+        self.outcome = "error";
+        if let Some(code) = code {
+            self.span.record("code", code.get());
+        }
     }
 }
 

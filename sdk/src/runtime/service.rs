@@ -8,9 +8,10 @@ use tracing::{Instrument as _, Span};
 use super::peer::report;
 use super::{BoxFuture, Context, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
 use crate::connection::{Batch, RequestState, Shared, Trace};
-use crate::error::{Error, Result};
+use crate::error::{HandlerError, HandlerResult};
 use crate::json::Encode;
 use crate::jsonrpc::clip;
+use crate::v1::ErrorCode;
 
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
 pub trait Service: Send + Sync + 'static {
@@ -112,7 +113,7 @@ impl<'a> IncomingRequest<'a> {
 
     /// Answers with an error instead of a handler.
     #[cfg(feature = "v2")]
-    pub(crate) fn refuse(self, error: Error) -> HandlerFuture {
+    pub(crate) fn refuse(self, error: HandlerError) -> HandlerFuture {
         self.responder.refuse(error)
     }
 
@@ -121,7 +122,7 @@ impl<'a> IncomingRequest<'a> {
     pub fn answer<P: Params, R: Payload, F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, P) -> Fut,
-        Fut: Future<Output = Result<R>> + Send + 'static,
+        Fut: Future<Output = HandlerResult<R>> + Send + 'static,
     {
         match read_params::<P>(&self.responder.shared, self.method, self.params) {
             Ok(params) => {
@@ -138,7 +139,7 @@ impl<'a> IncomingRequest<'a> {
     pub fn answer_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, String, Option<Json>) -> Fut,
-        Fut: Future<Output = Result<Json>> + Send + 'static,
+        Fut: Future<Output = HandlerResult<Json>> + Send + 'static,
     {
         let Self {
             method,
@@ -183,7 +184,7 @@ impl<'a> IncomingNotification<'a> {
     pub fn handle<P: Params, F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, P) -> Fut,
-        Fut: Future<Output = Result<()>> + Send + 'static,
+        Fut: Future<Output = HandlerResult<()>> + Send + 'static,
     {
         let params = read_params(self.shared, self.method, self.params);
         self.run(params, |cx, _, params| handler(cx, params))
@@ -193,14 +194,14 @@ impl<'a> IncomingNotification<'a> {
     pub fn handle_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, String, Option<Json>) -> Fut,
-        Fut: Future<Output = Result<()>> + Send + 'static,
+        Fut: Future<Output = HandlerResult<()>> + Send + 'static,
     {
         let params = read_ext_params(self.shared, self.method, self.params);
         self.run(params, handler)
     }
 
     /// Leaves the notification unhandled, which is only reported.
-    pub(crate) fn skip(self, error: &Error) -> HandlerFuture {
+    pub(crate) fn skip(self, error: &HandlerError) -> HandlerFuture {
         tracing::warn!(method = self.method, %error, "skipped a notification");
         let observer = &self.shared.options.observer;
         observer.dropped(self.method, "", &error.to_string());
@@ -209,11 +210,11 @@ impl<'a> IncomingNotification<'a> {
 
     fn run<P, Fut>(
         self,
-        params: Result<P>,
+        params: HandlerResult<P>,
         handler: impl FnOnce(Context, String, P) -> Fut,
     ) -> HandlerFuture
     where
-        Fut: Future<Output = Result<()>> + Send + 'static,
+        Fut: Future<Output = HandlerResult<()>> + Send + 'static,
     {
         let params = match params {
             Ok(params) => params,
@@ -248,14 +249,14 @@ impl Responder {
     fn run<R, Fut>(self, handler: impl FnOnce(Context) -> Fut) -> HandlerFuture
     where
         R: Serialize + Send + 'static,
-        Fut: Future<Output = Result<R>> + Send + 'static,
+        Fut: Future<Output = HandlerResult<R>> + Send + 'static,
     {
         let (cx, state, span) = self.begun();
         let handling = handler(cx);
         let future = Box::pin(async move {
             let mut responder = self;
             let result = handling.await;
-            responder.ended(result.as_ref().err());
+            responder.ended(result.as_ref().err().map(HandlerError::code));
             // On a closed connection nobody waits for the answer.
             let _ = responder.shared.room().await;
             match result {
@@ -274,19 +275,19 @@ impl Responder {
         (cx, self.state.clone(), span)
     }
 
-    fn ended(&mut self, error: Option<&Error>) {
+    fn ended(&mut self, error: Option<ErrorCode>) {
         if let Some(trace) = &mut self.trace {
-            trace.ended(error);
+            trace.handler_ended(error);
         }
     }
 
-    fn refuse(mut self, error: Error) -> HandlerFuture {
-        self.ended(Some(&error));
+    fn refuse(mut self, error: HandlerError) -> HandlerFuture {
+        self.ended(Some(error.code()));
         self.answer(Err(error));
         HandlerFuture::default()
     }
 
-    fn answer(&mut self, result: Result<&dyn Encode>) {
+    fn answer(&mut self, result: HandlerResult<&dyn Encode>) {
         // Before the answer, for the peer may use the id again as soon as it has read that.
         self.shared.leave(&self.state);
         self.shared.answer(&self.state, result);
@@ -304,34 +305,39 @@ impl Drop for Responder {
                 "ended without an answer"
             };
             let method = clip(&self.state.method);
-            let error = Error::internal(format!("the handler of {method} {what}"));
+            let error = HandlerError::internal(format!("the handler of {method} {what}"));
             self.answer(Err(error));
         }
         self.state.over();
     }
 }
 
-fn read_params<P: Params>(shared: &Shared, method: &str, params: Option<&RawValue>) -> Result<P> {
+fn read_params<P: Params>(
+    shared: &Shared,
+    method: &str,
+    params: Option<&RawValue>,
+) -> HandlerResult<P> {
     let text = match params.map(RawValue::get) {
         // Methods whose params are all optional may be called without any.
         None | Some("null") => "{}",
         Some(text) => text,
     };
     let mut dropped = |leniency: Leniency| report(shared, method, &leniency);
-    decode(text, &mut dropped).map_err(|error| Error::invalid_params(&error.path, error.message))
+    decode(text, &mut dropped)
+        .map_err(|error| HandlerError::invalid_params(&error.path, error.message))
 }
 
 fn read_ext_params(
     shared: &Shared,
     method: &str,
     params: Option<&RawValue>,
-) -> Result<Option<Json>> {
+) -> HandlerResult<Option<Json>> {
     let Some(raw) = params else { return Ok(None) };
     let mut dropped = |leniency: Leniency| report(shared, method, &leniency);
     let params = decode(raw.get(), &mut dropped);
     params
         .map(Some)
-        .map_err(|error| Error::invalid_params(&error.path, error.message))
+        .map_err(|error| HandlerError::invalid_params(&error.path, error.message))
 }
 
 /// The answer of a method that its trait's implementor left out.
@@ -339,11 +345,11 @@ fn read_ext_params(
 /// # Errors
 ///
 /// Always: method not found.
-pub fn unsupported<M: Method>() -> impl Future<Output = Result<M::Result>> + Send {
-    std::future::ready(Err(Error::method_not_found(M::NAME)))
+pub fn unsupported<M: Method>() -> impl Future<Output = HandlerResult<M::Result>> + Send {
+    std::future::ready(Err(HandlerError::method_not_found(M::NAME)))
 }
 
 /// The answer to an extension request that nobody serves.
-pub fn unsupported_ext(method: &str) -> impl Future<Output = Result<Json>> + Send + use<> {
-    std::future::ready(Err(Error::method_not_found(method)))
+pub fn unsupported_ext(method: &str) -> impl Future<Output = HandlerResult<Json>> + Send + use<> {
+    std::future::ready(Err(HandlerError::method_not_found(method)))
 }

@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use self::queue::{Content, Queue, Record};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How long the end of a connection waits for the last records to be written.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -95,8 +95,7 @@ impl Tap {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let path = path.as_ref();
         let file = options.open(path).map_err(|error| {
-            let reason = format!("the transcript {}: {error}", path.display());
-            std::io::Error::new(error.kind(), reason)
+            Error::io(format!("create the transcript `{}`", path.display()), error)
         });
         Ok(Self::new(file?))
     }

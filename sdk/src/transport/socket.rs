@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use crate::connection::{ConnectionBuilder, Driver};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::version::{IntoAgent, IntoClient};
 
 type Reader = Pin<Box<dyn AsyncRead + Send>>;
@@ -37,12 +37,12 @@ const ATTEMPTS: u32 = 10;
 /// Serves an agent of its own to each connection of a socket.
 ///
 /// ```no_run
-/// # use acp_sdk::{Listener, Result, v1::*};
+/// # use acp_sdk::{HandlerResult, Listener, Result, v1::*};
 /// # struct Echo;
 /// # impl Agent for Echo {
-/// #     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> Result<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
-/// #     async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
-/// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> { Ok(()) }
+/// #     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> HandlerResult<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
+/// #     async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> HandlerResult<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
+/// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> { Ok(()) }
 /// # }
 /// # async fn example() -> Result<()> {
 /// let interrupted = async { let _ = tokio::signal::ctrl_c().await; };
@@ -77,7 +77,7 @@ impl Listener {
     ///
     /// [`Error::Io`](crate::Error::Io) when no address is a loopback one, or none can be bound.
     pub async fn tcp(addr: impl ToSocketAddrs) -> Result<Self> {
-        let all: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
+        let all: Vec<SocketAddr> = resolve(addr).await?;
         let near = |addr: &SocketAddr| addr.ip().is_loopback();
         let local: Vec<SocketAddr> = all.iter().copied().filter(near).collect();
         if local.is_empty() {
@@ -85,7 +85,8 @@ impl Listener {
                 "{all:?} can be reached from other machines, and nothing would authenticate \
                  them: use a loopback address"
             );
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason).into());
+            let refused = io::Error::new(io::ErrorKind::PermissionDenied, reason);
+            return Err(Error::io("listen without authentication", refused));
         }
         Self::tcp_exposed(&local[..]).await
     }
@@ -99,9 +100,11 @@ impl Listener {
     ///
     /// [`Error::Io`](crate::Error::Io) when the address cannot be bound.
     pub async fn tcp_exposed(addr: impl ToSocketAddrs) -> Result<Self> {
-        let all: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
+        let all: Vec<SocketAddr> = resolve(addr).await?;
         let bound = TcpListener::bind(&all[..]).await;
-        Ok(Self::new(Socket::Tcp(bound.map_err(about(&all))?)))
+        Ok(Self::new(Socket::Tcp(
+            bound.map_err(failed("listen on", &all))?,
+        )))
     }
 
     /// Listens on a Unix socket that only this user may connect to. The file is removed
@@ -112,9 +115,9 @@ impl Listener {
     /// [`Error::Io`](crate::Error::Io) when somebody else listens there or the file cannot be made.
     #[cfg(unix)]
     pub fn unix(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Ok(Self::new(Socket::Unix(super::unix::UnixSocket::bind(
-            path.as_ref(),
-        )?)))
+        let path = path.as_ref();
+        let bound = super::unix::UnixSocket::bind(path).map_err(failed("listen on", path))?;
+        Ok(Self::new(Socket::Unix(bound)))
     }
 
     fn new(socket: Socket) -> Self {
@@ -189,7 +192,7 @@ impl Listener {
             });
             match accepted.await {
                 None => break Ok(()),
-                Some(Err(error)) => break Err(error.into()),
+                Some(Err(error)) => break Err(Error::io("accept connections", error)),
                 Some(Ok((reader, writer))) => {
                     let reader = Guarded::new(reader, stopped.clone());
                     let (_, driver) = (self.options)().agent(agent(), reader, writer);
@@ -250,7 +253,7 @@ pub async fn connect_unix<V, C: IntoClient<V>>(
 ) -> Result<(C::Agent, Driver)> {
     let path = path.as_ref();
     let stream = tokio::net::UnixStream::connect(path).await;
-    let (reader, writer) = stream.map_err(about(path))?.into_split();
+    let (reader, writer) = stream.map_err(failed("connect to", path))?.into_split();
     Ok(ConnectionBuilder::new().client(client, reader, writer))
 }
 
@@ -263,16 +266,27 @@ pub async fn connect_tcp<V, C: IntoClient<V>>(
     addr: impl ToSocketAddrs,
     client: C,
 ) -> Result<(C::Agent, Driver)> {
-    let all: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
-    let stream = TcpStream::connect(&all[..]).await.map_err(about(&all))?;
-    stream.set_nodelay(true)?;
+    let all: Vec<SocketAddr> = resolve(addr).await?;
+    let stream = TcpStream::connect(&all[..])
+        .await
+        .map_err(failed("connect to", &all))?;
+    stream
+        .set_nodelay(true)
+        .map_err(failed("connect to", &all))?;
     let (reader, writer) = stream.into_split();
     Ok(ConnectionBuilder::new().client(client, reader, writer))
 }
 
-/// The system's error with what it is about, which the system does not say.
-fn about<T: std::fmt::Debug + ?Sized>(place: &T) -> impl FnOnce(io::Error) -> io::Error {
-    move |error| io::Error::new(error.kind(), format!("{place:?}: {error}"))
+/// Adds to the system's error the address, which the system does not mention.
+fn failed<T: fmt::Debug + ?Sized>(verb: &str, address: &T) -> impl FnOnce(io::Error) -> Error {
+    move |error| Error::io(format!("{verb} {address:?}"), error)
+}
+
+async fn resolve(addr: impl ToSocketAddrs) -> Result<Vec<SocketAddr>> {
+    match tokio::net::lookup_host(addr).await {
+        Ok(addresses) => Ok(addresses.collect()),
+        Err(error) => Err(Error::io("resolve the address", error)),
+    }
 }
 
 enum Socket {

@@ -23,8 +23,7 @@ impl UnixSocket {
                 UnixListener::bind(path)
             }
             bound => bound,
-        }
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        }?;
         let metadata = fs::symlink_metadata(path)?;
         let socket = Self {
             listener,

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::agreed::{Agreed, Asking, Version, too_early, version_in};
 use super::{Both, IntoAgent, V1, V2};
-use crate::error::Error;
+use crate::error::HandlerError;
 use crate::json::encode_raw;
 use crate::runtime::{
     HandlerFuture, IncomingNotification, IncomingRequest, Method as _, Peer, Service, decode,
@@ -100,7 +100,7 @@ impl Gate {
         let asked = match version_in(params) {
             Ok(asked) => asked,
             Err(error) => {
-                return request.refuse(Error::invalid_params(&error.path, error.message));
+                return request.refuse(HandlerError::invalid_params(&error.path, error.message));
             }
         };
         let (speaker, asking) = match (self.speaker(), self.agreed.ask()) {
@@ -211,7 +211,7 @@ fn readable(params: &str, asked: u16) -> Option<Box<RawValue>> {
 }
 
 /// Nobody here speaks a version that low.
-fn unsupported(asked: u16) -> Error {
+fn unsupported(asked: u16) -> HandlerError {
     let message = format!("protocol version {asked} is not supported: this agent speaks 2");
     let data = v2::UnsupportedProtocolVersionErrorData::new(asked, vec![v2::ProtocolVersion::V2]);
     let error = v2::Error::new(v2::ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, message);

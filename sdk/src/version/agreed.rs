@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::error::{Error, Result};
+use crate::error::HandlerError;
 use crate::runtime::{self, DecodeError, Json, decode};
 use crate::v1::ProtocolVersion;
 
@@ -92,8 +92,8 @@ pub(super) fn version_in(text: &str) -> Result<u16, DecodeError> {
 }
 
 /// A message that may not come before the version is settled.
-pub(super) fn too_early(method: &str) -> Error {
-    Error::new(
+pub(super) fn too_early(method: &str) -> HandlerError {
+    HandlerError::new(
         crate::v1::ErrorCode::INVALID_REQUEST,
         format!("{method} came before `initialize` was answered: no protocol version is agreed on"),
     )

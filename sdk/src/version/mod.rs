@@ -40,19 +40,19 @@ pub enum V2 {}
 /// As a client: see [`Negotiation`].
 ///
 /// ```no_run
-/// # use acp_sdk::Result;
+/// # use acp_sdk::{HandlerResult, Result};
 /// # struct Old;
 /// # impl acp_sdk::v1::Agent for Old {
-/// #     async fn new_session(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::NewSessionRequest) -> Result<acp_sdk::v1::NewSessionResponse> { unimplemented!() }
-/// #     async fn prompt(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::PromptRequest) -> Result<acp_sdk::v1::PromptResponse> { unimplemented!() }
-/// #     async fn cancel(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::CancelNotification) -> Result<()> { Ok(()) }
+/// #     async fn new_session(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::NewSessionRequest) -> HandlerResult<acp_sdk::v1::NewSessionResponse> { unimplemented!() }
+/// #     async fn prompt(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::PromptRequest) -> HandlerResult<acp_sdk::v1::PromptResponse> { unimplemented!() }
+/// #     async fn cancel(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::CancelNotification) -> HandlerResult<()> { Ok(()) }
 /// # }
 /// # struct New;
 /// # impl acp_sdk::v2::Agent for New {
-/// #     async fn initialize(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::InitializeRequest) -> Result<acp_sdk::v2::InitializeResponse> { unimplemented!() }
-/// #     async fn new_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::NewSessionRequest) -> Result<acp_sdk::v2::NewSessionResponse> { unimplemented!() }
-/// #     async fn prompt(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::PromptRequest) -> Result<acp_sdk::v2::PromptResponse> { unimplemented!() }
-/// #     async fn cancel_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::CancelSessionNotification) -> Result<()> { Ok(()) }
+/// #     async fn initialize(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::InitializeRequest) -> HandlerResult<acp_sdk::v2::InitializeResponse> { unimplemented!() }
+/// #     async fn new_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::NewSessionRequest) -> HandlerResult<acp_sdk::v2::NewSessionResponse> { unimplemented!() }
+/// #     async fn prompt(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::PromptRequest) -> HandlerResult<acp_sdk::v2::PromptResponse> { unimplemented!() }
+/// #     async fn cancel_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::CancelSessionNotification) -> HandlerResult<()> { Ok(()) }
 /// # }
 /// # async fn example() -> Result<()> {
 /// acp_sdk::serve_stdio(acp_sdk::Both { v1: Old, v2: New }).await

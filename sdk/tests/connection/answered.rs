@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
-use acp_sdk::{Error, Result, v1::*};
+use acp_sdk::{HandlerError, HandlerResult, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 
@@ -32,11 +32,11 @@ impl Agent for Keeper {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
-        Err(Error::auth_required())
+    ) -> HandlerResult<NewSessionResponse> {
+        Err(HandlerError::auth_required())
     }
 
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         cx.keep_until_answered(Kept(self.dropped.clone()));
         self.known.lock().unwrap().push(cx.clone());
         let (client, answered) = (cx.client().clone(), cx.answered());
@@ -50,7 +50,7 @@ impl Agent for Keeper {
             _ => "",
         };
         match text {
-            "fail" => return Err(Error::auth_required()),
+            "fail" => return Err(HandlerError::auth_required()),
             "panic" => panic!("a fault in the agent"),
             "much" => {
                 // The second one stays behind the first, and the answer behind it.
@@ -64,13 +64,14 @@ impl Agent for Keeper {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, cx: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, cx: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         // Nothing is answered here, so there is nothing to wait for.
         cx.keep_until_answered(Kept(self.dropped.clone()));
         cx.answered().await;
         cx.client()
             .session_update(update(&"s".into(), "noted"))
-            .await
+            .await?;
+        Ok(())
     }
 }
 
@@ -167,22 +168,22 @@ impl Agent for Departing {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
-        Err(Error::auth_required())
+    ) -> HandlerResult<NewSessionResponse> {
+        Err(HandlerError::auth_required())
     }
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         cx.keep_until_answered(Parting(cx.client().clone()));
         let text = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.as_str(),
             _ => "",
         };
         match text {
-            "fail" => Err(Error::auth_required()),
+            "fail" => Err(HandlerError::auth_required()),
             "panic" => panic!("a fault in the agent"),
             _ => Ok(PromptResponse::new(StopReason::EndTurn)),
         }
     }
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 }

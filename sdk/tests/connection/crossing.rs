@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use acp_sdk::runtime::{
     HandlerFuture, IncomingNotification, IncomingRequest, Method, Params, Service, Shape, Shaped,
 };
-use acp_sdk::{ConnectionBuilder, Driver, Error, Json, Result, v1::*};
+use acp_sdk::{ConnectionBuilder, Driver, Error, HandlerResult, Json, v1::*};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -273,10 +273,11 @@ struct Hotheaded;
 
 impl Service for Hotheaded {
     fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
-        request.answer_ext(|_, _, _| -> std::future::Ready<Result<Json>> { panic!("at once") })
+        request
+            .answer_ext(|_, _, _| -> std::future::Ready<HandlerResult<Json>> { panic!("at once") })
     }
     fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
-        note.handle_ext(|_, _, _| -> std::future::Ready<Result<()>> { panic!("at once") })
+        note.handle_ext(|_, _, _| -> std::future::Ready<HandlerResult<()>> { panic!("at once") })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use acp_sdk::{Closed, ConnectionBuilder, Error};
+use acp_sdk::{CloseReason, ConnectionBuilder, Error};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
@@ -38,7 +38,7 @@ async fn pending_calls_fail_when_the_peer_goes_away() {
 async fn the_reason_can_come_from_whoever_knows_better() {
     let (ours, theirs) = tokio::io::duplex(100);
     let (reader, writer) = tokio::io::split(ours);
-    let why = async { Closed::new("the agent exited with status 3") };
+    let why = async { CloseReason::other("the agent exited with status 3") };
     let (handle, driver) =
         ConnectionBuilder::new()
             .explain_close(why)
@@ -52,7 +52,7 @@ async fn the_reason_can_come_from_whoever_knows_better() {
     let error = handle.cancel(note).await.unwrap_err().to_string();
     assert!(error.contains("exited with status 3"), "{error}");
     // The same where the end shows by reading.
-    let why = async { Closed::new("the agent exited with status 4") };
+    let why = async { CloseReason::other("the agent exited with status 4") };
     let connection = ConnectionBuilder::new().explain_close(why);
     let (nothing, all) = (tokio::io::empty(), tokio::io::sink());
     let (handle, driver) = connection.client(TestClient::default(), nothing, all);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use acp_sdk::{ConnectionBuilder, Error, Result, v1::*};
+use acp_sdk::{ConnectionBuilder, HandlerError, HandlerResult, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream,
@@ -23,10 +23,14 @@ async fn a_reader_that_stops_holds_up_ten_gigabytes_at_the_source() {
             &self,
             _: &AgentContext,
             _: NewSessionRequest,
-        ) -> Result<NewSessionResponse> {
-            Err(Error::auth_required())
+        ) -> HandlerResult<NewSessionResponse> {
+            Err(HandlerError::auth_required())
         }
-        async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+        async fn prompt(
+            &self,
+            cx: &AgentContext,
+            req: PromptRequest,
+        ) -> HandlerResult<PromptResponse> {
             let note = update(&req.session_id, &"x".repeat(1 << 20));
             for _ in 0..10_240 / 100 {
                 cx.client().session_update(note.clone()).await?;
@@ -34,7 +38,7 @@ async fn a_reader_that_stops_holds_up_ten_gigabytes_at_the_source() {
             }
             Ok(PromptResponse::new(StopReason::EndTurn))
         }
-        async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+        async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
             Ok(())
         }
     }

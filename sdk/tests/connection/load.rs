@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use acp_sdk::{Error, Result, v1::*};
+use acp_sdk::{HandlerError, HandlerResult, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -17,12 +17,12 @@ impl Agent for Streamer {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
-        Err(Error::auth_required())
+    ) -> HandlerResult<NewSessionResponse> {
+        Err(HandlerError::auth_required())
     }
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         let Some(ContentBlock::Text(text)) = req.prompt.first() else {
-            return Err(Error::invalid_params("/prompt", "no text"));
+            return Err(HandlerError::invalid_params("/prompt", "no text"));
         };
         for number in 0..text.text.parse().unwrap_or(0) {
             let text = format!("{number} {}", "x".repeat(500));
@@ -32,7 +32,7 @@ impl Agent for Streamer {
         }
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 }
@@ -193,13 +193,17 @@ async fn a_handler_that_never_returns_holds_nobody_up() {
             &self,
             _: &AgentContext,
             _: NewSessionRequest,
-        ) -> Result<NewSessionResponse> {
+        ) -> HandlerResult<NewSessionResponse> {
             Ok(NewSessionResponse::new("s"))
         }
-        async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
+        async fn prompt(
+            &self,
+            _: &AgentContext,
+            _: PromptRequest,
+        ) -> HandlerResult<PromptResponse> {
             std::future::pending().await
         }
-        async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+        async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
             if let Some(reached) = self.0.lock().unwrap().take() {
                 let _ = reached.send(());
             }

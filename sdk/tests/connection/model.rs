@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use acp_sdk::{Result, v1::*};
+use acp_sdk::{HandlerResult, v1::*};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -265,11 +265,15 @@ impl Client for Pacer {
         &self,
         _: &ClientContext,
         _: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
-        Err(acp_sdk::Error::cancelled())
+    ) -> HandlerResult<RequestPermissionResponse> {
+        Err(acp_sdk::HandlerError::cancelled())
     }
 
-    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        note: SessionNotification,
+    ) -> HandlerResult<()> {
         let SessionUpdate::AgentMessageChunk(ContentChunk {
             content: ContentBlock::Text(text),
             ..

@@ -140,7 +140,7 @@ async fn a_shutdown_lets_requests_end_and_refuses_new_connections() {
     driver.await.unwrap().unwrap();
     let refused = connect_tcp(addr, TestClient::default()).await.map(|_| ());
     assert!(
-        matches!(refused, Err(Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused)
+        matches!(refused, Err(Error::Io { source, .. }) if source.kind() == ErrorKind::ConnectionRefused)
     );
 }
 
@@ -249,7 +249,7 @@ mod unix {
 
         let taken = serve_unix(&path, TestAgent::default).await.unwrap_err();
         assert!(
-            matches!(&taken, Error::Io(error) if error.kind() == ErrorKind::AddrInUse),
+            matches!(&taken, Error::Io { source, .. } if source.kind() == ErrorKind::AddrInUse),
             "{taken}"
         );
         assert!(taken.to_string().contains("agent.sock"), "{taken}");

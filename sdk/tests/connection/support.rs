@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acp_sdk::runtime::Json;
-use acp_sdk::{Driver, Error, Result, v1::*};
+use acp_sdk::{Driver, HandlerError, HandlerResult, Result, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
@@ -104,11 +104,11 @@ impl Agent for TestAgent {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("s1"))
     }
 
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         let text = match req.prompt.first() {
             Some(ContentBlock::Text(text)) => text.text.clone(),
             _ => String::new(),
@@ -139,7 +139,7 @@ impl Agent for TestAgent {
         }
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 
@@ -148,11 +148,11 @@ impl Agent for TestAgent {
         cx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> Result<Json> {
+    ) -> HandlerResult<Json> {
         match method {
             "_alive" => Ok(Json::from(json!("yes"))),
-            "_down" => descend(cx.client().peer(), params).await,
-            _ => Err(Error::method_not_found(method)),
+            "_down" => Ok(descend(cx.client().peer(), params).await?),
+            _ => Err(HandlerError::method_not_found(method)),
         }
     }
 }
@@ -205,13 +205,17 @@ impl Client for TestClient {
         &self,
         _: &ClientContext,
         _: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         Ok(RequestPermissionResponse::new(
             RequestPermissionOutcome::Cancelled,
         ))
     }
 
-    async fn session_update(&self, cx: &ClientContext, note: SessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        cx: &ClientContext,
+        note: SessionNotification,
+    ) -> HandlerResult<()> {
         let SessionUpdate::AgentMessageChunk(chunk) = note.update else {
             return Ok(());
         };
@@ -243,10 +247,10 @@ impl Client for TestClient {
         cx: &ClientContext,
         method: &str,
         params: Option<Json>,
-    ) -> Result<Json> {
+    ) -> HandlerResult<Json> {
         match method {
-            "_down" => descend(cx.agent().peer(), params).await,
-            _ => Err(Error::method_not_found(method)),
+            "_down" => Ok(descend(cx.agent().peer(), params).await?),
+            _ => Err(HandlerError::method_not_found(method)),
         }
     }
 }

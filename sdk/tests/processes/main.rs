@@ -9,7 +9,7 @@ mod stdio;
 use std::process::Stdio;
 use std::time::Duration;
 
-use acp_sdk::{Closed, ConnectionBuilder, Driver, Error, Result, v1::*};
+use acp_sdk::{CloseReason, ConnectionBuilder, Driver, HandlerError, HandlerResult, Result, v1::*};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -28,10 +28,10 @@ impl Client for Nobody {
         &self,
         _: &ClientContext,
         _: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
-        Err(Error::cancelled())
+    ) -> HandlerResult<RequestPermissionResponse> {
+        Err(HandlerError::cancelled())
     }
-    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> Result<()> {
+    async fn session_update(&self, _: &ClientContext, _: SessionNotification) -> HandlerResult<()> {
         Ok(())
     }
 }
@@ -53,16 +53,16 @@ fn start(script: &str) -> (AgentHandle, JoinHandle<Result<()>>) {
 }
 
 /// Gives the process a moment to end by itself, and says how it did.
-async fn explain(mut child: Child) -> Closed {
+async fn explain(mut child: Child) -> CloseReason {
     let status = match timeout(Duration::from_millis(500), child.wait()).await {
         Ok(status) => status,
         Err(_) => {
             let _ = child.start_kill();
             let _ = child.wait().await;
-            return Closed::new("the agent closed its output and went on");
+            return CloseReason::other("the agent closed its output and went on");
         }
     };
-    Closed::new(match status {
+    CloseReason::other(match status {
         Ok(status) => format!("the agent ended: {status}"),
         Err(error) => format!("the agent's end is unknown: {error}"),
     })

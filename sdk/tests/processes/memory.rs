@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_sdk::{ConnectionBuilder, Error, Json, Result, v1::*};
+use acp_sdk::{ConnectionBuilder, Error, HandlerError, HandlerResult, Json, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -39,12 +39,12 @@ impl Agent for Subject {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
-        Err(Error::auth_required())
+    ) -> HandlerResult<NewSessionResponse> {
+        Err(HandlerError::auth_required())
     }
 
     /// Offers 10 GiB: 1024 senders at once, with ten updates of 1 MiB each.
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         let text = ContentChunk::new(TextContent::new("x".repeat(MIB)));
         let update = SessionUpdate::AgentMessageChunk(text);
         let note = Arc::new(SessionNotification::new(req.session_id, update));
@@ -70,17 +70,22 @@ impl Agent for Subject {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         let opened = self.gate.clone().wait_for(|open| *open).await.is_ok();
         self.handled
             .fetch_add(usize::from(opened), Ordering::Relaxed);
         Ok(())
     }
 
-    async fn ext_request(&self, _: &AgentContext, method: &str, _: Option<Json>) -> Result<Json> {
+    async fn ext_request(
+        &self,
+        _: &AgentContext,
+        method: &str,
+        _: Option<Json>,
+    ) -> HandlerResult<Json> {
         match method {
             "_handled" => Ok(Json::from(json!(self.handled.load(Ordering::Relaxed)))),
-            _ => Err(Error::method_not_found(method)),
+            _ => Err(HandlerError::method_not_found(method)),
         }
     }
 }

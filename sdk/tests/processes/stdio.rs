@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
-use acp_sdk::{Result, v1::*};
+use acp_sdk::{HandlerResult, v1::*};
 use serde_json::{Value, json};
 
 /// Set for the process that is the agent.
@@ -18,12 +18,12 @@ impl Agent for Careless {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("s"))
     }
 
     #[allow(clippy::print_stdout, reason = "that is what is tried")]
-    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> HandlerResult<PromptResponse> {
         println!("a stray line");
         let printed = Command::new("sh")
             .args(["-c", "echo a stray child; cat"])
@@ -32,7 +32,7 @@ impl Agent for Careless {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_sdk::{ConnectionBuilder, Result, v2::*};
+use acp_sdk::{ConnectionBuilder, HandlerResult, v2::*};
 use tokio::sync::{Notify, mpsc};
 
 #[path = "../../examples/agent-v2.rs"]
@@ -21,7 +21,7 @@ impl Client for Watcher {
         &self,
         cx: &ClientContext,
         req: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         self.updates.send(format!("asked {:?}", req.title)).unwrap();
         let outcome = tokio::select! {
             () = cx.cancelled() => {
@@ -40,7 +40,7 @@ impl Client for Watcher {
         &self,
         _: &ClientContext,
         note: UpdateSessionNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         assert_eq!(note.session_id.as_str(), "session-1");
         self.updates.send(described(&note.update)).unwrap();
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use acp_sdk::{Driver, Error, IntoAgent, IntoClient, Result, v1, v2};
+use acp_sdk::{Driver, HandlerError, HandlerResult, IntoAgent, IntoClient, Result, v1, v2};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
@@ -102,7 +102,7 @@ impl v1::Agent for Old {
         &self,
         _: &v1::AgentContext,
         req: v1::InitializeRequest,
-    ) -> Result<v1::InitializeResponse> {
+    ) -> HandlerResult<v1::InitializeResponse> {
         let client = req
             .client_info
             .map_or("nobody".to_owned(), |info| info.name);
@@ -115,7 +115,7 @@ impl v1::Agent for Old {
         &self,
         _: &v1::AgentContext,
         _: v1::NewSessionRequest,
-    ) -> Result<v1::NewSessionResponse> {
+    ) -> HandlerResult<v1::NewSessionResponse> {
         Ok(v1::NewSessionResponse::new("old"))
     }
 
@@ -123,7 +123,7 @@ impl v1::Agent for Old {
         &self,
         cx: &v1::AgentContext,
         req: v1::PromptRequest,
-    ) -> Result<v1::PromptResponse> {
+    ) -> HandlerResult<v1::PromptResponse> {
         for block in req.prompt {
             let update = v1::SessionUpdate::AgentMessageChunk(v1::ContentChunk::new(block));
             let note = v1::SessionNotification::new(req.session_id.clone(), update);
@@ -132,7 +132,7 @@ impl v1::Agent for Old {
         Ok(v1::PromptResponse::new(v1::StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &v1::AgentContext, _: v1::CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &v1::AgentContext, _: v1::CancelNotification) -> HandlerResult<()> {
         self.0.note("v1 cancel");
         Ok(())
     }
@@ -147,13 +147,13 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         req: v2::InitializeRequest,
-    ) -> Result<v2::InitializeResponse> {
+    ) -> HandlerResult<v2::InitializeResponse> {
         self.0.note(format!(
             "v2 initialize {} {}",
             req.protocol_version, req.info.name
         ));
         if req.info.name == "forbidden" {
-            return Err(Error::auth_required());
+            return Err(HandlerError::auth_required());
         }
         let info = v2::Implementation::new("new", "1");
         // Whatever the handler says, the connection speaks version 2.
@@ -164,7 +164,7 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         _: v2::NewSessionRequest,
-    ) -> Result<v2::NewSessionResponse> {
+    ) -> HandlerResult<v2::NewSessionResponse> {
         Ok(v2::NewSessionResponse::new("new"))
     }
 
@@ -172,7 +172,7 @@ impl v2::Agent for New {
         &self,
         cx: &v2::AgentContext,
         req: v2::PromptRequest,
-    ) -> Result<v2::PromptResponse> {
+    ) -> HandlerResult<v2::PromptResponse> {
         let message = v2::AgentMessage::new("m1").with_content(req.prompt);
         let update = v2::SessionUpdate::AgentMessage(message);
         let note = v2::UpdateSessionNotification::new(req.session_id, update);
@@ -184,7 +184,7 @@ impl v2::Agent for New {
         &self,
         _: &v2::AgentContext,
         _: v2::CancelSessionNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         self.0.note("v2 cancel");
         Ok(())
     }
@@ -199,7 +199,7 @@ impl v1::Client for OldClient {
         &self,
         _: &v1::ClientContext,
         _: v1::RequestPermissionRequest,
-    ) -> Result<v1::RequestPermissionResponse> {
+    ) -> HandlerResult<v1::RequestPermissionResponse> {
         let outcome = v1::RequestPermissionOutcome::Cancelled;
         Ok(v1::RequestPermissionResponse::new(outcome))
     }
@@ -208,7 +208,7 @@ impl v1::Client for OldClient {
         &self,
         _: &v1::ClientContext,
         note: v1::SessionNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         self.0.note(format!("v1 update of {}", note.session_id));
         Ok(())
     }
@@ -223,7 +223,7 @@ impl v2::Client for NewClient {
         &self,
         _: &v2::ClientContext,
         _: v2::RequestPermissionRequest,
-    ) -> Result<v2::RequestPermissionResponse> {
+    ) -> HandlerResult<v2::RequestPermissionResponse> {
         let outcome = v2::CancelledPermissionOutcome::new();
         Ok(v2::RequestPermissionResponse::new(outcome))
     }
@@ -232,7 +232,7 @@ impl v2::Client for NewClient {
         &self,
         _: &v2::ClientContext,
         note: v2::UpdateSessionNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         self.0.note(format!("v2 update of {}", note.session_id));
         Ok(())
     }

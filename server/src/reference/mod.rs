@@ -17,7 +17,7 @@ use acp_sdk::v1::{
     SessionModeState, StopReason,
 };
 
-use crate::{Handler, Profile, Result, Runtime, Session, Settings, Turn};
+use crate::{Handler, HandlerResult, Profile, Runtime, Session, Settings, Turn};
 
 /// The reference agent, ready to serve a client.
 pub type ReferenceAgent = Runtime<Reference>;
@@ -27,7 +27,7 @@ pub type ReferenceAgent = Runtime<Reference>;
 pub struct Reference;
 
 impl Handler for Reference {
-    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
         words::follow(&turn).await
     }
 
@@ -52,7 +52,7 @@ impl Handler for Reference {
             .auth_method(AuthMethod::Terminal(terminal))
     }
 
-    async fn open(&self, _: &Session) -> Result<Settings> {
+    async fn open(&self, _: &Session) -> HandlerResult<Settings> {
         let modes = vec![
             SessionMode::new("ask", "Ask").with_description("Asks before it does anything"),
             SessionMode::new("code", "Code").with_description("Does as it is told"),

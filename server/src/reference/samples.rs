@@ -7,7 +7,7 @@ use acp_sdk::v1::{
     ElicitationSessionScope, ReadTextFileRequest, SessionInfoUpdate, SessionUpdate, TextContent,
     ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
-use acp_sdk::{Error as RpcError, Json};
+use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use crate::{Capability, Error, Result, Turn};
 
@@ -37,21 +37,22 @@ pub(super) async fn call(turn: &Turn) -> Result<()> {
 }
 
 /// Reads a part of a file: the path, the first line, how many.
-pub(super) async fn lines(turn: &Turn, rest: &str) -> Result<()> {
+pub(super) async fn lines(turn: &Turn, rest: &str) -> HandlerResult<()> {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let [path, line, limit] = words.as_slice() else {
         return Err(wrong("a path, a line and a number of lines are needed"));
     };
     let number = |word: &str| word.parse::<u32>().map_err(|_| wrong("no number of lines"));
     if !turn.offers(Capability::ReadTextFile) {
-        return Err(Error::Missing(Capability::ReadTextFile));
+        return Err(Error::Missing(Capability::ReadTextFile).into());
     }
     let path = turn.session().resolve(path);
     let request = ReadTextFileRequest::new(turn.session().id(), path)
         .with_line(number(line)?)
         .with_limit(number(limit)?);
     let read = turn.client().read_text_file(request).await?;
-    turn.text(read.content).await
+    turn.text(read.content).await?;
+    Ok(())
 }
 
 /// Tells when the session was changed: now.
@@ -101,8 +102,8 @@ async fn update(turn: &Turn, update: CompactionUpdate) -> Result<()> {
     turn.update(SessionUpdate::CompactionUpdate(update)).await
 }
 
-fn wrong(reason: &str) -> Error {
-    RpcError::invalid_params("/prompt/0/text", reason).into()
+fn wrong(reason: &str) -> HandlerError {
+    HandlerError::invalid_params("/prompt/0/text", reason)
 }
 
 /// An object of texts.

@@ -10,7 +10,7 @@ use acp_sdk::v1::{
     StopReason, StringPropertySchema, TextContent, ToolCallLocation, ToolKind,
     UnstructuredCommandInput, UsageUpdate,
 };
-use acp_sdk::{Error as RpcError, Meta, runtime::Map};
+use acp_sdk::{HandlerError, HandlerResult, Meta, runtime::Map};
 
 use super::{content, samples};
 use crate::{Capability, Error, Result, Turn};
@@ -51,24 +51,23 @@ Anything else is echoed, block by block.
 What the client does not offer in `initialize` is not used; the agent says so instead.";
 
 /// Does what the prompt says.
-pub(super) async fn follow(turn: &Turn) -> Result<StopReason> {
+pub(super) async fn follow(turn: &Turn) -> HandlerResult<StopReason> {
     let said = match turn.prompt().first() {
         Some(ContentBlock::Text(text)) => text.text.trim(),
         _ => "",
     };
     let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
     let done = obey(turn, word, rest.trim_start()).await;
-    match done {
-        // An agent that lacks something says so and goes on, as far as it can.
-        Err(missing @ Error::Missing(_)) => {
-            turn.text(format!("I cannot do that: {missing}.")).await?;
-            Ok(StopReason::EndTurn)
-        }
-        done => done,
+    let source = done.as_ref().err().and_then(HandlerError::source);
+    // An agent that lacks something says so and goes on, as far as it can.
+    if let Some(missing @ Error::Missing(_)) = source.and_then(|source| source.downcast_ref()) {
+        turn.text(format!("I cannot do that: {missing}.")).await?;
+        return Ok(StopReason::EndTurn);
     }
+    done
 }
 
-async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
+async fn obey(turn: &Turn, word: &str, rest: &str) -> HandlerResult<StopReason> {
     match word {
         "ping" => {}
         "think" => {
@@ -124,7 +123,7 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
         "compact" => samples::compact(turn).await?,
         "slow" => slow(turn).await?,
         "refuse" => return Ok(StopReason::Refusal),
-        "fail" => return Err(Error::failed("the prompt asked for a failure")),
+        "fail" => return Err("the prompt asked for a failure".into()),
         "stream" => stream(turn, number(rest)?).await?,
         "perm" => {
             let call = turn.tool_call("Run a command", ToolKind::Execute).await?;
@@ -149,10 +148,10 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> Result<StopReason> {
     Ok(StopReason::EndTurn)
 }
 
-fn number(word: &str) -> Result<u64> {
+fn number(word: &str) -> HandlerResult<u64> {
     word.parse().map_err(|_| {
         let reason = format!("{word:?} is not a number of messages");
-        RpcError::invalid_params("/prompt/0/text", reason).into()
+        HandlerError::invalid_params("/prompt/0/text", reason)
     })
 }
 
@@ -215,14 +214,14 @@ async fn permission(turn: &Turn) -> Result<()> {
         .await
 }
 
-async fn terminal(turn: &Turn, line: &str, kill: bool) -> Result<()> {
+async fn terminal(turn: &Turn, line: &str, kill: bool) -> HandlerResult<()> {
     let mut words = line.split_whitespace();
     let Some(command) = words.next() else {
-        let error = RpcError::invalid_params("/prompt/0/text", "a command is missing");
-        return Err(error.into());
+        let error = HandlerError::invalid_params("/prompt/0/text", "a command is missing");
+        return Err(error);
     };
     if !turn.offers(Capability::Terminal) {
-        return Err(Error::Missing(Capability::Terminal));
+        return Err(Error::Missing(Capability::Terminal).into());
     }
     let mut call = turn.tool_call(line, ToolKind::Execute).await?;
     call.start().await?;
@@ -240,7 +239,8 @@ async fn terminal(turn: &Turn, line: &str, kill: bool) -> Result<()> {
     let output = terminal.output().await?.output;
     call.complete("").await?;
     terminal.release().await?;
-    turn.text(format!("{output}{exit}")).await
+    turn.text(format!("{output}{exit}")).await?;
+    Ok(())
 }
 
 async fn elicit(turn: &Turn, kind: &str) -> Result<()> {

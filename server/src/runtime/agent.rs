@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acp_sdk::v1::*;
-use acp_sdk::{Error, Json, Result};
+use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use super::{Runtime, announce, check, closed};
 use crate::Handler;
@@ -20,7 +20,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         _: &AgentContext,
         req: InitializeRequest,
-    ) -> Result<InitializeResponse> {
+    ) -> HandlerResult<InitializeResponse> {
         let methods = methods_for(&req.client_capabilities, &self.profile.auth_methods);
         self.connection.initialize(req.client_capabilities);
         let session = SessionCapabilities::new()
@@ -48,7 +48,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         _: &AgentContext,
         req: AuthenticateRequest,
-    ) -> Result<AuthenticateResponse> {
+    ) -> HandlerResult<AuthenticateResponse> {
         self.connection.offered()?;
         let known: Vec<_> = self
             .profile
@@ -62,17 +62,17 @@ impl<H: Handler> Agent for Runtime<H> {
                 "there is no method {:?}, only {known:?}",
                 req.method_id.as_str()
             );
-            return Err(Error::invalid_params("/methodId", reason));
+            return Err(HandlerError::invalid_params("/methodId", reason));
         }
         self.handler.authenticate(&req.method_id).await?;
         self.connection.set_authenticated(true);
         Ok(AuthenticateResponse::new())
     }
 
-    async fn logout(&self, _: &AgentContext, _: LogoutRequest) -> Result<LogoutResponse> {
+    async fn logout(&self, _: &AgentContext, _: LogoutRequest) -> HandlerResult<LogoutResponse> {
         self.connection.offered()?;
         if self.profile.auth_methods.is_empty() {
-            return Err(Error::method_not_found("logout"));
+            return Err(HandlerError::method_not_found("logout"));
         }
         self.handler.logout().await?;
         self.connection.set_authenticated(false);
@@ -83,7 +83,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         cx: &AgentContext,
         req: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         let (offered, surroundings) =
             self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.create(&req.cwd, surroundings).await?;
@@ -97,7 +97,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         cx: &AgentContext,
         req: LoadSessionRequest,
-    ) -> Result<LoadSessionResponse> {
+    ) -> HandlerResult<LoadSessionResponse> {
         let (offered, surroundings) =
             self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
@@ -109,7 +109,7 @@ impl<H: Handler> Agent for Runtime<H> {
         };
         tokio::select! {
             biased;
-            () = cx.cancelled() => return Err(Error::cancelled()),
+            () = cx.cancelled() => return Err(HandlerError::cancelled()),
             replayed = replaying => replayed?,
         }
         announce::commands(cx, &session);
@@ -122,7 +122,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         cx: &AgentContext,
         req: ResumeSessionRequest,
-    ) -> Result<ResumeSessionResponse> {
+    ) -> HandlerResult<ResumeSessionResponse> {
         let (offered, surroundings) =
             self.may_open(&req.cwd, req.additional_directories, req.mcp_servers)?;
         let session = self.reopen(&req.session_id, &req.cwd, surroundings).await?;
@@ -136,7 +136,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         _: &AgentContext,
         req: ListSessionsRequest,
-    ) -> Result<ListSessionsResponse> {
+    ) -> HandlerResult<ListSessionsResponse> {
         self.connection.offered()?;
         if let Some(cwd) = &req.cwd {
             check::absolute("/cwd", cwd)?;
@@ -144,7 +144,8 @@ impl<H: Handler> Agent for Runtime<H> {
         let before = req.cursor.as_deref().map(check::read_cursor).transpose()?;
         // One more than a page tells whether there is a next one.
         let found = self.store.list(req.cwd.as_deref(), before, PAGE + 1).await;
-        let mut found = found.map_err(|reason| Error::internal(format!("the store: {reason}")))?;
+        let mut found =
+            found.map_err(|reason| HandlerError::internal(format!("the store: {reason}")))?;
         let more = found.len() > PAGE;
         found.truncate(PAGE);
         let last = found.last().map(|record| check::cursor(record.number));
@@ -158,7 +159,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         _: &AgentContext,
         req: CloseSessionRequest,
-    ) -> Result<CloseSessionResponse> {
+    ) -> HandlerResult<CloseSessionResponse> {
         self.connection.offered()?;
         if !self.deactivate(&req.session_id).await && self.record(&req.session_id).await?.is_none()
         {
@@ -173,7 +174,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         _: &AgentContext,
         req: DeleteSessionRequest,
-    ) -> Result<DeleteSessionResponse> {
+    ) -> HandlerResult<DeleteSessionResponse> {
         self.connection.offered()?;
         self.deactivate(&req.session_id).await;
         let deleted = self.store.delete(&req.session_id).await;
@@ -185,7 +186,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         cx: &AgentContext,
         req: SetSessionModeRequest,
-    ) -> Result<SetSessionModeResponse> {
+    ) -> HandlerResult<SetSessionModeResponse> {
         let offered = self.connection.offered()?;
         let session = self.active(&req.session_id).await?;
         session.set(|settings| settings.set_mode(&req.mode_id))?;
@@ -203,7 +204,7 @@ impl<H: Handler> Agent for Runtime<H> {
         &self,
         cx: &AgentContext,
         req: SetSessionConfigOptionRequest,
-    ) -> Result<SetSessionConfigOptionResponse> {
+    ) -> HandlerResult<SetSessionConfigOptionResponse> {
         let offered = self.connection.offered()?;
         let session = self.active(&req.session_id).await?;
         let mode = session.settings().mode().map(str::to_owned);
@@ -216,7 +217,7 @@ impl<H: Handler> Agent for Runtime<H> {
         Ok(SetSessionConfigOptionResponse::new(options))
     }
 
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         let offered = self.connection.offered()?;
         let session = self.active(&req.session_id).await?;
         check::prompt(&req.prompt, &self.profile.prompt)?;
@@ -228,7 +229,7 @@ impl<H: Handler> Agent for Runtime<H> {
             .enter(bytes)
             .map_err(|refusal| match refusal {
                 Refusal::Closed => closed(session.id()),
-                Refusal::Full => Error::new(
+                Refusal::Full => HandlerError::new(
                     ErrorCode::INVALID_REQUEST,
                     format!(
                         "session {} has too many prompts waiting; await an answer",
@@ -248,7 +249,7 @@ impl<H: Handler> Agent for Runtime<H> {
         Ok(PromptResponse::new(ended?))
     }
 
-    async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> HandlerResult<()> {
         if let Some(session) = self.sessions.find(&note.session_id) {
             session.queue().cancel();
         }
@@ -260,7 +261,7 @@ impl<H: Handler> Agent for Runtime<H> {
         cx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> Result<Json> {
+    ) -> HandlerResult<Json> {
         Ok(self.handler.ext_request(cx, method, params).await?)
     }
 
@@ -269,7 +270,7 @@ impl<H: Handler> Agent for Runtime<H> {
         cx: &AgentContext,
         method: &str,
         params: Option<Json>,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         self.handler.ext_notification(cx, method, params).await;
         Ok(())
     }
@@ -282,7 +283,7 @@ impl<H: Handler> Runtime<H> {
         cwd: &str,
         additional_directories: Vec<String>,
         mcp_servers: Vec<McpServer>,
-    ) -> Result<(Arc<ClientCapabilities>, Surroundings)> {
+    ) -> HandlerResult<(Arc<ClientCapabilities>, Surroundings)> {
         let offered = self.connection.may_open()?;
         check::directories(cwd, &additional_directories)?;
         let surroundings = Surroundings {
@@ -292,7 +293,7 @@ impl<H: Handler> Runtime<H> {
         Ok((offered, surroundings))
     }
 
-    async fn tell_mode(&self, cx: &AgentContext, session: &Session) -> Result<()> {
+    async fn tell_mode(&self, cx: &AgentContext, session: &Session) -> HandlerResult<()> {
         if let Some(mode) = session.settings().mode() {
             let update = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode));
             self.tell(cx, session, update).await?;
@@ -306,7 +307,7 @@ impl<H: Handler> Runtime<H> {
         cx: &AgentContext,
         session: &Session,
         update: SessionUpdate,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         let mut wire = session.wire().await;
         Ok(wire
             .send(session, &*self.store, cx.client(), &update)

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use acp_sdk::v1::{ContentBlock, EmbeddedResourceResource, PromptCapabilities};
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 
 /// Spec: <https://agentclientprotocol.com/protocol/v1/session-setup#working-directory>
 ///
 /// # Errors
 ///
 /// Invalid params when a path is relative.
-pub(super) fn directories(cwd: &str, additional: &[String]) -> Result<()> {
+pub(super) fn directories(cwd: &str, additional: &[String]) -> HandlerResult<()> {
     absolute("/cwd", cwd)?;
     for (at, directory) in additional.iter().enumerate() {
         absolute(&format!("/additionalDirectories/{at}"), directory)?;
@@ -21,11 +21,11 @@ pub(super) fn directories(cwd: &str, additional: &[String]) -> Result<()> {
 /// # Errors
 ///
 /// Invalid params when the path is relative.
-pub(super) fn absolute(at: &str, path: &str) -> Result<()> {
+pub(super) fn absolute(at: &str, path: &str) -> HandlerResult<()> {
     if Path::new(path).is_absolute() {
         return Ok(());
     }
-    Err(Error::invalid_params(
+    Err(HandlerError::invalid_params(
         at,
         format!("{path:?} is not an absolute path"),
     ))
@@ -36,7 +36,7 @@ pub(super) fn absolute(at: &str, path: &str) -> Result<()> {
 /// # Errors
 ///
 /// Invalid params when a block is of a kind that the agent has not announced.
-pub(super) fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) -> Result<()> {
+pub(super) fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) -> HandlerResult<()> {
     for (at, block) in prompt.iter().enumerate() {
         let missing = match block {
             ContentBlock::Image(_) if !announced.image => "image",
@@ -45,7 +45,10 @@ pub(super) fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) ->
             _ => continue,
         };
         let reason = format!("the agent does not announce promptCapabilities.{missing}");
-        return Err(Error::invalid_params(&format!("/prompt/{at}"), reason));
+        return Err(HandlerError::invalid_params(
+            &format!("/prompt/{at}"),
+            reason,
+        ));
     }
     Ok(())
 }
@@ -73,14 +76,17 @@ pub(super) fn cursor(number: u64) -> String {
 /// # Errors
 ///
 /// Invalid params when it is none of ours.
-pub(super) fn read_cursor(text: &str) -> Result<u64> {
+pub(super) fn read_cursor(text: &str) -> HandlerResult<u64> {
     let number = text
         .strip_prefix("before-")
         .and_then(|number| number.parse().ok());
     number
         .filter(|number| cursor(*number) == text)
         .ok_or_else(|| {
-            Error::invalid_params("/cursor", format!("{text:?} is not a cursor of this agent"))
+            HandlerError::invalid_params(
+                "/cursor",
+                format!("{text:?} is not a cursor of this agent"),
+            )
         })
 }
 

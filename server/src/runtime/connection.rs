@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{ClientCapabilities, ErrorCode};
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -34,10 +34,10 @@ impl Connection {
     /// # Errors
     ///
     /// Invalid request before `initialize`.
-    pub(super) fn offered(&self) -> Result<Arc<ClientCapabilities>> {
+    pub(super) fn offered(&self) -> HandlerResult<Arc<ClientCapabilities>> {
         self.lock().clone().ok_or_else(|| {
             let reason = "the connection is not initialized; call initialize first";
-            Error::new(ErrorCode::INVALID_REQUEST, reason)
+            HandlerError::new(ErrorCode::INVALID_REQUEST, reason)
         })
     }
 
@@ -46,12 +46,12 @@ impl Connection {
     /// # Errors
     ///
     /// As [`offered`](Self::offered), or authentication required.
-    pub(super) fn may_open(&self) -> Result<Arc<ClientCapabilities>> {
+    pub(super) fn may_open(&self) -> HandlerResult<Arc<ClientCapabilities>> {
         let offered = self.offered()?;
         if self.authenticated.load(Ordering::Acquire) {
             return Ok(offered);
         }
-        Err(Error::auth_required())
+        Err(HandlerError::auth_required())
     }
 
     pub(super) fn set_authenticated(&self, authenticated: bool) {

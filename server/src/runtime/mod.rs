@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acp_sdk::v1::{ErrorCode, SessionId};
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 
 use crate::session::{Session, Sessions, Surroundings};
 use crate::store::{MemoryStore, SessionRecord, Store};
@@ -81,7 +81,7 @@ impl<H: Handler> Runtime<H> {
         &self.handler
     }
 
-    async fn create(&self, cwd: &str, surroundings: Surroundings) -> Result<Session> {
+    async fn create(&self, cwd: &str, surroundings: Surroundings) -> HandlerResult<Session> {
         let mut record = SessionRecord::new(self.ids.next(), cwd);
         record
             .additional_directories
@@ -105,12 +105,12 @@ impl<H: Handler> Runtime<H> {
         id: &SessionId,
         cwd: &str,
         surroundings: Surroundings,
-    ) -> Result<Session> {
+    ) -> HandlerResult<Session> {
         let _settling = self.sessions.settle(id).await;
         let record = self.record(id).await?.ok_or_else(|| not_found(id))?;
         if record.cwd != cwd {
             let reason = format!("session {id} works in {:?}, not in {cwd:?}", record.cwd);
-            return Err(Error::invalid_params("/cwd", reason));
+            return Err(HandlerError::invalid_params("/cwd", reason));
         }
         if let Some(session) = self.sessions.find(id) {
             session.surround(surroundings);
@@ -136,7 +136,7 @@ impl<H: Handler> Runtime<H> {
     /// # Errors
     ///
     /// Resource not found, with words that say whether it is closed or was never there.
-    async fn active(&self, id: &SessionId) -> Result<Session> {
+    async fn active(&self, id: &SessionId) -> HandlerResult<Session> {
         if let Some(session) = self.sessions.find(id).filter(|s| !s.queue().is_closed()) {
             return Ok(session);
         }
@@ -159,12 +159,12 @@ impl<H: Handler> Runtime<H> {
         true
     }
 
-    async fn record(&self, id: &SessionId) -> Result<Option<SessionRecord>> {
+    async fn record(&self, id: &SessionId) -> HandlerResult<Option<SessionRecord>> {
         let found = self.store.find(id).await;
         found.map_err(|reason| store_failed(id, &reason))
     }
 
-    async fn save(&self, session: &Session) -> Result<()> {
+    async fn save(&self, session: &Session) -> HandlerResult<()> {
         let saved = self.store.save(&session.record()).await;
         saved.map_err(|reason| store_failed(session.id(), &reason))
     }
@@ -204,15 +204,15 @@ impl SessionIds {
     }
 }
 
-fn not_found(id: &SessionId) -> Error {
-    Error::resource_not_found(format!("session {id}"))
+fn not_found(id: &SessionId) -> HandlerError {
+    HandlerError::resource_not_found(format!("session {id}"))
 }
 
-fn closed(id: &SessionId) -> Error {
+fn closed(id: &SessionId) -> HandlerError {
     let reason = format!("session {id} is closed; load or resume it first");
-    Error::new(ErrorCode::RESOURCE_NOT_FOUND, reason)
+    HandlerError::new(ErrorCode::RESOURCE_NOT_FOUND, reason)
 }
 
-fn store_failed(id: &SessionId, reason: &str) -> Error {
-    Error::internal(format!("the store of session {id}: {reason}"))
+fn store_failed(id: &SessionId, reason: &str) -> HandlerError {
+    HandlerError::internal(format!("the store of session {id}: {reason}"))
 }

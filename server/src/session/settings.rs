@@ -13,7 +13,7 @@ use acp_sdk::v1::{
     SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions, SessionModeId,
     SessionModeState,
 };
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 
 /// Modes, config options and slash commands of a session. None by default.
 ///
@@ -24,7 +24,7 @@ use acp_sdk::{Error, Result};
 /// struct Coder;
 ///
 /// impl Handler for Coder {
-///     async fn open(&self, _: &Session) -> Result<Settings> {
+///     async fn open(&self, _: &Session) -> HandlerResult<Settings> {
 ///         let modes = vec![SessionMode::new("plan", "Plan"), SessionMode::new("code", "Code")];
 ///         let models = SessionConfigSelectOptions::Ungrouped(vec![
 ///             SessionConfigSelectOption::new("small", "Small"),
@@ -41,7 +41,7 @@ use acp_sdk::{Error, Result};
 ///             .commands(vec![AvailableCommand::new("review", "Reviews the last commit")]))
 ///     }
 ///
-///     async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+///     async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
 ///         let settings = turn.session().settings();
 ///         if settings.mode() == Some("plan") {
 ///             turn.text("The plan is made; I begin.").await?;
@@ -151,11 +151,11 @@ impl Settings {
     /// # Errors
     ///
     /// Invalid params when there is no such mode.
-    pub(crate) fn set_mode(&mut self, id: &SessionModeId) -> Result<()> {
+    pub(crate) fn set_mode(&mut self, id: &SessionModeId) -> HandlerResult<()> {
         let known = self.modes.as_ref().map(ids_of_modes).unwrap_or_default();
         if !known.contains(&id.as_str()) {
             let reason = format!("there is no mode {id:?}, only {known:?}", id = id.as_str());
-            return Err(Error::invalid_params("/modeId", reason));
+            return Err(HandlerError::invalid_params("/modeId", reason));
         }
         self.choose(MODE, id.as_str());
         Ok(())
@@ -168,7 +168,7 @@ impl Settings {
         &mut self,
         id: &SessionConfigId,
         value: &SessionConfigOptionValue,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         let Some(option) = self.options.iter_mut().find(|option| option.id == *id) else {
             let known: Vec<_> = self
                 .options
@@ -176,7 +176,7 @@ impl Settings {
                 .map(|option| option.id.as_str())
                 .collect();
             let reason = format!("there is no option {:?}, only {known:?}", id.as_str());
-            return Err(Error::invalid_params("/configId", reason));
+            return Err(HandlerError::invalid_params("/configId", reason));
         };
         let expected = match (&mut option.kind, value) {
             (SessionConfigKind::Boolean(current), SessionConfigOptionValue::Boolean(new)) => {
@@ -199,7 +199,7 @@ impl Settings {
             _ => "no value".to_owned(),
         };
         let reason = format!("the option {:?} takes {expected}", id.as_str());
-        Err(Error::invalid_params("/value", reason))
+        Err(HandlerError::invalid_params("/value", reason))
     }
 
     /// Sets a select option, and the mode with its option.

@@ -94,9 +94,9 @@ impl Core {
     }
 
     /// Asks the client, as long as there is a turn to ask in.
-    pub(crate) async fn unless_cancelled<T>(
+    pub(crate) async fn unless_cancelled<T, E: Into<Error>>(
         &self,
-        asking: impl Future<Output = acp_sdk::Result<T>>,
+        asking: impl Future<Output = Result<T, E>>,
     ) -> Result<T> {
         if self.is_over() {
             return Err(self.over("a request"));
@@ -104,7 +104,7 @@ impl Core {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Error::Cancelled),
-            answer = asking => Ok(answer?),
+            answer = asking => answer.map_err(Into::into),
         }
     }
 

@@ -10,7 +10,7 @@ use acp_sdk::v1::{AgentContext, PromptRequest, StopReason};
 
 use super::{About, Core, Turn};
 use crate::session::Place;
-use crate::{Error, Handler, Result};
+use crate::{Error, Handler, HandlerError, HandlerResult};
 
 /// Waits for the turn, takes it and winds it up. Whatever the handler does, a turn that was
 /// cancelled ends with [`StopReason::Cancelled`].
@@ -21,7 +21,7 @@ pub(crate) async fn run<H: Handler>(
     request: PromptRequest,
     place: &mut Place,
     grace: Duration,
-) -> Result<StopReason> {
+) -> HandlerResult<StopReason> {
     let cancel = place.cancel.clone();
     tokio::select! {
         biased;
@@ -32,7 +32,7 @@ pub(crate) async fn run<H: Handler>(
     let core = Arc::new(Core::new(about, cancel));
     let ended = match core.keep_prompt(&request.prompt).await {
         Ok(()) => answer(handler, cx, &core, request, grace).await,
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     };
     let wound_up = core.wind_up().await;
     core.session.touch();
@@ -56,7 +56,7 @@ async fn answer<H: Handler>(
     core: &Arc<Core>,
     request: PromptRequest,
     grace: Duration,
-) -> Result<StopReason> {
+) -> HandlerResult<StopReason> {
     let turn = Turn::new(core.clone(), request);
     // Made inside, for a handler may panic before it returns its future.
     let handling = async { handler.prompt(turn).await };
@@ -76,13 +76,13 @@ async fn answer<H: Handler>(
 }
 
 /// Makes an error of a panic, so that the turn is wound up like any other.
-async fn without_panic<T>(handling: impl Future<Output = Result<T>>) -> Result<T> {
+async fn without_panic<T>(handling: impl Future<Output = HandlerResult<T>>) -> HandlerResult<T> {
     let mut handling = std::pin::pin!(handling);
     std::future::poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(cx)));
         polled.unwrap_or_else(|panic| {
             let reason = format!("the agent failed at this prompt: {}", words_of(&*panic));
-            Poll::Ready(Err(Error::failed(reason)))
+            Poll::Ready(Err(HandlerError::internal(reason)))
         })
     })
     .await

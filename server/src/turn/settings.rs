@@ -10,7 +10,7 @@ use acp_sdk::v1::{
 
 use super::Turn;
 use crate::session::Session;
-use crate::{Error, Result};
+use crate::{Error, HandlerResult, Result};
 
 impl Turn {
     /// Changes the mode and tells the client: from planning to doing, say. The user can do
@@ -59,14 +59,11 @@ impl Turn {
             .await
     }
 
-    async fn set(&self, change: impl FnOnce(&Session) -> acp_sdk::Result<()>) -> Result<()> {
+    async fn set(&self, change: impl FnOnce(&Session) -> HandlerResult<()>) -> Result<()> {
         let mode = || self.session().settings().mode().map(str::to_owned);
         let before = mode();
         // It is the agent that asked for what there is not, and no client's fault.
-        change(self.session()).map_err(|error| match error.as_response() {
-            Some(refusal) => Error::failed(&refusal.message),
-            None => Error::Call(error),
-        })?;
+        change(self.session()).map_err(|error| Error::failed(&error.as_response().message))?;
         if let Some(mode) = mode().filter(|mode| Some(mode) != before.as_ref()) {
             let update = CurrentModeUpdate::new(mode);
             self.update(SessionUpdate::CurrentModeUpdate(update))

@@ -69,12 +69,11 @@ impl Terminal {
                 let _ = created.send(terminal);
             });
             match creation.await {
-                Ok(terminal) => Ok(terminal),
-                Err(_) => Err(acp_sdk::Error::internal("terminal/create was given up")),
+                Ok(terminal) => terminal.map_err(Error::Call),
+                Err(_) => Err(Error::failed("`terminal/create` was aborted")),
             }
         })
-        .await?
-        .map_err(Error::Call)
+        .await
     }
 
     /// The id.

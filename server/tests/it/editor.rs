@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acp_sdk::{Result, v1::*};
+use acp_sdk::{HandlerResult, Result, v1::*};
 use acp_server::ReferenceAgent;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -105,7 +105,11 @@ pub fn brief(entry: &Value) -> String {
 }
 
 impl Client for Editor {
-    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        note: SessionNotification,
+    ) -> HandlerResult<()> {
         self.note("session/update", json!(note));
         Ok(())
     }
@@ -114,7 +118,7 @@ impl Client for Editor {
         &self,
         cx: &ClientContext,
         req: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         self.note("session/request_permission", json!(req));
         let chosen = match self.permission {
             Permission::First => req.options.first().map(|option| option.option_id.clone()),
@@ -140,10 +144,10 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         req: ReadTextFileRequest,
-    ) -> Result<ReadTextFileResponse> {
+    ) -> HandlerResult<ReadTextFileResponse> {
         self.note("fs/read_text_file", json!(req));
         if req.path == "/missing" {
-            return Err(acp_sdk::Error::resource_not_found("/missing"));
+            return Err(acp_sdk::HandlerError::resource_not_found("/missing"));
         }
         Ok(ReadTextFileResponse::new(format!(
             "content of {}",
@@ -155,7 +159,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         req: WriteTextFileRequest,
-    ) -> Result<WriteTextFileResponse> {
+    ) -> HandlerResult<WriteTextFileResponse> {
         self.note("fs/write_text_file", json!(req));
         Ok(WriteTextFileResponse::new())
     }
@@ -164,7 +168,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         req: CreateTerminalRequest,
-    ) -> Result<CreateTerminalResponse> {
+    ) -> HandlerResult<CreateTerminalResponse> {
         self.note("terminal/create", json!(req));
         if self.slow_terminals {
             self.go_on.notified().await;
@@ -176,7 +180,7 @@ impl Client for Editor {
         &self,
         cx: &ClientContext,
         req: WaitForTerminalExitRequest,
-    ) -> Result<WaitForTerminalExitResponse> {
+    ) -> HandlerResult<WaitForTerminalExitResponse> {
         self.note("terminal/wait_for_exit", json!(req));
         if self.endless {
             cx.cancelled().await;
@@ -188,7 +192,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         req: TerminalOutputRequest,
-    ) -> Result<TerminalOutputResponse> {
+    ) -> HandlerResult<TerminalOutputResponse> {
         self.note("terminal/output", json!(req));
         Ok(TerminalOutputResponse::new("out\n", false))
     }
@@ -197,7 +201,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         req: KillTerminalRequest,
-    ) -> Result<KillTerminalResponse> {
+    ) -> HandlerResult<KillTerminalResponse> {
         self.note("terminal/kill", json!(req));
         Ok(KillTerminalResponse::new())
     }
@@ -206,7 +210,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         req: ReleaseTerminalRequest,
-    ) -> Result<ReleaseTerminalResponse> {
+    ) -> HandlerResult<ReleaseTerminalResponse> {
         self.note("terminal/release", json!(req));
         if self.slow_release {
             self.go_on.notified().await;
@@ -218,7 +222,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         req: CreateElicitationRequest,
-    ) -> Result<CreateElicitationResponse> {
+    ) -> HandlerResult<CreateElicitationResponse> {
         self.note("elicitation/create", json!(req));
         let answer = match (self.accepts, &req.mode) {
             (false, _) => json!({ "action": "decline" }),
@@ -234,7 +238,7 @@ impl Client for Editor {
         &self,
         _: &ClientContext,
         note: CompleteElicitationNotification,
-    ) -> Result<()> {
+    ) -> HandlerResult<()> {
         self.note("elicitation/complete", json!(note));
         Ok(())
     }

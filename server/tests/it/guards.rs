@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, Result, Runtime, Turn};
+use acp_server::{Error, Handler, HandlerResult, Runtime, Turn};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -18,9 +18,9 @@ struct Script<F>(F);
 impl<F, Fut> Handler for Script<F>
 where
     F: Fn(Turn) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<StopReason>> + Send,
+    Fut: Future<Output = HandlerResult<StopReason>> + Send,
 {
-    fn prompt(&self, turn: Turn) -> impl Future<Output = Result<StopReason>> + Send {
+    fn prompt(&self, turn: Turn) -> impl Future<Output = HandlerResult<StopReason>> + Send {
         (self.0)(turn)
     }
 }
@@ -28,7 +28,7 @@ where
 fn runtime<F, Fut>(prompt: F) -> Runtime<Script<F>>
 where
     F: Fn(Turn) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<StopReason>> + Send,
+    Fut: Future<Output = HandlerResult<StopReason>> + Send,
 {
     Runtime::new(Script(prompt))
 }
@@ -36,7 +36,7 @@ where
 async fn desk<F, Fut>(prompt: F) -> Desk
 where
     F: Fn(Turn) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<StopReason>> + Send,
+    Fut: Future<Output = HandlerResult<StopReason>> + Send,
 {
     Desk::at(runtime(prompt), Editor::default(), everything()).await
 }
@@ -80,7 +80,7 @@ async fn an_error_closes_tool_calls_and_releases_terminals() {
     let desk = desk(|turn: Turn| async move {
         let _call = turn.tool_call("Work", ToolKind::Other).await?;
         let _terminal = turn.terminal("true", [""; 0]).await?;
-        Err(Error::failed("out of tokens"))
+        Err("out of tokens".into())
     })
     .await;
     let error = desk.prompt("go").await.unwrap_err();
@@ -220,7 +220,7 @@ async fn within_its_grace_a_cancelled_handler_may_tell_but_not_ask() {
         call.fail("Stopped.").await?;
         turn.text("partial answer").await?;
         // An error in a cancelled turn is not the client's business.
-        Err(Error::failed("aborted"))
+        Err("aborted".into())
     };
     let runtime = runtime(prompt).grace(Duration::from_secs(60));
     let desk = Desk::at(runtime, Editor::default(), everything()).await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use acp_sdk::Json;
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, Profile, Result, Runtime, Session, Settings, Turn};
+use acp_server::{Handler, HandlerResult, Profile, Runtime, Session, Settings, Turn};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -28,7 +28,7 @@ impl Diary {
 }
 
 impl Handler for Diary {
-    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
         self.note(format!("prompt {}", turn.prompt_text()));
         Ok(StopReason::MaxTokens)
     }
@@ -39,10 +39,10 @@ impl Handler for Diary {
             .require_auth()
     }
 
-    async fn open(&self, session: &Session) -> Result<Settings> {
+    async fn open(&self, session: &Session) -> HandlerResult<Settings> {
         assert_ne!(session.cwd(), "/cursed", "as a test wants it");
         if session.cwd() == "/forbidden" {
-            return Err(Error::failed("that is not a place to work in"));
+            return Err("that is not a place to work in".into());
         }
         self.note(format!("open {}", session.mcp_servers().len()));
         Ok(Settings::new())
@@ -52,17 +52,22 @@ impl Handler for Diary {
         self.note(format!("close {}", session.cwd()));
     }
 
-    async fn authenticate(&self, method: &AuthMethodId) -> Result<()> {
+    async fn authenticate(&self, method: &AuthMethodId) -> HandlerResult<()> {
         self.note(format!("authenticate {method}"));
         Ok(())
     }
 
-    async fn logout(&self) -> Result<()> {
+    async fn logout(&self) -> HandlerResult<()> {
         self.note("logout");
-        Err(Error::failed("the keychain is locked"))
+        Err("the keychain is locked".into())
     }
 
-    async fn ext_request(&self, _: &AgentContext, method: &str, _: Option<Json>) -> Result<Json> {
+    async fn ext_request(
+        &self,
+        _: &AgentContext,
+        method: &str,
+        _: Option<Json>,
+    ) -> HandlerResult<Json> {
         Ok(Json::new(method).unwrap())
     }
 }
@@ -148,7 +153,7 @@ async fn a_session_that_cannot_be_opened_does_not_exist() {
 struct Least;
 
 impl Handler for Least {
-    async fn prompt(&self, _: Turn) -> Result<StopReason> {
+    async fn prompt(&self, _: Turn) -> HandlerResult<StopReason> {
         Ok(StopReason::EndTurn)
     }
 }
@@ -205,11 +210,11 @@ impl Sluggish {
 }
 
 impl Handler for Sluggish {
-    async fn prompt(&self, _: Turn) -> Result<StopReason> {
+    async fn prompt(&self, _: Turn) -> HandlerResult<StopReason> {
         Ok(StopReason::EndTurn)
     }
 
-    async fn open(&self, _: &Session) -> Result<Settings> {
+    async fn open(&self, _: &Session) -> HandlerResult<Settings> {
         self.take_time("open").await;
         Ok(Settings::new())
     }
@@ -268,7 +273,7 @@ struct Talker {
 }
 
 impl Handler for Talker {
-    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
         self.begun.lock().unwrap().push(turn.prompt_text());
         if turn.prompt_text() == "first" {
             // The second text stays behind the first, and the answer behind it.

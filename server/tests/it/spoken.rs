@@ -1,7 +1,7 @@
 //! What an author says and changes in a turn, and what the client makes of the errors in it.
 
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, Result, Runtime, Session, Settings, Turn};
+use acp_server::{Error, Handler, HandlerResult, Runtime, Session, Settings, Turn};
 use serde_json::{Value, json};
 
 use crate::editor::{Desk, Editor, everything};
@@ -10,7 +10,7 @@ use crate::editor::{Desk, Editor, everything};
 struct Author;
 
 impl Handler for Author {
-    async fn open(&self, _: &Session) -> Result<Settings> {
+    async fn open(&self, _: &Session) -> HandlerResult<Settings> {
         let modes = [
             SessionMode::new("plan", "Plan"),
             SessionMode::new("do", "Do"),
@@ -22,7 +22,7 @@ impl Handler for Author {
             .commands(vec![AvailableCommand::new("plan", "Makes a plan")]))
     }
 
-    async fn prompt(&self, turn: Turn) -> Result<StopReason> {
+    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
         match turn.prompt_text().as_str() {
             "long" => turn.text("äöü".repeat(20_000)).await?,
             "go" => turn.set_mode("do").await?,
@@ -42,7 +42,7 @@ impl Handler for Author {
                 turn.commands(vec![learned]).await?;
             }
             "read" => drop(turn.read_file("/missing").await?),
-            "refuse" => return Err(acp_sdk::Error::resource_not_found("the model").into()),
+            "refuse" => return Err(acp_sdk::HandlerError::resource_not_found("the model").into()),
             _ => {}
         }
         Ok(StopReason::EndTurn)
@@ -131,14 +131,14 @@ async fn the_answer_to_a_call_is_not_the_answer_to_the_prompt() {
     let error = desk.prompt("read").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::INTERNAL_ERROR));
     assert!(
-        error.to_string().contains("fs/read_text_file failed: "),
+        error.to_string().contains("`fs/read_text_file` failed: "),
         "{error}"
     );
     assert!(error.to_string().contains("-32002"), "{error}");
     let error = desk.prompt("refuse").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::RESOURCE_NOT_FOUND));
     assert_eq!(
-        acp_sdk::Error::from(Error::Cancelled).code(),
-        Some(ErrorCode::INTERNAL_ERROR)
+        acp_sdk::HandlerError::from(Error::Cancelled).code(),
+        ErrorCode::INTERNAL_ERROR
     );
 }

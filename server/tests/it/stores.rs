@@ -298,11 +298,11 @@ async fn only_turns_count_as_activity() {
 struct Counting(Arc<AtomicI32>);
 
 impl Handler for Counting {
-    async fn prompt(&self, _: Turn) -> acp_server::Result<StopReason> {
+    async fn prompt(&self, _: Turn) -> acp_server::HandlerResult<StopReason> {
         Ok(StopReason::EndTurn)
     }
 
-    async fn open(&self, _: &Session) -> acp_server::Result<Settings> {
+    async fn open(&self, _: &Session) -> acp_server::HandlerResult<Settings> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(Settings::new())
     }

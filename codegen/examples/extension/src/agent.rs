@@ -1,6 +1,6 @@
 //! An agent that indexes texts, and asks before it starts.
 
-use acp_sdk::{Error, Result};
+use acp_sdk::{HandlerError, HandlerResult};
 
 use crate::acp::{
     Agent, AgentContext, CancelNotification, Choice, ConfirmRequest, ContentBlock, ContentChunk,
@@ -17,11 +17,11 @@ impl Agent for Librarian {
         &self,
         _: &AgentContext,
         _: NewSessionRequest,
-    ) -> Result<NewSessionResponse> {
+    ) -> HandlerResult<NewSessionResponse> {
         Ok(NewSessionResponse::new("session-1"))
     }
 
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> Result<PromptResponse> {
+    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
         let trace = req.meta_trace().map_or("none".into(), |trace| trace.id);
         let table = Table::new(vec![vec!["trace".into(), trace]]);
         let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(table)));
@@ -30,18 +30,18 @@ impl Agent for Librarian {
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
-    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> Result<()> {
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
 
-    async fn index(&self, cx: &AgentContext, req: IndexRequest) -> Result<IndexResponse> {
+    async fn index(&self, cx: &AgentContext, req: IndexRequest) -> HandlerResult<IndexResponse> {
         let question = ConfirmRequest::new(req.session_id.clone(), "index the text?");
         let answer = cx
             .client()
             .confirm(question.with_fallback(Choice::No))
             .await?;
         if answer.choice != Choice::Yes {
-            return Err(Error::invalid_params(
+            return Err(HandlerError::invalid_params(
                 "/text",
                 "the user does not want an index",
             ));

@@ -1,6 +1,6 @@
 //! A client that answers questions, and passes on what it hears.
 
-use acp_sdk::Result;
+use acp_sdk::HandlerResult;
 use tokio::sync::mpsc;
 
 use crate::acp::{
@@ -23,7 +23,11 @@ pub enum Heard {
 pub struct Desk(pub mpsc::UnboundedSender<Heard>);
 
 impl Client for Desk {
-    async fn session_update(&self, _: &ClientContext, note: SessionNotification) -> Result<()> {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        note: SessionNotification,
+    ) -> HandlerResult<()> {
         if let SessionUpdate::AgentMessageChunk(chunk) = note.update
             && let ContentBlock::ExampleTable(table) = chunk.content
         {
@@ -37,12 +41,16 @@ impl Client for Desk {
         &self,
         _: &ClientContext,
         _: RequestPermissionRequest,
-    ) -> Result<RequestPermissionResponse> {
+    ) -> HandlerResult<RequestPermissionResponse> {
         let outcome = RequestPermissionOutcome::Cancelled;
         Ok(RequestPermissionResponse::new(outcome))
     }
 
-    async fn confirm(&self, _: &ClientContext, req: ConfirmRequest) -> Result<ConfirmResponse> {
+    async fn confirm(
+        &self,
+        _: &ClientContext,
+        req: ConfirmRequest,
+    ) -> HandlerResult<ConfirmResponse> {
         let choice = match req.question.ends_with('?') {
             true => Choice::Yes,
             false => req.fallback.unwrap_or(Choice::No),
@@ -50,7 +58,7 @@ impl Client for Desk {
         Ok(ConfirmResponse::new(choice))
     }
 
-    async fn progress(&self, _: &ClientContext, note: ProgressNotification) -> Result<()> {
+    async fn progress(&self, _: &ClientContext, note: ProgressNotification) -> HandlerResult<()> {
         let _ = self.0.send(Heard::Progress(note.percent));
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
 use super::Shared;
-use crate::error::Closed;
+use crate::error::CloseReason;
 use crate::transport::{Framing, with_headers};
 
 pub(super) type Writer = Pin<Box<dyn AsyncWrite + Send>>;
@@ -84,7 +84,7 @@ impl Output {
             ready!(self.writer.as_mut().poll_shutdown(cx))?;
             self.shut = true;
             // What is said from now on has no way out, which is no fault of the stream.
-            let reason = Closed::new("our side of the stream was closed");
+            let reason = CloseReason::ClosedLocally;
             shared.outbox.close(&reason);
         }
         Poll::Pending
