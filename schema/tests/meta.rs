@@ -1,11 +1,11 @@
-//! The bundled documents are JSON Schema of 2020-12, without a misspelt keyword.
+//! Tests that the bundled documents are valid JSON Schema 2020-12 with known keywords only.
 
 mod official;
 
 use acp_schema::{V1, V1_UNSTABLE, V2, V2_UNSTABLE};
 use serde_json::Value;
 
-/// Every keyword that our documents use.
+/// Keywords that the bundled documents use.
 const KEYWORDS: &[&str] = &[
     "$defs",
     "$ref",
@@ -45,7 +45,7 @@ const KEYWORDS: &[&str] = &[
     "x-version",
 ];
 
-/// The bundled texts, and what they are together.
+/// Returns the bundled documents, alone and with their overlays applied.
 fn documents() -> Vec<(&'static str, Value)> {
     let texts = [
         ("v1.json", V1),

@@ -1,9 +1,9 @@
-//! The facts of our documents equal those of the official types.
+//! Compares the bundled documents with the schemas of the official types.
 //!
 //! Every definition of both versions, overlays included, is compared with the schema
 //! that the official type derives: properties, types, required, constants,
-//! bounds, formats, leniency markers, sides and methods. Words are ours, and
-//! keywords that we add are not facts of the wire.
+//! bounds, formats, leniency markers, sides and methods. Descriptions and our own
+//! keywords are not compared.
 
 mod official;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use self::official::{Version, is_envelope};
 
-/// What may differ: JSON Pointer and why. A row that nothing needs fails.
+/// Known differences: JSON Pointer and reason. An unused row is a failure.
 const KNOWN: &[(&str, &str)] = &[];
 
 #[test]
@@ -65,7 +65,7 @@ fn lone_reference(all: &[Value]) -> Option<&Value> {
     }
 }
 
-/// A schema without words and without keywords of ours.
+/// Returns a schema without descriptions and without our own keywords.
 fn facts(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {

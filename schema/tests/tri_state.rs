@@ -1,8 +1,7 @@
-//! `x-tri-state` marks the fields that tell null from absent in the official types.
+//! Tests that `x-tri-state` marks the fields in which null and absent differ.
 //!
-//! Each definition with fields that may be null is read and written by its
-//! official type with all of them null: what is still there afterwards means
-//! something, and must have the marker; the others must not.
+//! The official type deserializes and serializes a value whose nullable fields are all
+//! null. Fields that are null in the output must have the marker, the others must not.
 
 mod official;
 
@@ -12,8 +11,8 @@ use acp_schema::Document;
 use agent_client_protocol_schema::{v1, v2};
 use serde_json::{Map, Value, json};
 
-/// Reads and writes `value` as the official type `name`; `None` for unknown names.
-type Echo = fn(Value) -> serde_json::Result<Value>;
+/// Deserializes a value as an official type and serializes it again.
+type RoundTrip = fn(Value) -> serde_json::Result<Value>;
 
 macro_rules! official_types {
     ($version:ident: $($name:ident)*) => {
@@ -23,8 +22,8 @@ macro_rules! official_types {
     };
 }
 
-/// The types of version 1 behind the definitions that have fields which may be null.
-const V1: &[(&str, Echo)] = official_types! { v1:
+/// Official v1 types of the definitions with nullable fields.
+const V1: &[(&str, RoundTrip)] = official_types! { v1:
     WriteTextFileRequest ReadTextFileRequest RequestPermissionRequest ToolCallUpdate
     Annotations TextContent ImageContent AudioContent ResourceLink TextResourceContents
     BlobResourceContents EmbeddedResource Content Diff Terminal ToolCallLocation
@@ -72,8 +71,8 @@ const V1: &[(&str, Echo)] = official_types! { v1:
     ProxySuccessorRequest ProxySuccessorNotification
 };
 
-/// The same of version 2.
-const V2: &[(&str, Echo)] = official_types! { v2:
+/// Official v2 types of the definitions with nullable fields.
+const V2: &[(&str, RoundTrip)] = official_types! { v2:
     LoginAuthRequest
     RequestPermissionRequest ToolCallUpdate Annotations TextContent ImageContent AudioContent
     Icon ResourceLink TextResourceContents BlobResourceContents EmbeddedResource Content
@@ -128,8 +127,8 @@ fn the_marker_stands_where_null_has_a_meaning() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The fields that have the marker without a reason, or need it.
-fn wrong(document: &Document, types: &[(&str, Echo)]) -> Vec<String> {
+/// Returns the fields with a wrong or a missing marker.
+fn wrong(document: &Document, types: &[(&str, RoundTrip)]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, schema) in document.defs() {
         let nullable: BTreeSet<&str> = properties(schema)
@@ -190,7 +189,7 @@ fn accepts_null(schema: &Value) -> bool {
         })
 }
 
-/// The smallest value that a schema accepts.
+/// Returns a minimal valid value of `schema`.
 fn example(document: &Document, schema: &Value) -> Value {
     if let Some(value) = schema.get("const") {
         return value.clone();

@@ -8,16 +8,16 @@ use agent_client_protocol_schema::{v1, v2};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// A version of the protocol, in our words and in those of the official types.
+/// Definitions of a protocol version: ours and those of the official types.
 pub struct Version {
     pub name: &'static str,
-    /// Our document with the overlay of proposals.
+    /// Bundled document with its overlay of proposals.
     pub ours: Document,
-    /// The definitions behind everything that the sides and the protocol send.
+    /// Definitions of all official messages.
     pub theirs: Map<String, Value>,
 }
 
-/// The definitions behind the messages of one version.
+/// Collects the definitions of all official messages of a version.
 macro_rules! definitions {
     ($version:ident) => {{
         let mut generator = SchemaSettings::draft2020_12().into_generator();
@@ -37,7 +37,7 @@ macro_rules! definitions {
     }};
 }
 
-/// All versions.
+/// Returns all protocol versions.
 pub fn versions() -> [Version; 2] {
     let [first, second] = ours();
     [
@@ -54,7 +54,7 @@ pub fn versions() -> [Version; 2] {
     ]
 }
 
-/// Our documents, each with its overlay.
+/// Returns the bundled documents with their overlays.
 pub fn ours() -> [Document; 2] {
     [
         Document::v1().and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE)),
@@ -63,7 +63,7 @@ pub fn ours() -> [Document; 2] {
     .map(|document| document.expect("the bundled documents are valid"))
 }
 
-/// Envelopes only route; what they carry is judged by itself.
+/// Returns whether a definition is an envelope. Envelopes are not compared.
 pub fn is_envelope(schema: &Value) -> bool {
     schema.get("x-docs-ignore").is_some()
 }
