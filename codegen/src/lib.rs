@@ -148,7 +148,7 @@ fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
     let calls = dispatch::calls(&protocol, &model, &overrides, options);
     clash::functions(calls.iter().flat_map(|call| call.names(&roles)))?;
     let mut chunks = refine::types(&model, &dispatch::uses(&roles, &calls))?;
-    chunks.extend(dispatch::dispatch(&model, &roles, &calls)?);
+    chunks.extend(dispatch::dispatch(document, &model, &roles, &calls)?);
     if options.json_schemas {
         chunks.push(schemas::items(model.own_types(), lowered.schemas));
     }

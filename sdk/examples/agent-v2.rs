@@ -7,7 +7,7 @@
 //! It says the words of each prompt back, one update a word. The word `ask` asks for
 //! permission first, and the word `wait` waits until the work is cancelled. [`Sessions`] is
 //! the agent proper and knows no version; [`Old`] and [`New`] are a thin surface each, and
-//! [`Both`] offers the two on one connection.
+//! [`MultiVersion`] offers the two on one connection.
 //!
 //! What differs: in version 1 the answer to `session/prompt` ends the turn. In version 2 it
 //! only says that the message has its place in the conversation; the work goes on in the
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_sdk::{Both, HandlerError, HandlerResult, Result, v1, v2};
+use acp_sdk::{AgentSide, HandlerError, HandlerResult, MultiVersion, Result, V1, V2, v1, v2};
 use tokio::sync::watch;
 
 #[tokio::main(flavor = "current_thread")]
@@ -25,13 +25,12 @@ pub(crate) async fn main() -> Result<()> {
     acp_sdk::serve_stdio(agent()).await
 }
 
-/// The agent of both versions.
-pub(crate) fn agent() -> Both<Old, New> {
+/// The agent in both versions, on the same sessions.
+pub(crate) fn agent() -> MultiVersion<AgentSide> {
     let sessions = Arc::new(Sessions::default());
-    Both {
-        v1: Old(sessions.clone()),
-        v2: New(sessions),
-    }
+    MultiVersion::agent()
+        .version::<V1>(Old(sessions.clone()))
+        .version::<V2>(New(sessions))
 }
 
 /// The sessions, whatever the version.

@@ -8380,6 +8380,7 @@ pub mod methods {
         const NAME: &'static str = "initialize";
         type Params = super::InitializeRequest;
         type Result = super::InitializeResponse;
+        const NEGOTIATES: Option<u16> = Some(1u16);
     }
 
     /// `authenticate` authenticates the user by a method that the agent offered.
@@ -9735,7 +9736,11 @@ impl<T: Agent> Service for AgentService<T> {
         match request.method() {
             "initialize" => {
                 request
-                    .answer(move |ctx, params| async move {
+                    .answer_initialize::<
+                        V1,
+                        _,
+                        _,
+                    >(move |ctx, params| async move {
                         handler.initialize(&AgentContext::new(ctx), params).await
                     })
             }
@@ -9836,6 +9841,10 @@ impl<T: Agent> Service for AgentService<T> {
                     })
             }
         }
+    }
+
+    fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
+        Vec::from([&MASKING])
     }
 }
 
@@ -9959,4 +9968,237 @@ impl<T: Client> Service for ClientService<T> {
             }
         }
     }
+
+    fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
+        Vec::from([&MASKING])
+    }
 }
+
+/// Stands for protocol version 1 where a type is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum V1 {}
+
+impl runtime::ProtocolVersion for V1 {
+    const NUMBER: u16 = 1u16;
+    const BATCHES: bool = false;
+    const UNSUPPORTED_CODE: Option<i32> = None;
+    const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
+    type InitializeRequest = InitializeRequest;
+    type InitializeResponse = InitializeResponse;
+    type AgentHandle = AgentHandle;
+
+    fn set_version(response: &mut InitializeResponse) {
+        response.protocol_version = Self::NUMBER.into();
+    }
+
+    fn agent_handle(peer: Peer) -> AgentHandle {
+        AgentHandle::new(peer)
+    }
+}
+
+impl<T: Agent> runtime::IntoAgent<V1> for AgentService<T> {
+    type Client = ClientHandle;
+
+    fn into_dispatch(self) -> impl Service {
+        self
+    }
+
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> ClientHandle) {
+        (runtime::single_version::<V1>(self), ClientHandle::new)
+    }
+}
+
+impl<T: Client> runtime::IntoClient<V1> for ClientService<T> {
+    type Agent = AgentHandle;
+
+    fn into_dispatch(self) -> impl Service {
+        self
+    }
+
+    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> AgentHandle) {
+        (self, AgentHandle::new)
+    }
+}
+
+/// Masking rules for transcripts of this protocol.
+pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
+    shown: &[
+        "action",
+        "additionalDirectories",
+        "audience",
+        "category",
+        "compactionId",
+        "configId",
+        "currency",
+        "currentModeId",
+        "cwd",
+        "elicitationId",
+        "format",
+        "group",
+        "id",
+        "kind",
+        "lastModified",
+        "messageId",
+        "methodId",
+        "mimeType",
+        "mode",
+        "modeId",
+        "name",
+        "optionId",
+        "outcome",
+        "path",
+        "planId",
+        "priority",
+        "providerId",
+        "requestId",
+        "serverId",
+        "sessionId",
+        "sessionUpdate",
+        "severity",
+        "signal",
+        "status",
+        "stopReason",
+        "terminalId",
+        "toolCallId",
+        "type",
+        "updatedAt",
+        "version",
+    ],
+    uris: &["uri", "url"],
+    sensitive: &[
+        "_meta",
+        "compaction",
+        "data",
+        "default",
+        "notices",
+        "rawInput",
+        "rawOutput",
+    ],
+    methods: &[
+        runtime::MethodMasking {
+            method: "$/cancel_request",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "authenticate",
+            params: runtime::Visible::Only(&["methodId"]),
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "elicitation/complete",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "elicitation/create",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Only(&["action"]),
+        },
+        runtime::MethodMasking {
+            method: "fs/read_text_file",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "fs/write_text_file",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "initialize",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "logout",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/cancel",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/close",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/delete",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/list",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/load",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/new",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/prompt",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/request_permission",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/resume",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/set_config_option",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/set_mode",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "session/update",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "terminal/create",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "terminal/kill",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "terminal/output",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "terminal/release",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "terminal/wait_for_exit",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+    ],
+};

@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 
 use crate::jsonrpc::{self, Incoming};
 use crate::runtime::Json;
-use crate::tap::mask;
+use crate::transcript::mask;
 use crate::transport::{Frame, Frames, Framing};
 use crate::v1::*;
 use crate::{ConnectionBuilder, HandlerError, HandlerResult, Result};
@@ -83,11 +83,11 @@ pub fn envelope(line: &[u8]) {
         }
     }
     if let Some(text) = text {
-        let shown = mask::nothing(text);
+        let shown = mask::everything(text);
         assert!(serde_json::from_str::<&RawValue>(&shown).is_ok(), "{shown}");
         assert_eq!(brackets(text), brackets(&shown), "{shown}");
         assert_eq!(
-            mask::nothing(&shown),
+            mask::everything(&shown),
             shown,
             "masking twice changes nothing"
         );

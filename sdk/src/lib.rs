@@ -29,10 +29,10 @@
 //! async fn main() -> acp_sdk::Result<()> { acp_sdk::serve_stdio(Echo).await }
 //! ```
 //!
-//! With the feature `v2` there is also `v2`, the draft of protocol version 2. The same functions
-//! serve and connect what implements its traits, and `Both` of an implementation of each
-//! version, which finds out what the other side speaks. `examples/agent-v2.rs` is such an agent, `examples/client-v2.rs` a
-//! client of version 2.
+//! The feature `v2` adds the module `v2`, the draft of protocol version 2. The same functions
+//! serve its agents and connect its clients. [`MultiVersion`] combines implementations of
+//! several versions and negotiates: `examples/agent-v2.rs` is such an agent,
+//! `examples/client-v2.rs` a client of version 2.
 //!
 //! With the feature `schemars` the types implement `JsonSchema` of schemars 1, with everything
 //! that the protocol's schema says of them, so that they can stand in types that derive it.
@@ -48,21 +48,25 @@ pub mod fuzzing;
 mod json;
 mod jsonrpc;
 pub mod runtime;
-mod tap;
+mod transcript;
 mod transport;
 mod version;
 
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
 pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
-pub use crate::tap::Tap;
+pub use crate::transcript::Transcript;
 pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
 #[cfg(unix)]
 pub use crate::transport::{connect_unix, serve_unix};
 pub use crate::v1::Error as RpcError;
+pub use crate::v1::V1;
 #[cfg(feature = "v2")]
-pub use crate::version::{Both, Initialized, Negotiation, V2};
-pub use crate::version::{IntoAgent, IntoClient, V1};
+pub use crate::v2::V2;
+pub use crate::version::{
+    AgentSide, AnyVersion, ClientSide, IntoAgent, IntoClient, MultiVersion, Negotiated,
+    Negotiation, Offer, ProtocolVersion,
+};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

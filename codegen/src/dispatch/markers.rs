@@ -6,13 +6,14 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::Call;
+use super::version::Version;
 use crate::ir::{Presence, Shape};
 use crate::refine::{Model, described};
 
 /// The member by which messages belong to a session.
 const SESSION: &str = "sessionId";
 
-pub(super) fn module(calls: &[Call<'_>]) -> TokenStream {
+pub(super) fn module(calls: &[Call<'_>], version: Option<&Version>) -> TokenStream {
     // A method that both sides handle has one marker.
     let mut seen = BTreeSet::new();
     let markers = calls
@@ -27,6 +28,7 @@ pub(super) fn module(calls: &[Call<'_>]) -> TokenStream {
             } = call;
             let name = &call.method.name;
             let docs = described(Some(&call.docs), "");
+            let negotiates = version.and_then(|version| version.constant(call));
             let body = quote! {
                 const NAME: &'static str = #name;
                 type Params = super::#params;
@@ -36,6 +38,7 @@ pub(super) fn module(calls: &[Call<'_>]) -> TokenStream {
                     impl Method for #marker {
                         #body
                         type Result = super::#result;
+                        #negotiates
                     }
                 },
                 None => quote!(impl Notification for #marker { #body }),

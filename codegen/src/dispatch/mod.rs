@@ -7,19 +7,22 @@
 
 mod handles;
 mod markers;
+mod masking;
 mod role;
 mod services;
 mod traits;
+mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_schema::{Kind, Method, Protocol, Side};
+use acp_schema::{Document, Kind, Method, Protocol, Side};
 use heck::{ToSnakeCase as _, ToUpperCamelCase as _};
 use proc_macro2::TokenStream;
 use quote::format_ident;
 use syn::Ident;
 
 pub(crate) use self::role::{Role, roles};
+use self::version::Version;
 use crate::lower::ANY;
 use crate::overrides::{Hint, Overrides};
 use crate::refine::Model;
@@ -98,8 +101,10 @@ pub(crate) fn uses(roles: &[Role], calls: &[Call<'_>]) -> BTreeMap<String, Strin
 /// All items about methods; none for a document without methods.
 ///
 /// # Errors
-/// When a default answer in the override table is no Rust expression.
+/// When a default answer in the override table is no Rust expression, or the document has
+/// `x-version` and no `initialize`.
 pub(crate) fn dispatch(
+    document: &Document,
     model: &Model<'_>,
     roles: &[Role],
     calls: &[Call<'_>],
@@ -107,7 +112,12 @@ pub(crate) fn dispatch(
     if calls.is_empty() {
         return Ok(Vec::new());
     }
-    let mut chunks = vec![markers::params(model, calls), markers::module(calls)];
+    let version = Version::of(document)?;
+    let version = version.as_ref();
+    let mut chunks = vec![
+        markers::params(model, calls),
+        markers::module(calls, version),
+    ];
     for role in roles {
         chunks.push(traits::items(*role, calls)?);
     }
@@ -115,8 +125,12 @@ pub(crate) fn dispatch(
         chunks.push(handles::items(*role, calls));
     }
     for role in roles {
-        chunks.push(services::items(*role, calls));
+        chunks.push(services::items(*role, calls, version));
     }
+    if let Some(version) = version {
+        chunks.push(version.items(model, calls)?);
+    }
+    chunks.push(masking::items(document, calls)?);
     Ok(chunks)
 }
 

@@ -3,16 +3,22 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::version::Version;
 use super::{Call, Role, handled_by};
 use crate::refine::written;
 
-pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
+pub(super) fn items(role: Role, calls: &[Call<'_>], version: Option<&Version>) -> TokenStream {
     let service = role.ident("Service");
     let (name, ctx) = (role.ident(""), role.ident("Context"));
     let arm = |call: &Call<'_>| {
         let (method, function) = (&call.method.name, &call.function);
         let (receiver, verb) = match call.result {
-            Some(_) => (quote!(request), quote!(answer)),
+            Some(_) => match version.filter(|_| Version::is_negotiated_by(call)) {
+                Some(Version { marker, .. }) => {
+                    (quote!(request), quote!(answer_initialize::<#marker, _, _>))
+                }
+                None => (quote!(request), quote!(answer)),
+            },
             None => (quote!(notification), quote!(handle)),
         };
         quote! {
@@ -47,6 +53,11 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
             })
         },
     );
+    let batches = version.filter(|version| version.takes_batches()).map(|_| {
+        quote! {
+            fn takes_batches(&self) -> bool { true }
+        }
+    });
     let head = written(&format!(
         "Dispatches the messages of a connection to an implementation of [`{name}`]."
     ));
@@ -75,6 +86,10 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
                 let handler = Arc::clone(&self.0);
                 #notification
             }
+
+            #batches
+
+            fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> { Vec::from([&MASKING]) }
         }
     }
 }

@@ -22,7 +22,7 @@
 //! assert_conformant(AgentTest::new(|| Runtime::new(Echo)).only(["initialization"]));
 //! ```
 //!
-//! With the feature `v2`, an agent may also be an `acp_sdk::v2::Agent`, or `acp_sdk::Both`, and
+//! With the feature `v2`, an agent may also be an `acp_sdk::v2::Agent`, or an `acp_sdk::MultiVersion`, and
 //! a client may use `acp_sdk::v2`; [`AgentTest::protocol`] and [`ClientTest::protocol`] say
 //! which version is tested.
 

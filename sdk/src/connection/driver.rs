@@ -14,7 +14,7 @@ use super::options::{ExplainClose, Options};
 use super::output::{Output, Writer};
 use crate::error::{CloseReason, Error, Result};
 use crate::runtime::{Peer, Service};
-use crate::tap::Tap;
+use crate::transcript::{Rules, Transcript};
 use crate::transport::{Frame, Frames};
 
 /// Chunks handled before other tasks of the runtime get a turn.
@@ -86,11 +86,13 @@ impl Driver {
         service: Arc<dyn Service>,
         options: Options,
         explain_close: Option<ExplainClose>,
-        tap: Option<Tap>,
+        transcript: Option<Transcript>,
         reader: Reader,
         writer: Writer,
     ) -> (Peer, Self) {
-        let shared = Arc::new(Shared::new(options, tap));
+        let recorder =
+            transcript.and_then(|transcript| transcript.start(Rules::new(service.masking_rules())));
+        let shared = Arc::new(Shared::new(options, recorder));
         let peer = Peer::new(shared.clone());
         let state = Loop {
             reader,
@@ -118,8 +120,8 @@ enum End {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        if let Some(tap) = &self.core.shared.tap {
-            tap.close();
+        if let Some(transcript) = &self.core.shared.transcript {
+            transcript.close();
         }
         self.core.shared.close(&CloseReason::Dropped);
     }
@@ -143,8 +145,8 @@ impl Loop {
         // What is not done by then is dropped with the task set.
         let _ = tokio::time::timeout(shared.options.grace, rest).await;
         shared.close(&reason);
-        if let Some(tap) = &shared.tap {
-            tap.finish().await;
+        if let Some(transcript) = &shared.transcript {
+            transcript.finish().await;
         }
         match end {
             End::Eof => Ok(()),
@@ -206,14 +208,14 @@ impl Loop {
         }
         if bytes == 0 {
             if let Some(frame) = self.frames.rest() {
-                tap(&self.core.shared, &frame);
+                record(&self.core.shared, &frame);
                 self.core.frame(frame, cx);
             }
             return Poll::Ready(Ok(false));
         }
         self.frames.filled(bytes);
         while let Some(frame) = self.frames.next() {
-            tap(&self.core.shared, &frame);
+            record(&self.core.shared, &frame);
             self.core.frame(frame, cx);
         }
         self.output.frame_as(self.frames.framing());
@@ -251,12 +253,14 @@ impl Loop {
 }
 
 /// Shows what was read to the transcript, if there is one.
-fn tap(shared: &Shared, frame: &Frame<'_>) {
-    let Some(tap) = &shared.tap else { return };
+fn record(shared: &Shared, frame: &Frame<'_>) {
+    let Some(transcript) = &shared.transcript else {
+        return;
+    };
     match frame {
-        Frame::Text(text) => tap.received(text),
-        Frame::TooLong(bytes) => tap.skipped(format!("{bytes} bytes are above the limit")),
-        Frame::Bad(_) => tap.skipped("not a header".to_owned()),
+        Frame::Text(text) => transcript.received(text),
+        Frame::TooLong(bytes) => transcript.skipped(format!("{bytes} bytes are above the limit")),
+        Frame::Bad(_) => transcript.skipped("not a header".to_owned()),
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) use trace::Trace;
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
 use crate::json::{Encode, encode_raw};
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
-use crate::tap::{Recorder, Tap};
+use crate::transcript::Recorder;
 use crate::v1::Error as RpcError;
 
 /// What the loop, the handlers and the callers of one connection have in common.
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     pending: Mutex<Pending>,
     inbound: Mutex<Inbound>,
     lanes: Mutex<Lanes>,
-    pub(crate) tap: Option<Recorder>,
+    pub(crate) transcript: Option<Recorder>,
     pub(crate) options: Options,
 }
 
@@ -76,9 +76,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    fn new(options: Options, tap: Option<Tap>) -> Self {
+    fn new(options: Options, transcript: Option<Recorder>) -> Self {
         Self {
-            tap: tap.and_then(Tap::start),
+            transcript,
             outbox: Outbox::new(options.high_water),
             pending: Mutex::default(),
             inbound: Mutex::default(),

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::Driver;
 use crate::error::{CloseReason, Error, Result};
 use crate::runtime::{Peer, Service};
-use crate::tap::{Side, Tap};
+use crate::transcript::{Side, Transcript};
 use crate::transport::{self, Framing};
 use crate::version::{IntoAgent, IntoClient};
 
@@ -77,7 +77,7 @@ pub(crate) struct Options {
 pub struct ConnectionBuilder {
     pub(super) options: Options,
     explain_close: Option<ExplainClose>,
-    tap: Option<Tap>,
+    transcript: Option<Transcript>,
 }
 
 /// Says why the peer closed the stream.
@@ -111,7 +111,7 @@ impl ConnectionBuilder {
                 observer: Arc::new(NoObserver),
             },
             explain_close: None,
-            tap: None,
+            transcript: None,
         }
     }
 
@@ -176,9 +176,9 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Writes down what both sides write, masked unless the tap says otherwise (default: not).
-    pub fn tap(mut self, tap: Tap) -> Self {
-        self.tap = Some(tap);
+    /// Records the messages of both sides (default: no transcript).
+    pub fn transcript(mut self, transcript: Transcript) -> Self {
+        self.transcript = Some(transcript);
         self
     }
 
@@ -213,7 +213,9 @@ impl ConnectionBuilder {
         writer: impl AsyncWrite + Send + 'static,
     ) -> (A::Client, Driver) {
         let (service, caller) = agent.into_service();
-        let (peer, driver) = self.tap_as(Side::Agent).open(service, reader, writer);
+        let (peer, driver) = self
+            .transcript_as(Side::Agent)
+            .open(service, reader, writer);
         (caller(peer), driver)
     }
 
@@ -224,7 +226,7 @@ impl ConnectionBuilder {
         reader: impl AsyncRead + Send + 'static,
         writer: impl AsyncWrite + Send + 'static,
     ) -> (C::Agent, Driver) {
-        let options = self.answer_bad_lines(false).tap_as(Side::Client);
+        let options = self.answer_bad_lines(false).transcript_as(Side::Client);
         let (service, caller) = client.into_service();
         let (peer, driver) = options.open(service, reader, writer);
         (caller(peer), driver)
@@ -241,15 +243,15 @@ impl ConnectionBuilder {
             Arc::new(service),
             self.options,
             self.explain_close,
-            self.tap,
+            self.transcript,
             Box::pin(reader),
             Box::pin(writer),
         )
     }
 
-    fn tap_as(mut self, side: Side) -> Self {
-        if let Some(tap) = &mut self.tap {
-            tap.side = Some(side);
+    fn transcript_as(mut self, side: Side) -> Self {
+        if let Some(transcript) = &mut self.transcript {
+            transcript.side = Some(side);
         }
         self
     }

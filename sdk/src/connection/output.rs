@@ -55,8 +55,8 @@ impl Output {
                 self.batch.clear();
                 return self.poll_idle(cx, shared);
             }
-            if let Some(tap) = &shared.tap {
-                tap.sent(&self.batch);
+            if let Some(transcript) = &shared.transcript {
+                transcript.sent(&self.batch);
             }
             if self.framing == Framing::ContentLength {
                 self.batch = with_headers(&self.batch);

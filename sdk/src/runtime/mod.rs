@@ -13,6 +13,8 @@ pub use self::service::{
 };
 pub use crate::error::{Error, HandlerError, HandlerResult, Result};
 pub use crate::json::*;
+pub use crate::transcript::{MaskingRules, MethodMasking, Visible};
+pub use crate::version::{IntoAgent, IntoClient, ProtocolVersion, single_version};
 
 use std::pin::Pin;
 
@@ -41,6 +43,8 @@ pub trait Method {
     type Params: Params;
     /// What is answered.
     type Result: Payload;
+    /// The protocol version whose types these are, when the request negotiates the version.
+    const NEGOTIATES: Option<u16> = None;
 }
 
 /// A notification: its name and type.

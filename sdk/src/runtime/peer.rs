@@ -9,7 +9,7 @@ use super::{Json, Leniency, Method, Notification, Params as _, Payload, decode_r
 use crate::connection::{Preview, Shared};
 use crate::error::{Error, Result};
 use crate::json::Encode;
-use crate::{runtime, v1};
+use crate::version::version_in;
 
 /// Calls the other side. Clones call over the same connection.
 ///
@@ -53,7 +53,7 @@ impl Peer {
         let raw = self
             .request(M::NAME, Some(params), params.session_id(), None)
             .await?;
-        self.decode(M::NAME, &raw)
+        self.decode(M::NAME, M::NEGOTIATES, &raw)
     }
 
     /// Sends a notification.
@@ -74,7 +74,7 @@ impl Peer {
     pub async fn call_ext(&self, method: &str, params: Option<&Json>) -> Result<Json> {
         let params = params.map(|params| params as _);
         let raw = self.request(method, params, None, None).await?;
-        self.decode(method, &raw)
+        self.decode(method, None, &raw)
     }
 
     /// Sends a notification that the protocol does not define.
@@ -94,7 +94,6 @@ impl Peer {
 
     /// Sends a request whose result has a form that the caller finds out, and that `preview`
     /// sees before anything that the peer wrote after it.
-    #[cfg(feature = "v2")]
     pub(crate) async fn call_previewed(
         &self,
         method: &str,
@@ -126,12 +125,19 @@ impl Peer {
         }
     }
 
-    /// Reads the result of a method.
-    pub(crate) fn decode<T: Payload>(&self, method: &str, raw: &RawValue) -> Result<T> {
+    /// Reads the result of a method, which names the version that it `negotiates`, if any.
+    pub(crate) fn decode<T: Payload>(
+        &self,
+        method: &str,
+        negotiates: Option<u16>,
+        raw: &RawValue,
+    ) -> Result<T> {
         let mut dropped = |leniency: Leniency| report(&self.shared, method, &leniency);
         decode_result(raw.get(), &mut dropped).map_err(|error| {
-            if method == INITIALIZE
-                && let Some(version) = other_version(raw)
+            // A response of another version may have another form.
+            if let Some(expected) = negotiates
+                && let Ok(version) = version_in(raw.get())
+                && version != expected
             {
                 return Error::UnsupportedVersion { version };
             }
@@ -142,20 +148,6 @@ impl Peer {
             }
         })
     }
-}
-
-const INITIALIZE: &str = <v1::methods::Initialize as Method>::NAME;
-
-/// Why an answer to `initialize` cannot be read, if it is one of a version whose answers do
-/// not have the form that was expected. The first version needs the number alone, and so only
-/// an answer of the second can name its own version and be malformed otherwise.
-fn other_version(raw: &RawValue) -> Option<u16> {
-    struct Answer {
-        version: u16,
-    }
-    runtime::members!(Answer { version "protocolVersion": u16 = required });
-    let Answer { version } = serde_json::from_str(raw.get()).ok()?;
-    (version != 2).then_some(version)
 }
 
 /// Tells whoever wants to know that part of a message was left out.

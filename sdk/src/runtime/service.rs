@@ -11,7 +11,9 @@ use crate::connection::{Batch, RequestState, Shared, Trace};
 use crate::error::{HandlerError, HandlerResult};
 use crate::json::Encode;
 use crate::jsonrpc::clip;
+use crate::transcript::MaskingRules;
 use crate::v1::ErrorCode;
+use crate::version::{Negotiating, ProtocolVersion};
 
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
 pub trait Service: Send + Sync + 'static {
@@ -19,10 +21,14 @@ pub trait Service: Send + Sync + 'static {
     fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture;
     /// Finds the handler of a notification.
     fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture;
-    /// Whether an array of messages is taken for that, as version 2 of the protocol has it;
-    /// if not, it is no message.
+    /// Whether an array of messages is a batch. Otherwise it is an invalid message.
     fn takes_batches(&self) -> bool {
         false
+    }
+    /// What transcripts show of the messages, by the documents of the protocol. Without rules,
+    /// they show the form of messages and no text.
+    fn masking_rules(&self) -> Vec<&'static MaskingRules> {
+        Vec::new()
     }
 }
 
@@ -60,6 +66,7 @@ pub struct IncomingRequest<'a> {
     method: &'a str,
     params: Option<&'a RawValue>,
     responder: Responder,
+    negotiating: Option<Negotiating>,
 }
 
 impl<'a> IncomingRequest<'a> {
@@ -85,6 +92,7 @@ impl<'a> IncomingRequest<'a> {
                 open: true,
                 trace: Trace::incoming(method, id),
             },
+            negotiating: None,
         }
     }
 
@@ -94,13 +102,11 @@ impl<'a> IncomingRequest<'a> {
     }
 
     /// The params as they were sent.
-    #[cfg(feature = "v2")]
     pub(crate) fn params(&self) -> Option<&'a RawValue> {
         self.params
     }
 
     /// The same request with other params.
-    #[cfg(feature = "v2")]
     pub(crate) fn with_params<'b>(self, params: &'b RawValue) -> IncomingRequest<'b>
     where
         'a: 'b,
@@ -111,8 +117,15 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
+    /// The same request as part of the negotiation of a version.
+    pub(crate) fn negotiating(self, negotiating: Negotiating) -> Self {
+        Self {
+            negotiating: Some(negotiating),
+            ..self
+        }
+    }
+
     /// Answers with an error instead of a handler.
-    #[cfg(feature = "v2")]
     pub(crate) fn refuse(self, error: HandlerError) -> HandlerFuture {
         self.responder.refuse(error)
     }
@@ -135,6 +148,27 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
+    /// Answers as [`answer`](Self::answer) does, for the request that negotiates version `V`.
+    /// When versions are negotiated, the response names `V`, and a success settles the version.
+    pub fn answer_initialize<V: ProtocolVersion, F, Fut>(mut self, handler: F) -> HandlerFuture
+    where
+        F: FnOnce(Context, V::InitializeRequest) -> Fut,
+        Fut: Future<Output = HandlerResult<V::InitializeResponse>> + Send + 'static,
+    {
+        let negotiating = self.negotiating.take();
+        self.answer(move |ctx, params| {
+            let handling = handler(ctx, params);
+            async move {
+                let mut response = handling.await?;
+                if let Some(negotiating) = negotiating {
+                    V::set_version(&mut response);
+                    negotiating.succeeded(V::NUMBER);
+                }
+                Ok(response)
+            }
+        })
+    }
+
     /// Hands an extension request to `handler`.
     pub fn answer_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
@@ -145,6 +179,7 @@ impl<'a> IncomingRequest<'a> {
             method,
             params,
             responder,
+            ..
         } = self;
         match read_ext_params(&responder.shared, method, params) {
             Ok(params) => responder.run(|cx| handler(cx, method.to_owned(), params)),

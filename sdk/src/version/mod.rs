@@ -1,119 +1,124 @@
-//! What can stand at one end of a connection, in which version of the protocol.
+//! Protocol versions: the table of those in this crate, and their negotiation.
 //!
-//! [`IntoAgent`] and [`IntoClient`] let every function that opens a connection take whatever
-//! there is: an implementation of version 1, and with the feature `v2` one of version 2 or
-//! [`Both`]. Implementations of version 1 are served as they are. The others stand behind a
-//! gate that knows which version the two sides have agreed on, and take batches: arrays of
-//! messages, which version 1 does not have.
+//! A version is a document with the keyword `x-version` and a row of the table below. The
+//! generator makes of the document a marker type that implements [`ProtocolVersion`], and
+//! services that implement [`IntoAgent`] and [`IntoClient`]. [`MultiVersion`] combines any
+//! number of versions, those of other crates included.
 
-#[cfg(feature = "v2")]
-mod agent;
-#[cfg(feature = "v2")]
-mod agreed;
-#[cfg(feature = "v2")]
-mod client;
+mod agreement;
+mod multi;
+mod negotiation;
+mod router;
 
-#[cfg(feature = "v2")]
-pub use client::{Initialized, Negotiation};
+pub(crate) use agreement::{Negotiating, version_in};
+pub use multi::{AgentSide, AnyVersion, ClientSide, MultiVersion};
+pub use negotiation::{Negotiated, Negotiation, Offer};
+pub use router::single_version;
 
-use crate::runtime::{Peer, Service};
-use crate::v1;
+use crate::runtime::{Params, Payload, Peer, Service};
 
-/// Marks what speaks protocol version 1.
-#[derive(Debug, Clone, Copy)]
-pub enum V1 {}
+/// A version of the protocol, by the marker type that is generated from its document.
+pub trait ProtocolVersion: 'static {
+    /// The number that `initialize` negotiates.
+    const NUMBER: u16;
+    /// Whether an array of messages is a JSON-RPC batch.
+    const BATCHES: bool;
+    /// The error code with which an agent refuses a client that asks for an older version.
+    /// `None`: the agent answers with its own version, and the client decides.
+    const UNSUPPORTED_CODE: Option<i32>;
+    /// Required members that requests of later versions may lack, with JSON to read instead.
+    const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)];
+    /// The params of `initialize`.
+    type InitializeRequest: Params;
+    /// The result of `initialize`.
+    type InitializeResponse: Payload;
+    /// Calls an agent.
+    type AgentHandle: 'static;
 
-/// Marks what speaks protocol version 2.
-#[cfg(feature = "v2")]
-#[derive(Debug, Clone, Copy)]
-pub enum V2 {}
+    /// Sets the version that a response names.
+    fn set_version(response: &mut Self::InitializeResponse);
 
-/// Two implementations of one side, one for each version of the protocol; which of them a
-/// connection uses is settled when it is initialized.
-///
-/// As an agent: the client's request `initialize` decides. One that asks for version 2 or a
-/// later one goes to `v2`, any other to `v1`, and the answer always names the version whose
-/// agent gave it. Before that only `initialize` is served: other requests are refused with
-/// `-32600` and notifications skipped. The version stays undecided while `initialize` fails.
-/// Once it is decided, a further `initialize` goes to the same agent and cannot change it.
-///
-/// As a client: see [`Negotiation`].
-///
-/// ```no_run
-/// # use acp_sdk::{HandlerResult, Result};
-/// # struct Old;
-/// # impl acp_sdk::v1::Agent for Old {
-/// #     async fn new_session(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::NewSessionRequest) -> HandlerResult<acp_sdk::v1::NewSessionResponse> { unimplemented!() }
-/// #     async fn prompt(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::PromptRequest) -> HandlerResult<acp_sdk::v1::PromptResponse> { unimplemented!() }
-/// #     async fn cancel(&self, _: &acp_sdk::v1::AgentContext, _: acp_sdk::v1::CancelNotification) -> HandlerResult<()> { Ok(()) }
-/// # }
-/// # struct New;
-/// # impl acp_sdk::v2::Agent for New {
-/// #     async fn initialize(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::InitializeRequest) -> HandlerResult<acp_sdk::v2::InitializeResponse> { unimplemented!() }
-/// #     async fn new_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::NewSessionRequest) -> HandlerResult<acp_sdk::v2::NewSessionResponse> { unimplemented!() }
-/// #     async fn prompt(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::PromptRequest) -> HandlerResult<acp_sdk::v2::PromptResponse> { unimplemented!() }
-/// #     async fn cancel_session(&self, _: &acp_sdk::v2::AgentContext, _: acp_sdk::v2::CancelSessionNotification) -> HandlerResult<()> { Ok(()) }
-/// # }
-/// # async fn example() -> Result<()> {
-/// acp_sdk::serve_stdio(acp_sdk::Both { v1: Old, v2: New }).await
-/// # }
-/// ```
-///
-/// Spec: <https://agentclientprotocol.com/protocol/v2/initialization#version-negotiation>
-#[cfg(feature = "v2")]
-#[derive(Debug, Clone, Copy)]
-pub struct Both<First, Second> {
-    /// Speaks version 1.
-    pub v1: First,
-    /// Speaks version 2.
-    pub v2: Second,
+    /// Creates the caller of an agent.
+    fn agent_handle(peer: Peer) -> Self::AgentHandle;
 }
 
-/// What a connection can serve as its agent.
+/// Conversion into the service of an agent.
 ///
-/// Everything that implements [`v1::Agent`] does; with the feature `v2` also what implements
-/// `v2::Agent`, and `Both` of them. `V` only tells these apart and is inferred; for
-/// a type that implements both traits, name it: `serve_stdio::<V1, _>(agent)`.
+/// Implemented for every type that implements `v1::Agent` or, with the feature `v2`,
+/// `v2::Agent`, for [`MultiVersion`], and for the `AgentService` that other crates generate.
+/// `V` tells these apart and is inferred; for a type that implements several traits, name it:
+/// `serve_stdio::<V1, _>(agent)`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no agent",
-    note = "an agent implements `acp_sdk::v1::Agent`"
+    message = "`{Self}` is not an agent",
+    note = "implement `acp_sdk::v1::Agent`; an agent of a trait generated in another crate goes into its `AgentService`"
 )]
 pub trait IntoAgent<V>: Sized + 'static {
     /// Calls the client.
     type Client: 'static;
 
-    /// What serves a connection on which this is the agent, and what calls the peer on it.
+    /// Returns the dispatch of messages to the agent, without version negotiation.
+    #[doc(hidden)]
+    fn into_dispatch(self) -> impl Service;
+
+    /// Returns the service for a connection, and the constructor of the caller of its client.
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client);
 }
 
-/// What a connection can serve as its client.
+/// Conversion into the service of a client.
 ///
-/// Everything that implements [`v1::Client`] does; with the feature `v2` also what implements
-/// `v2::Client`, and `Both` of them. `V` is as in [`IntoAgent`].
+/// Implemented for every type that implements `v1::Client` or, with the feature `v2`,
+/// `v2::Client`, for [`MultiVersion`], and for the `ClientService` that other crates generate.
+/// `V` is as in [`IntoAgent`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no client",
-    note = "a client implements `acp_sdk::v1::Client`"
+    message = "`{Self}` is not a client",
+    note = "implement `acp_sdk::v1::Client`; a client of a trait generated in another crate goes into its `ClientService`"
 )]
 pub trait IntoClient<V>: Sized + 'static {
     /// Calls the agent.
     type Agent: 'static;
 
-    /// What serves a connection on which this is the client, and what calls the peer on it.
+    /// Returns the dispatch of messages to the client, without version negotiation.
+    #[doc(hidden)]
+    fn into_dispatch(self) -> impl Service;
+
+    /// Returns the service for a connection, and the constructor of the caller of its agent.
     fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent);
 }
 
-impl<A: v1::Agent> IntoAgent<V1> for A {
-    type Client = v1::ClientHandle;
+/// Lets implementations of a version's traits stand at one end of a connection as they are.
+macro_rules! versions {
+    ($($(#[$attribute:meta])* $module:ident::$marker:ident;)*) => {$(
+        $(#[$attribute])*
+        impl<A: crate::$module::Agent> IntoAgent<crate::$module::$marker> for A {
+            type Client = crate::$module::ClientHandle;
 
-    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client) {
-        (v1::AgentService::new(self), v1::ClientHandle::new)
-    }
+            fn into_dispatch(self) -> impl Service {
+                crate::$module::AgentService::new(self)
+            }
+
+            fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Client) {
+                crate::$module::AgentService::new(self).into_service()
+            }
+        }
+
+        $(#[$attribute])*
+        impl<C: crate::$module::Client> IntoClient<crate::$module::$marker> for C {
+            type Agent = crate::$module::AgentHandle;
+
+            fn into_dispatch(self) -> impl Service {
+                crate::$module::ClientService::new(self)
+            }
+
+            fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {
+                crate::$module::ClientService::new(self).into_service()
+            }
+        }
+    )*};
 }
 
-impl<C: v1::Client> IntoClient<V1> for C {
-    type Agent = v1::AgentHandle;
-
-    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> Self::Agent) {
-        (v1::ClientService::new(self), v1::AgentHandle::new)
-    }
+// The table: a row per version.
+versions! {
+    v1::V1;
+    #[cfg(feature = "v2")]
+    v2::V2;
 }

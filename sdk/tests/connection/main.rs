@@ -23,5 +23,5 @@ mod sockets;
 mod spans;
 mod streams;
 mod support;
-mod tap;
+mod transcript;
 mod wire;

@@ -200,11 +200,13 @@ async fn an_address_that_does_not_work_is_named() {
     let error = connect_tcp(taken, TestClient::default()).await;
     let error = error.err().unwrap().to_string();
     assert!(error.contains(&taken.to_string()), "{error}");
-    let error = acp_sdk::Tap::file("/no/such/directory/tap").err().unwrap();
+    let error = acp_sdk::Transcript::file("/no/such/directory/transcript")
+        .err()
+        .unwrap();
     assert!(
         error
             .to_string()
-            .contains("transcript /no/such/directory/tap"),
+            .contains("transcript `/no/such/directory/transcript`"),
         "{error}"
     );
 }

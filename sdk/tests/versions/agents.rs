@@ -1,6 +1,6 @@
 //! Agents of version 2 and of both, asked by a client that writes raw bytes.
 
-use acp_sdk::Both;
+use acp_sdk::MultiVersion;
 use serde_json::{Value, json};
 
 use crate::support::{Log, New, Old, Raw, agent};
@@ -8,10 +8,11 @@ use crate::support::{Log, New, Old, Raw, agent};
 /// Both agents, with one log.
 fn both() -> (Raw, Log) {
     let log = Log::default();
-    let (raw, _) = agent(Both {
-        v1: Old(log.clone()),
-        v2: New(log.clone()),
-    });
+    let (raw, _) = agent(
+        MultiVersion::agent()
+            .version(Old(log.clone()))
+            .version(New(log.clone())),
+    );
     (raw, log)
 }
 

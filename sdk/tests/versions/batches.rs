@@ -1,6 +1,6 @@
 //! Several messages in one array, which version 2 allows and version 1 does not.
 
-use acp_sdk::Both;
+use acp_sdk::MultiVersion;
 use serde_json::{Value, json};
 
 use crate::support::{Log, New, NewClient, Old, OldClient, Raw, agent, client};
@@ -147,10 +147,11 @@ async fn version_1_has_no_batches() {
 #[tokio::test]
 async fn an_agent_of_both_takes_batches_once_version_2_is_agreed_on() {
     for version in [1, 2] {
-        let (mut raw, _driver) = agent(Both {
-            v1: Old::default(),
-            v2: New::default(),
-        });
+        let (mut raw, _driver) = agent(
+            MultiVersion::agent()
+                .version(Old::default())
+                .version(New::default()),
+        );
         let info = json!({"name": "raw", "version": "0"});
         let params = json!({"protocolVersion": version, "info": info});
         let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});

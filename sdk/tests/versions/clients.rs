@@ -1,23 +1,30 @@
 //! Clients of both versions, answered by an agent that writes raw bytes.
 
-use acp_sdk::{Both, Error, Initialized, v1, v2};
+use acp_sdk::{Error, MultiVersion, Negotiated, Offer, V1, V2, v1, v2};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::support::{Log, NewClient, OldClient, Raw, ask_v1, ask_v2, client};
 
-type Answer = JoinHandle<acp_sdk::Result<Initialized>>;
+type Answer = JoinHandle<acp_sdk::Result<Negotiated>>;
 
 /// A client that has sent `initialize`, and what it sent.
 async fn asking(log: &Log) -> (Answer, Raw, Value) {
-    let (agent, mut raw, _) = client(Both {
-        v1: OldClient(log.clone()),
-        v2: NewClient(log.clone()),
-    });
-    let answer = tokio::spawn(async move { agent.initialize(ask_v1(), ask_v2()).await });
+    let (agent, mut raw, _) = client(
+        MultiVersion::client()
+            .version(OldClient(log.clone()))
+            .version(NewClient(log.clone())),
+    );
+    let answer = tokio::spawn(async move { agent.initialize(offer()).await });
     let request = raw.expect().await;
     assert_eq!(request["method"], "initialize");
     (answer, raw, request)
+}
+
+fn offer() -> Offer {
+    Offer::new()
+        .version::<V1>(&ask_v1())
+        .version::<V2>(&ask_v2())
 }
 
 fn result(version: Value) -> Value {
@@ -34,17 +41,22 @@ fn update(session: &str) -> Value {
 
 #[tokio::test]
 async fn the_request_can_be_read_as_either_version() {
-    let (agent, mut raw, _driver) = client(Both {
-        v1: OldClient::default(),
-        v2: NewClient::default(),
-    });
+    let (agent, mut raw, _driver) = client(
+        MultiVersion::client()
+            .version(OldClient::default())
+            .version(NewClient::default()),
+    );
     let meta = |text: &str| serde_json::from_str::<acp_sdk::Meta>(text).unwrap();
     let capabilities = v1::ClientCapabilities::new().with_terminal(true);
     let old = ask_v1()
         .with_client_capabilities(capabilities)
         .with_meta(meta(r#"{"a":1,"both":"old"}"#));
     let new = ask_v2().with_meta(meta(r#"{"b":2,"both":"new"}"#));
-    tokio::spawn(async move { agent.initialize(old, new).await });
+    tokio::spawn(async move {
+        agent
+            .initialize(Offer::new().version::<V2>(&new).version::<V1>(&old))
+            .await
+    });
     let params = raw.expect().await["params"].clone();
     assert_eq!(params["protocolVersion"], 2);
     assert_eq!(params["_meta"], json!({"a": 1, "b": 2, "both": "new"}));
@@ -69,8 +81,10 @@ async fn the_answer_decides_and_so_does_what_follows_it_in_the_same_bytes() {
         // Read in one go: the caller of `initialize` has not run in between.
         raw.send_all(&[update("early"), result(json!(version)), update("late"), ask])
             .await;
-        let initialized = answer.await.unwrap().unwrap();
-        assert_eq!(matches!(initialized, Initialized::V1 { .. }), version == 1);
+        let negotiated = answer.await.unwrap().unwrap();
+        assert_eq!(negotiated.version(), version);
+        assert_eq!(negotiated.as_version::<V1>().is_some(), version == 1);
+        assert_eq!(negotiated.as_version::<V2>().is_some(), version == 2);
         assert_eq!(raw.expect().await["error"]["code"], -32601);
         assert_eq!(log.all(), [format!("v{version} update of late")]);
     }
@@ -83,7 +97,7 @@ async fn a_request_before_the_answer_is_refused() {
     let refusal = raw.ask(7, "session/request_permission", json!({})).await;
     assert_eq!(refusal["error"]["code"], -32600, "{refusal}");
     raw.send(result(json!(2))).await;
-    assert!(matches!(answer.await.unwrap(), Ok(Initialized::V2 { .. })));
+    assert_eq!(answer.await.unwrap().unwrap().version(), 2);
 }
 
 #[tokio::test]
@@ -115,13 +129,14 @@ async fn an_answer_without_a_version_names_the_place() {
 
 #[tokio::test]
 async fn an_agent_that_refuses_can_be_asked_again() {
-    let (agent, mut raw, _driver) = client(Both {
-        v1: OldClient::default(),
-        v2: NewClient::default(),
-    });
+    let (agent, mut raw, _driver) = client(
+        MultiVersion::client()
+            .version(OldClient::default())
+            .version(NewClient::default()),
+    );
     let answers = tokio::spawn(async move {
-        let refused = agent.initialize(ask_v1(), ask_v2()).await.unwrap_err();
-        (refused, agent.initialize(ask_v1(), ask_v2()).await)
+        let refused = agent.initialize(offer()).await.unwrap_err();
+        (refused, agent.initialize(offer()).await)
     });
     raw.expect().await;
     let error = json!({"code": -32603, "message": "not yet"});
@@ -133,7 +148,7 @@ async fn an_agent_that_refuses_can_be_asked_again() {
     raw.send(second).await;
     let (refused, second) = answers.await.unwrap();
     assert_eq!(refused.code(), Some(v1::ErrorCode::INTERNAL_ERROR));
-    assert!(matches!(second, Ok(Initialized::V1 { .. })));
+    assert_eq!(second.unwrap().version(), 1);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Real agents with real clients: each of version 1, version 2 or both.
 
-use acp_sdk::{Both, Driver, Initialized, IntoAgent, Result, duplex, v1, v2};
+use acp_sdk::{AgentSide, Driver, IntoAgent, MultiVersion, Offer, Result, V1, V2, duplex, v1, v2};
 
 use crate::support::{Log, New, NewClient, Old, OldClient, ask_v1, ask_v2};
 
@@ -10,15 +10,24 @@ async fn client_of_both<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
     let log = Log::default();
     let (agent, driver) = duplex(
         agent,
-        Both {
-            v1: OldClient(log.clone()),
-            v2: NewClient(log.clone()),
-        },
+        MultiVersion::client()
+            .version(OldClient(log.clone()))
+            .version(NewClient(log.clone())),
     );
     let driver = tokio::spawn(driver);
-    let session = match agent.initialize(ask_v1(), ask_v2()).await {
-        Ok(Initialized::V1 { agent, .. }) => session_of_old(&agent).await,
-        Ok(Initialized::V2 { agent, .. }) => session_of_new(&agent).await,
+    let offer = Offer::new()
+        .version::<V1>(&ask_v1())
+        .version::<V2>(&ask_v2());
+    let session = match agent.initialize(offer).await {
+        Ok(negotiated) => {
+            if let Some((agent, _)) = negotiated.as_version::<V1>() {
+                session_of_old(&agent).await
+            } else if let Some((agent, _)) = negotiated.as_version::<V2>() {
+                session_of_new(&agent).await
+            } else {
+                panic!("{negotiated:?}")
+            }
+        }
         Err(error) => Err(error),
     };
     drop(driver);
@@ -77,11 +86,10 @@ async fn session_of_new(agent: &v2::AgentHandle) -> Result<String> {
     Ok(session.to_string())
 }
 
-fn both() -> Both<Old, New> {
-    Both {
-        v1: Old::default(),
-        v2: New::default(),
-    }
+fn both() -> MultiVersion<AgentSide> {
+    MultiVersion::agent()
+        .version(Old::default())
+        .version(New::default())
 }
 
 #[tokio::test]

@@ -429,6 +429,10 @@ impl<T: Agent> Service for AgentService<T> {
                 handler.ext_notification(&AgentContext::new(ctx), &method, params).await
             })
     }
+
+    fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
+        Vec::from([&MASKING])
+    }
 }
 
 /// Dispatches the messages of a connection to an implementation of [`Client`].
@@ -477,4 +481,27 @@ impl<T: Client> Service for ClientService<T> {
             }
         }
     }
+
+    fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
+        Vec::from([&MASKING])
+    }
 }
+
+/// Masking rules for transcripts of this protocol.
+pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
+    shown: &[],
+    uris: &[],
+    sensitive: &[],
+    methods: &[
+        runtime::MethodMasking {
+            method: "_example/ask",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "_example/progress",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+    ],
+};

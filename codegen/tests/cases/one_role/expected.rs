@@ -235,4 +235,22 @@ impl<T: Node> Service for NodeService<T> {
                 handler.ext_notification(&NodeContext::new(ctx), &method, params).await
             })
     }
+
+    fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
+        Vec::from([&MASKING])
+    }
 }
+
+/// Masking rules for transcripts of this protocol.
+pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
+    shown: &[],
+    uris: &[],
+    sensitive: &[],
+    methods: &[
+        runtime::MethodMasking {
+            method: "greet",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+    ],
+};

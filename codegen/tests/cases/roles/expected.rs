@@ -660,6 +660,10 @@ impl<T: CodeEditor> Service for CodeEditorService<T> {
             }
         }
     }
+
+    fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
+        Vec::from([&MASKING])
+    }
 }
 
 /// Dispatches the messages of a connection to an implementation of [`Kernel`].
@@ -728,4 +732,32 @@ impl<T: Kernel> Service for KernelService<T> {
             }
         }
     }
+
+    fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
+        Vec::from([&MASKING])
+    }
 }
+
+/// Masking rules for transcripts of this protocol.
+pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
+    shown: &[],
+    uris: &[],
+    sensitive: &[],
+    methods: &[
+        runtime::MethodMasking {
+            method: "cell/execute",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "extension/exchange",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "input/read",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+    ],
+};

@@ -1,71 +1,22 @@
-//! Replaces the strings of a message that are not known to be harmless.
+//! Masks a message: replaces the strings that the rules do not show.
 //!
-//! Works on the text, token by token: any depth, any number, every member and its order
-//! survive, and nothing is built but the result.
+//! Works on the text, token by token. Members, their order, any depth and any number are
+//! preserved, and nothing is allocated but the result.
 
 use super::policy::Policy;
+use super::rules::{Rules, Visible};
 
-/// What stands in the place of a string.
+/// Replaces a string.
 pub(super) const MASK: &str = "\"[redacted]\"";
 
-/// What stands in the place of a URI, as one.
+/// Replaces a URI, and is one.
 const MASKED_URI: &str = "\"about:redacted\"";
 
-/// Members whose strings say what something is, or what it is about. The schema allows only
-/// certain strings in many of them, so masking those would make the message invalid.
-pub(super) const KEPT: [&str; 40] = [
-    "action",
-    "additionalDirectories",
-    "audience",
-    "category",
-    "code",
-    "compactionId",
-    "configId",
-    "currency",
-    "currentModeId",
-    "cwd",
-    "elicitationId",
-    "format",
-    "group",
-    "id",
-    "jsonrpc",
-    "kind",
-    "lastModified",
-    "messageId",
-    "method",
-    "methodId",
-    "mimeType",
-    "mode",
-    "modeId",
-    "name",
-    "optionId",
-    "outcome",
-    "path",
-    "priority",
-    "requestId",
-    "sessionId",
-    "sessionUpdate",
-    "severity",
-    "signal",
-    "status",
-    "stopReason",
-    "terminalId",
-    "toolCallId",
-    "type",
-    "updatedAt",
-    "version",
-];
-
-/// Members that hold whatever their sender likes.
-const FREE: [&str; 3] = ["_meta", "rawInput", "rawOutput"];
-
-/// Members that hold an address, which may carry credentials unless it is a file's.
-const ADDRESSES: [&str; 2] = ["uri", "url"];
-
-/// Masks a message. `text` must be one JSON value; what else it is does not matter.
-pub(super) fn mask(text: &str, policy: Policy) -> String {
+/// Masks a message. `text` must be one JSON value; it need not be a valid message.
+pub(super) fn mask(text: &str, policy: Policy, rules: &Rules) -> String {
     let mut masker = Masker {
         policy,
+        rules,
         levels: Vec::new(),
         next: Verdict {
             rule: Rule::Envelope,
@@ -77,39 +28,39 @@ pub(super) fn mask(text: &str, policy: Policy) -> String {
     masker.out
 }
 
-/// Masks all that can be masked.
+/// Masks everything but the form.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn nothing(text: &str) -> String {
-    mask(text, Policy::Nothing)
+pub(crate) fn everything(text: &str) -> String {
+    mask(text, Policy::Nothing, &Rules::v1())
 }
 
-/// What is known of the members of an object.
+/// The rule for the members of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// The members of JSON-RPC.
     Envelope,
-    /// `params` or `result`: as the policy says.
+    /// `params` or `result`: by the policy.
     Payload,
-    /// An error object, whose message and data may hold anything.
+    /// An error object: only its code is shown.
     Error,
-    /// What the schema describes.
+    /// Described by a document: by the members' names.
     Known,
-    /// Anything at all.
+    /// Of any form: masked.
     Free,
 }
 
-/// What becomes of a string or number.
+/// Which strings and numbers are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
     All,
     /// Numbers only.
     Numbers,
-    /// Numbers, and the addresses of files.
+    /// Numbers, and URIs of files.
     Files,
     Nothing,
 }
 
-/// What becomes of a value.
+/// The rules for a value.
 #[derive(Debug, Clone, Copy)]
 struct Verdict {
     /// For the members of objects in it.
@@ -124,15 +75,16 @@ struct Level {
     key_is_next: bool,
 }
 
-struct Masker {
+struct Masker<'a> {
     policy: Policy,
+    rules: &'a Rules,
     levels: Vec<Level>,
-    /// Of the value that comes next.
+    /// For the next value.
     next: Verdict,
     out: String,
 }
 
-impl Masker {
+impl Masker<'_> {
     fn run(&mut self, mut rest: &str) {
         while let Some(first) = rest.bytes().next() {
             let end = match first {
@@ -185,9 +137,9 @@ impl Masker {
             let key = token.trim_matches('"');
             self.next = match rule {
                 Rule::Envelope if top => envelope(key),
-                Rule::Payload => payload(self.policy, key),
-                Rule::Known => known(key),
-                Rule::Error if key == "code" => known(key),
+                Rule::Payload => payload(self.policy, self.rules, key),
+                Rule::Known => known(self.rules, key),
+                Rule::Error if key == "code" => CODE,
                 Rule::Envelope | Rule::Error | Rule::Free => FREE_VALUE,
             };
             self.out.push_str(token);
@@ -208,6 +160,12 @@ const FREE_VALUE: Verdict = Verdict {
     show: Show::Nothing,
 };
 
+/// An error code, if it is a number.
+const CODE: Verdict = Verdict {
+    rule: Rule::Known,
+    show: Show::Numbers,
+};
+
 fn envelope(key: &str) -> Verdict {
     match key {
         "jsonrpc" | "id" | "method" => Verdict {
@@ -226,24 +184,24 @@ fn envelope(key: &str) -> Verdict {
     }
 }
 
-fn payload(policy: Policy, key: &str) -> Verdict {
+fn payload(policy: Policy, rules: &Rules, key: &str) -> Verdict {
     match policy {
-        Policy::Known => known(key),
-        Policy::Only(shown) if shown == key => Verdict {
+        Policy::Method(Visible::Members) => known(rules, key),
+        Policy::Method(Visible::Only(shown)) if shown.contains(&key) => Verdict {
             rule: Rule::Free,
             show: Show::All,
         },
-        Policy::Only(_) | Policy::Nothing => FREE_VALUE,
+        Policy::Method(Visible::Only(_)) | Policy::Nothing => FREE_VALUE,
     }
 }
 
-fn known(key: &str) -> Verdict {
-    if FREE.contains(&key) {
+fn known(rules: &Rules, key: &str) -> Verdict {
+    if rules.is_sensitive(key) {
         return FREE_VALUE;
     }
-    let show = if KEPT.contains(&key) {
+    let show = if rules.is_shown(key) {
         Show::All
-    } else if ADDRESSES.contains(&key) {
+    } else if rules.is_uri(key) {
         Show::Files
     } else {
         Show::Numbers

@@ -1,7 +1,7 @@
-//! What waits to be written to a transcript.
+//! The queue of records to be written to a transcript.
 //!
-//! Bounded in bytes. What does not fit is counted, and the count takes its place, so that a
-//! reader sees where the gap is.
+//! Bounded in bytes. Records that do not fit are counted, and the count is queued in their
+//! place, so that readers see the gap.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use std::time::SystemTime;
 
 use super::Side;
 
-/// How much may wait. A single message may be larger.
+/// The limit of the queue. A single message may be larger.
 const MAX_BYTES: usize = 4 << 20;
 
-/// What a record costs besides its text.
+/// The cost of a record besides its text.
 const OVERHEAD: usize = 64;
 
-/// Something one side wrote.
+/// Output of one side.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) from: Side,
@@ -26,9 +26,9 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) enum Content {
     Text(Box<[u8]>),
-    /// No message, for this reason, and no longer at hand.
+    /// Skipped input, with the reason.
     Skipped(String),
-    /// So many messages did not fit.
+    /// The number of messages that did not fit.
     Lost(u64),
 }
 
@@ -46,7 +46,7 @@ struct State {
 }
 
 impl Queue {
-    /// Puts a record at the end, or counts it as lost. Never waits.
+    /// Appends a record, or counts it as lost. Never waits.
     pub(super) fn push(&self, record: Record) {
         let mut state = self.lock();
         if state.closed {
@@ -68,7 +68,7 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Everything that waits, as soon as there is something; `None` when nothing will come.
+    /// Waits for records and takes all of them; `None` after the last.
     pub(super) fn take(&self) -> Option<VecDeque<Record>> {
         let mut state = self.lock();
         while state.records.is_empty() {
@@ -84,7 +84,7 @@ impl Queue {
         Some(std::mem::take(&mut state.records))
     }
 
-    /// Takes nothing in any more; what waits can still be taken.
+    /// Refuses further records. Queued ones can still be taken.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_one();

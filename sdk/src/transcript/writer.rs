@@ -10,12 +10,13 @@ use super::Side;
 use super::mask::mask;
 use super::policy::Policies;
 use super::queue::{Content, Queue, Record};
+use super::rules::Rules;
 use crate::jsonrpc::{self, Incoming};
 
 pub(super) struct Worker {
     writer: Box<dyn Write + Send>,
     masked: bool,
-    /// How much may still be written.
+    /// How many bytes may still be written.
     left: u64,
     queue: Arc<Queue>,
     policies: Policies,
@@ -23,7 +24,7 @@ pub(super) struct Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Whatever ended the thread, nothing is to gather for it.
+        // Nothing may pile up for a thread that has ended.
         self.queue.close();
     }
 }
@@ -34,13 +35,14 @@ impl Worker {
         masked: bool,
         max_bytes: u64,
         queue: Arc<Queue>,
+        rules: Rules,
     ) -> Self {
         Self {
             writer,
             masked,
             left: max_bytes,
             queue,
-            policies: Policies::default(),
+            policies: Policies::new(rules),
         }
     }
 
@@ -49,7 +51,7 @@ impl Worker {
             for record in records {
                 let line = self.line(record);
                 if line.len() as u64 > self.left {
-                    tracing::warn!("the transcript has reached its size and ends here");
+                    tracing::warn!("the transcript has reached its maximum size and ends");
                     self.flush();
                     return;
                 }
@@ -77,7 +79,7 @@ impl Worker {
     fn line(&mut self, record: Record) -> String {
         let content = match record.content {
             Content::Lost(messages) => {
-                let why = quoted("they came faster than they could be written");
+                let why = quoted("messages arrived faster than they could be written");
                 format!("\"lost\":{messages},\"why\":{why}")
             }
             Content::Skipped(why) => {
@@ -100,30 +102,32 @@ impl Worker {
         let message = jsonrpc::read(bytes);
         let policy = self.policies.of(from, &message);
         let json = std::str::from_utf8(bytes).ok().filter(|text| {
-            // What was read as a message is JSON; for the rest, skipping it is a check
-            // that needs neither memory nor depth.
+            // A valid message is JSON. For the rest, skipping the text checks it without
+            // memory or recursion.
             !matches!(message, Incoming::Invalid { .. })
                 || serde_json::from_str::<&RawValue>(text).is_ok()
         });
         match (json, &message) {
-            (Some(text), _) if self.masked => format!("\"msg\":{}", mask(text, policy)),
-            // Between tokens a line feed is a blank, and strings hold none.
+            (Some(text), _) if self.masked => {
+                format!("\"msg\":{}", mask(text, policy, self.policies.rules()))
+            }
+            // Line feeds stand only between tokens: strings have them escaped.
             (Some(text), _) => format!("\"msg\":{}", text.replace(['\n', '\r'], " ")),
             (None, Incoming::Invalid { reason, .. }) if !self.masked => {
                 let text = String::from_utf8_lossy(bytes);
                 format!("\"raw\":{},\"why\":{}", quoted(&text), quoted(reason))
             }
-            // The reason may quote the text.
+            // The reason is left out, because it may quote the text.
             (None, _) => {
                 let text = format!("[redacted: {} bytes]", bytes.len());
-                format!("\"raw\":{},\"why\":{}", quoted(&text), quoted("no JSON"))
+                format!("\"raw\":{},\"why\":{}", quoted(&text), quoted("not JSON"))
             }
         }
     }
 }
 
 fn report(error: &io::Error) {
-    tracing::warn!(%error, "the transcript cannot be written and ends here");
+    tracing::warn!(%error, "writing the transcript failed; it ends");
 }
 
 fn quoted(text: &str) -> String {

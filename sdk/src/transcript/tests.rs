@@ -3,77 +3,35 @@ use std::collections::BTreeSet;
 use acp_schema::{Checked, Document, Protocol, Side as Handler, Validator};
 use serde_json::{Value, json};
 
-use super::mask::{KEPT, mask};
-use super::policy::{KNOWN, Policies, Policy};
+use super::mask::mask;
+use super::policy::{Policies, Policy};
 use super::*;
+
+fn policies() -> Policies {
+    Policies::new(Rules::v1())
+}
 
 fn masked(from: Side, message: &Value) -> Value {
     let text = message.to_string();
     let incoming = crate::jsonrpc::read(text.as_bytes());
-    let policy = Policies::default().of(from, &incoming);
-    serde_json::from_str(&mask(&text, policy)).unwrap()
+    let policy = policies().of(from, &incoming);
+    serde_json::from_str(&mask(&text, policy, &Rules::v1())).unwrap()
 }
 
 #[test]
-fn every_method_of_the_schema_is_known() {
+fn the_tables_are_sorted_and_have_every_method() {
     let document = Document::v1().unwrap();
     let protocol = Protocol::from_document(&document).unwrap();
     let methods: BTreeSet<&str> = protocol.methods().map(|method| &*method.name).collect();
-    assert_eq!(methods, KNOWN.into_iter().collect());
-}
-
-/// Whether the schema allows only some strings here.
-fn is_narrow(document: &Document, schema: &Value, depth: usize) -> bool {
-    let is_object = schema.get("properties").is_some() || schema["type"] == "object";
-    if depth == 0 || (is_object && depth < 8) {
-        return false;
+    let rules = &crate::v1::MASKING;
+    let named: Vec<&str> = rules.methods.iter().map(|method| method.method).collect();
+    assert!(named.is_sorted());
+    if cfg!(feature = "unstable") {
+        assert!(methods.iter().all(|method| named.contains(method)));
+    } else {
+        assert_eq!(named, methods.into_iter().collect::<Vec<_>>());
     }
-    let narrow = |schema: &Value| is_narrow(document, schema, depth - 1);
-    let strings = schema["enum"]
-        .as_array()
-        .is_some_and(|all| all.iter().any(Value::is_string));
-    let target = schema["$ref"]
-        .as_str()
-        .and_then(|path| path.rsplit('/').next());
-    strings
-        || schema["const"].is_string()
-        || schema.get("pattern").is_some()
-        || target
-            .and_then(|name| document.def(name))
-            .is_some_and(narrow)
-        || schema.get("items").is_some_and(narrow)
-        || ["anyOf", "oneOf", "allOf"]
-            .iter()
-            .filter_map(|union| schema[*union].as_array())
-            .flatten()
-            .any(narrow)
-}
-
-#[test]
-fn what_the_schema_narrows_is_kept() {
-    fn walk(document: &Document, value: &Value, missing: &mut BTreeSet<String>) {
-        match value {
-            Value::Object(members) => {
-                for (name, schema) in value["properties"].as_object().into_iter().flatten() {
-                    if is_narrow(document, schema, 8) && !KEPT.contains(&name.as_str()) {
-                        missing.insert(name.clone());
-                    }
-                }
-                members
-                    .values()
-                    .for_each(|member| walk(document, member, missing));
-            }
-            Value::Array(items) => items.iter().for_each(|item| walk(document, item, missing)),
-            _ => {}
-        }
-    }
-    let document = Document::v1().unwrap();
-    let mut missing = BTreeSet::new();
-    document
-        .defs()
-        .for_each(|(_, schema)| walk(&document, schema, &mut missing));
-    assert_eq!(missing, BTreeSet::new());
-    assert!(KEPT.is_sorted());
+    assert!(rules.shown.is_sorted() && rules.uris.is_sorted() && rules.sensitive.is_sorted());
 }
 
 /// One message of each kind that carries secrets, all of them called s3cret, as text or 5318008.
@@ -232,11 +190,11 @@ fn what_a_message_is_about_is_kept() {
 
 #[test]
 fn a_result_shows_what_its_request_asked_for() {
-    let mut policies = Policies::default();
+    let mut policies = policies();
     let mut show = |from: Side, message: Value| {
         let text = message.to_string();
         let policy = policies.of(from, &crate::jsonrpc::read(text.as_bytes()));
-        let shown: Value = serde_json::from_str(&mask(&text, policy)).unwrap();
+        let shown: Value = serde_json::from_str(&mask(&text, policy, &Rules::v1())).unwrap();
         shown
     };
     let ask =
@@ -279,6 +237,11 @@ fn a_result_shows_what_its_request_asked_for() {
     );
 }
 
+/// Masks by the rules of a known method.
+fn shown(text: &str) -> String {
+    mask(text, Policy::Method(Visible::Members), &Rules::v1())
+}
+
 #[test]
 fn what_is_hard_to_read_is_masked_all_the_same() {
     for (text, expected) in [
@@ -306,19 +269,16 @@ fn what_is_hard_to_read_is_masked_all_the_same() {
             r#"{"params":{"name":["a",{"text":"[redacted]"},"b"]},"id":"é"}"#,
         ),
     ] {
-        assert_eq!(mask(text, Policy::Known), expected);
+        assert_eq!(shown(text), expected);
     }
     let deep = format!(
         "{{\"params\":{}\"s\"{}}}",
         "[".repeat(10_000),
         "]".repeat(10_000)
     );
-    assert_eq!(
-        mask(&deep, Policy::Known),
-        deep.replace("\"s\"", "\"[redacted]\"")
-    );
+    assert_eq!(shown(&deep), deep.replace("\"s\"", "\"[redacted]\""));
     // Not JSON, which does not get here; it must do no harm.
     for text in ["\"", "\"\\", "{\"a", "}}]]", "é", "{\"a\":-"] {
-        mask(text, Policy::Known);
+        shown(text);
     }
 }

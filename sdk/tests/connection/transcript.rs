@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, mpsc};
 
-use acp_sdk::{ConnectionBuilder, Tap};
+use acp_sdk::{ConnectionBuilder, Transcript};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -32,13 +32,13 @@ impl Memory {
     }
 }
 
-/// Runs an agent with a tap on `input` to its end; yields what it answered.
-async fn run(tap: Tap, input: impl AsRef<[u8]>) -> Vec<u8> {
+/// Runs an agent with a transcript on `input` to its end; yields what it answered.
+async fn run(transcript: Transcript, input: impl AsRef<[u8]>) -> Vec<u8> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
     let (_, driver) = ConnectionBuilder::new()
         .max_message_bytes(1000)
-        .tap(tap)
+        .transcript(transcript)
         .agent(TestAgent::default(), reader, writer);
     let driver = tokio::spawn(driver);
     theirs.write_all(input.as_ref()).await.unwrap();
@@ -57,7 +57,7 @@ async fn both_directions_are_written_in_order() {
     let long = "x".repeat(2000);
     let input =
         format!("{PROMPT}\ns3cret\n{long}\n{{\"id\":1,\"method\":7,\"name\":\"s3cret\"}}\n");
-    run(Tap::new(memory.clone()), input).await;
+    run(Transcript::new(memory.clone()), input).await;
     let records = memory.records();
     let short: Vec<String> = records
         .iter()
@@ -77,7 +77,7 @@ async fn both_directions_are_written_in_order() {
         short,
         [
             "c2a session/prompt  ",
-            "c2a  [redacted: 6 bytes] no JSON",
+            "c2a  [redacted: 6 bytes] not JSON",
             "c2a  [skipped] 2000 bytes are above the limit",
             "c2a   ",
             "a2c session/update  ",
@@ -99,7 +99,7 @@ async fn a_client_is_told_apart_from_an_agent() {
     let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
     let (reader, writer) = tokio::io::split(theirs);
     let (handle, driver) = ConnectionBuilder::new()
-        .tap(Tap::new(memory.clone()))
+        .transcript(Transcript::new(memory.clone()))
         .client(TestClient::default(), reader, writer);
     let driver = tokio::spawn(driver);
     handle.prompt(prompt("s", "x")).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_client_is_told_apart_from_an_agent() {
 async fn verbatim_means_every_byte_but_line_feeds() {
     let memory = Memory::default();
     run(
-        Tap::new(memory.clone()).verbatim(),
+        Transcript::new(memory.clone()).verbatim(),
         format!("{PROMPT}\ns3cret\n"),
     )
     .await;
@@ -134,7 +134,7 @@ async fn verbatim_means_every_byte_but_line_feeds() {
 async fn a_transcript_ends_at_its_size() {
     let memory = Memory::default();
     run(
-        Tap::new(memory.clone()).max_bytes(400),
+        Transcript::new(memory.clone()).max_bytes(400),
         format!("{PROMPT}\n").repeat(5),
     )
     .await;
@@ -174,8 +174,8 @@ async fn a_transcript_that_fails_does_no_harm() {
         }),
     ];
     for fail in failures {
-        let tap = Tap::new(Bad { writes: 0, fail });
-        let output = run(tap, format!("{PROMPT}\n").repeat(100)).await;
+        let transcript = Transcript::new(Bad { writes: 0, fail });
+        let output = run(transcript, format!("{PROMPT}\n").repeat(100)).await;
         let answers = String::from_utf8(output)
             .unwrap()
             .matches("end_turn")
@@ -208,16 +208,17 @@ async fn what_does_not_fit_is_counted() {
     let (open, gate) = mpsc::channel();
     let (ending, ended) = mpsc::channel();
     let memory = Memory::default();
-    let tap = Tap::new(Gate {
+    let transcript = Transcript::new(Gate {
         open: gate,
         memory: memory.clone(),
         _ending: ending,
     });
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new()
-        .tap(tap)
-        .agent(TestAgent::default(), reader, writer);
+    let (_, driver) =
+        ConnectionBuilder::new()
+            .transcript(transcript)
+            .agent(TestAgent::default(), reader, writer);
     let driver = tokio::spawn(driver);
     let (mut output, mut input) = tokio::io::split(theirs);
     let note = json!({"jsonrpc": "2.0", "method": "_note"});
@@ -260,11 +261,11 @@ fn a_file_is_new_and_private() {
 
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("transcript.jsonl");
-    drop(Tap::file(&path).unwrap());
+    drop(Transcript::file(&path).unwrap());
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert!(
-        Tap::file(&path).is_err(),
+        Transcript::file(&path).is_err(),
         "nobody's transcript is overwritten"
     );
 }
@@ -290,11 +291,9 @@ impl Write for Held {
 #[tokio::test]
 async fn a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_handle() {
     let (ended, end) = mpsc::channel();
-    let (_handle, driver) = ConnectionBuilder::new().tap(Tap::new(Held(ended))).client(
-        TestClient::default(),
-        tokio::io::empty(),
-        tokio::io::sink(),
-    );
+    let (_handle, driver) = ConnectionBuilder::new()
+        .transcript(Transcript::new(Held(ended)))
+        .client(TestClient::default(), tokio::io::empty(), tokio::io::sink());
     drop(driver);
     let limit = std::time::Duration::from_secs(30);
     end.recv_timeout(limit).expect("its thread ends");

@@ -1,18 +1,21 @@
-//! A transcript of a connection: what both sides wrote, without what is nobody's business.
+//! Transcripts: the messages of a connection in both directions, with sensitive text masked.
 //!
-//! One JSON object a line: `{"dir":"c2a","at":1763700000.123456,"msg":{…}}`, where `dir` is
-//! who wrote the message (`c2a`: the client, `a2c`: the agent) and `at` counts seconds since
-//! 1970. In place of `msg`, `raw` stands for input that was no message and `lost` for a number
+//! One JSON object per line: `{"dir":"c2a","at":1763700000.123456,"msg":{…}}`. `dir` is the
+//! direction (`c2a`: client to agent, `a2c`: agent to client), `at` the Unix time in seconds.
+//! In place of `msg`, `raw` stands for input that was not a message and `lost` for the number
 //! of messages that were not recorded, both with the reason in `why`. `acp-conformance check`
-//! reads it.
+//! reads this format.
 //!
-//! Guarantees: the connection never waits for the transcript, except for a second at its end.
-//! Messages are masked and written by a thread of their own; what it cannot keep up with is
-//! counted as lost, and a failure to write ends the transcript, not the connection.
+//! Guarantees: the connection never waits for the transcript, except for up to one second at
+//! its end. A thread masks and writes the messages. Its queue holds up to 4 MiB; further
+//! messages are counted as lost. A failure to write ends the transcript, not the connection.
+//!
+//! The masking rules come from the documents of the protocol ([`MaskingRules`]).
 
 pub(crate) mod mask;
 mod policy;
 mod queue;
+mod rules;
 mod writer;
 
 use std::fmt;
@@ -25,38 +28,42 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use self::queue::{Content, Queue, Record};
+pub(crate) use self::rules::Rules;
+pub use self::rules::{MaskingRules, MethodMasking, Visible};
 use crate::error::{Error, Result};
 
-/// How long the end of a connection waits for the last records to be written.
+/// How long the end of a connection waits for the last records.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// A transcript to write, for [`ConnectionBuilder::tap`](crate::ConnectionBuilder::tap).
+/// Records the messages of a connection.
 ///
-/// By default the structure is kept and the content masked. Kept are the names of members,
-/// numbers, booleans, and the strings that say what a message is and what it is about: ids,
-/// methods, kinds, states, names, MIME types, dates and paths. Every other string becomes
-/// `[redacted]`: text, file contents, output, commands, values of variables and headers, error
-/// messages, what an extension defines. So do numbers where nobody but their sender knows
-/// what they mean: in `_meta`, in a tool's raw input and output, in extensions and in what a
-/// user filled into a form. Masked messages are still valid against the schema.
+/// For [`ConnectionBuilder::transcript`](crate::ConnectionBuilder::transcript).
+///
+/// By default, content is masked and structure is kept. Kept are member names, numbers,
+/// booleans, and the strings that identify messages and their subjects: ids, methods, kinds,
+/// states, names, MIME types, dates and paths. Every other string becomes `[redacted]`: text,
+/// file contents, output, commands, values of variables and headers, error messages, and
+/// extension data. Numbers become `0` where the protocol's schema does not describe them: in
+/// `_meta`, in a tool's raw input and output, in extension methods and in a user's answer to a
+/// form. Masked messages are still valid against the schema.
 #[must_use]
-pub struct Tap {
+pub struct Transcript {
     writer: Box<dyn Write + Send>,
     masked: bool,
     max_bytes: u64,
     pub(crate) side: Option<Side>,
 }
 
-impl fmt::Debug for Tap {
+impl fmt::Debug for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tap")
+        f.debug_struct("Transcript")
             .field("masked", &self.masked)
             .field("max_bytes", &self.max_bytes)
             .finish_non_exhaustive()
     }
 }
 
-/// Who wrote a message.
+/// The side that wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Agent,
@@ -72,8 +79,8 @@ impl Side {
     }
 }
 
-impl Tap {
-    /// A transcript that goes to `writer`, from a thread that may block.
+impl Transcript {
+    /// Creates a transcript that a thread writes to `writer`, which may block.
     pub fn new(writer: impl Write + Send + 'static) -> Self {
         Self {
             writer: Box::new(writer),
@@ -83,11 +90,11 @@ impl Tap {
         }
     }
 
-    /// A transcript in a new file that only this user may read.
+    /// Creates a transcript in a new file with access for this user only.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`](crate::Error::Io) when the file exists or cannot be made.
+    /// [`Error::Io`](crate::Error::Io) when the file exists or cannot be created.
     pub fn file(path: impl AsRef<Path>) -> Result<Self> {
         let mut options = File::options();
         options.write(true).create_new(true);
@@ -100,40 +107,46 @@ impl Tap {
         Ok(Self::new(file?))
     }
 
-    /// Masks nothing. Such a transcript holds whatever the user and the agent said, read and
-    /// wrote, secrets included.
+    /// Turns masking off. The transcript contains all content, secrets included.
     pub fn verbatim(mut self) -> Self {
         self.masked = false;
         self
     }
 
-    /// The transcript ends at this size (default 256 MiB).
+    /// Sets the size at which the transcript ends (default 256 MiB).
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// This side is the client. Only [`ConnectionBuilder::open`](crate::ConnectionBuilder::open)
-    /// needs to be told, and takes itself for the agent otherwise.
+    /// Records this side as the client. Needed only with
+    /// [`ConnectionBuilder::open`](crate::ConnectionBuilder::open), which otherwise records it
+    /// as the agent.
     pub fn of_client(mut self) -> Self {
         self.side = Some(Side::Client);
         self
     }
 
-    /// Starts the thread; `None` if there can be none, for a transcript is never worth a connection.
-    pub(crate) fn start(self) -> Option<Recorder> {
+    /// Starts the thread. Without one there is no transcript, and the connection goes on.
+    pub(crate) fn start(self, rules: Rules) -> Option<Recorder> {
         let ours = self.side.unwrap_or(Side::Agent);
         let queue = Arc::new(Queue::default());
         let (ended, end) = oneshot::channel::<()>();
-        let worker = writer::Worker::new(self.writer, self.masked, self.max_bytes, queue.clone());
+        let worker = writer::Worker::new(
+            self.writer,
+            self.masked,
+            self.max_bytes,
+            queue.clone(),
+            rules,
+        );
         let started = std::thread::Builder::new()
-            .name("acp-tap".to_owned())
+            .name("acp-transcript".to_owned())
             .spawn(move || {
                 let _ended = ended;
                 worker.run();
             });
         if let Err(error) = started {
-            tracing::warn!(%error, "there will be no transcript: no thread for it");
+            tracing::warn!(%error, "no transcript: starting its thread failed");
             return None;
         }
         Some(Recorder {
@@ -154,17 +167,17 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A message of the peer, or what should have been one.
+    /// Records input of the peer: a message, or an invalid one.
     pub(crate) fn received(&self, text: &[u8]) {
         self.record(self.ours.other(), Content::Text(text.into()));
     }
 
-    /// Input of the peer that was skipped.
+    /// Records that input of the peer was skipped.
     pub(crate) fn skipped(&self, why: String) {
         self.record(self.ours.other(), Content::Skipped(why));
     }
 
-    /// Messages of ours, one a line.
+    /// Records messages of this side, one per line.
     pub(crate) fn sent(&self, lines: &[u8]) {
         for line in lines.split(|byte| *byte == b'\n') {
             if !line.is_empty() {
@@ -181,12 +194,12 @@ impl Recorder {
         });
     }
 
-    /// Nothing more will come.
+    /// Ends the transcript after what is queued.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
 
-    /// Closes, and waits for what is queued to be written, but not for long.
+    /// Ends the transcript, and waits up to one second for what is queued to be written.
     pub(crate) async fn finish(&self) {
         self.close();
         let end = self
@@ -197,7 +210,7 @@ impl Recorder {
         if let Some(end) = end
             && tokio::time::timeout(FLUSH, end).await.is_err()
         {
-            tracing::warn!("the end of the transcript may be missing: writing it takes too long");
+            tracing::warn!("the end of the transcript may be missing: not written within a second");
         }
     }
 }
