@@ -7,7 +7,9 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::decode::AnyRaw;
 use super::encode_raw;
+use super::value::write_raw;
 
 /// A JSON object of free content, parsed only when somebody looks into it.
 ///
@@ -109,15 +111,15 @@ impl From<Map<String, Value>> for Meta {
 
 impl Serialize for Meta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        write_raw(&self.0, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Meta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let AnyRaw(raw) = AnyRaw::deserialize(deserializer)?;
         if raw.get().starts_with('{') {
-            Ok(Self(raw))
+            Ok(Self(raw.into_owned()))
         } else {
             Err(D::Error::custom("invalid type: expected an object"))
         }

@@ -15,12 +15,14 @@ mod map;
 mod meta;
 mod object;
 mod patch;
+mod raw_value;
 mod reader;
 mod scan;
 #[cfg(feature = "schemars")]
 mod schemas;
 mod tagged;
 mod text;
+mod transcode;
 mod value;
 mod writer;
 

@@ -1,5 +1,6 @@
 //! Any JSON value, kept as the text it arrived in.
 
+use std::any::type_name;
 use std::fmt;
 
 use serde_core::de::DeserializeOwned;
@@ -7,7 +8,10 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::encode_raw;
+use super::decode::AnyRaw;
+use super::reader::Reader;
+use super::transcode::transcode;
+use super::writer::{Writer, encode_raw};
 
 /// Any JSON value, kept as text.
 ///
@@ -108,12 +112,39 @@ impl From<&RawValue> for Json {
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        write_raw(&self.0, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        let AnyRaw(raw) = AnyRaw::deserialize(deserializer)?;
+        Ok(Self(raw.into_owned()))
     }
+}
+
+/// Writes `raw` as it is where the output is JSON text, and otherwise in the output's own terms.
+pub(super) fn write_raw<S: Serializer>(raw: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
+    match takes_text::<S>() {
+        true => raw.serialize(serializer),
+        false => transcode(&mut Reader::new(raw.get()), serializer),
+    }
+}
+
+/// Whether `S` is a serializer that writes a `RawValue` as the text that it is: the one of this
+/// crate or one of serde_json.
+///
+/// A serializer of serde_json has parameters of any type, so it is known by its name without
+/// them. Where the name misleads, a value is transcoded that need not be.
+#[inline]
+pub(super) fn takes_text<S>() -> bool {
+    let name = type_name::<S>();
+    name == type_name::<Writer<'_>>() || is_of_serde_json(name)
+}
+
+fn is_of_serde_json(name: &str) -> bool {
+    let generic = |name: &'static str| name.split_once('<').map_or(name, |(name, _)| name);
+    let name = name.split_once('<').map_or(name, |(name, _)| name);
+    name == generic(type_name::<&mut serde_json::Serializer<Vec<u8>>>())
+        || name == generic(type_name::<serde_json::value::Serializer>())
 }

@@ -1,9 +1,11 @@
 //! What generated types promise: nothing lost, leniency reported, exact paths.
 
+mod formats;
 mod forward;
 // The kept text is that of the protocol without proposals.
 #[cfg(not(feature = "unstable"))]
 mod golden;
+mod hand_written;
 mod leniency;
 mod paths;
 mod presence;

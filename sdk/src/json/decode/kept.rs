@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::members::{AnyRaw, Member, collect};
 use super::shape::Form;
-use crate::json::reader::{self, Reader, Refused};
+use crate::json::reader::{self, Reader, StrictError};
 
 /// The members of an object, for the strict reader. What does not fit is `None`.
 #[derive(Debug)]
@@ -176,7 +176,7 @@ struct Replay<'a, 'de> {
 }
 
 impl<'a> MapAccess<'a> for Replay<'a, '_> {
-    type Error = Refused;
+    type Error = StrictError;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(
         &mut self,

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde_core::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_core::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::json::reader;
+use crate::json::transcode::Transcoder;
+use crate::json::writer::Writer;
+use crate::json::{raw_value, reader};
 
 /// A member of an object, its value unparsed.
 #[derive(Debug)]
@@ -67,15 +69,32 @@ impl<'de> Visitor<'de> for Members {
 }
 
 /// An unparsed value, borrowed where the input allows it.
+///
+/// Of another format than JSON text it is the JSON form.
 pub(crate) struct AnyRaw<'a>(pub(crate) Cow<'a, RawValue>);
 
 impl<'de> Deserialize<'de> for AnyRaw<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_newtype_struct(reader::RAW, AnyRawVisitor)
+        // Readers of JSON text know the name, for `RawValue` asks by it, too.
+        deserializer.deserialize_newtype_struct(raw_value::asked_name(), AnyRawVisitor)
     }
 }
 
 struct AnyRawVisitor;
+
+/// Visits of values that are at hand, in a format other than JSON text.
+macro_rules! values {
+    ($($visit:ident($($value:ident: $type:ty)?),)*) => {
+        $(fn $visit<E: serde_core::de::Error>(
+            self
+            $(, $value: $type)?
+        ) -> Result<Self::Value, E> {
+            let mut text = Vec::new();
+            Transcoder::new(Writer::new(&mut text)).$visit($($value)?)?;
+            owned(text)
+        })*
+    };
+}
 
 impl<'de> Visitor<'de> for AnyRawVisitor {
     type Value = AnyRaw<'de>;
@@ -86,7 +105,16 @@ impl<'de> Visitor<'de> for AnyRawVisitor {
 
     /// A reader of JSON text gives the text as the only member of an object.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        map.next_key::<IgnoredAny>()?;
+        let first = map.next_key::<Name<'_>>()?;
+        if first
+            .as_ref()
+            .is_none_or(|Name(name)| *name != raw_value::asked_name())
+        {
+            let mut text = Vec::new();
+            let name = first.as_ref().map(|Name(name)| &**name);
+            Transcoder::new(Writer::new(&mut text)).object(name, map)?;
+            return owned(text);
+        }
         match map.next_value()? {
             Name(Cow::Borrowed(text)) => reader::raw(text)
                 .map(|raw| AnyRaw(Cow::Borrowed(raw)))
@@ -97,12 +125,42 @@ impl<'de> Visitor<'de> for AnyRawVisitor {
         }
     }
 
-    fn visit_newtype_struct<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<Self::Value, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(|raw| AnyRaw(Cow::Owned(raw)))
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        let mut text = Vec::new();
+        from.deserialize_any(Transcoder::new(Writer::new(&mut text)))?;
+        owned(text)
     }
+
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        self.visit_newtype_struct(from)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        let mut text = Vec::new();
+        Transcoder::new(Writer::new(&mut text)).visit_seq(seq)?;
+        owned(text)
+    }
+
+    values! {
+        visit_bool(value: bool),
+        visit_i64(value: i64),
+        visit_i128(value: i128),
+        visit_u64(value: u64),
+        visit_u128(value: u128),
+        visit_f64(value: f64),
+        visit_char(value: char),
+        visit_str(value: &str),
+        visit_bytes(value: &[u8]),
+        visit_none(),
+        visit_unit(),
+    }
+}
+
+/// What the writer has written, as a value.
+fn owned<'a, E: serde_core::de::Error>(text: Vec<u8>) -> Result<AnyRaw<'a>, E> {
+    let text = String::from_utf8(text).map_err(E::custom)?;
+    let raw = reader::boxed(text).map_err(E::custom)?;
+    Ok(AnyRaw(Cow::Owned(raw)))
 }
 
 /// A member's name, borrowed where the input allows it.

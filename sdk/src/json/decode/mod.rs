@@ -25,6 +25,7 @@ pub(crate) use self::members::Name;
 pub(super) use self::members::{AnyRaw, Member};
 pub use self::shape::{Form, Of, Part, Shape, Shaped, Variants};
 use self::walk::Walk;
+pub(super) use self::walk::push_escaped;
 use crate::json::reader;
 
 /// Why a value could not be read, and where.
@@ -86,11 +87,11 @@ pub fn decode_leniently<T: DeserializeOwned + Shaped>(
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
     let repaired = Walk::repair(text, T::shape())?;
-    // The walk has made sure of every value, except that what is kept unparsed until its
-    // type is known may nest too deeply for the reader.
-    let value = reader::read_deep(&repaired.text).map_err(|_| DecodeError {
-        path: String::new(),
-        message: "nested too deeply".to_owned(),
+    // The walk has checked what the shape describes. A type written by hand may ask for more,
+    // and what is kept unparsed until its type is known may nest too deeply for the reader.
+    let value = reader::read_or_locate(&repaired.text).map_err(|(path, error)| DecodeError {
+        path,
+        message: error.to_string(),
     })?;
     repaired.report(observer);
     Ok(value)

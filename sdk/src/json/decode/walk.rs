@@ -14,7 +14,7 @@ use super::members::{Member, collect};
 use super::shape::Shape;
 use super::{DecodeError, Leniency};
 use crate::json::map::keep_last;
-use crate::json::reader::{self, Reader, Refused};
+use crate::json::reader::{self, Reader, StrictError};
 use crate::json::scan::special;
 
 /// The deepest nesting of typed values; as the reader's own limit.
@@ -177,12 +177,12 @@ impl Walk {
     /// is fast, the other has words.
     fn either<T>(
         &self,
-        fast: Result<T, Refused>,
+        fast: Result<T, StrictError>,
         wordy: impl FnOnce() -> serde_json::Result<T>,
     ) -> Result<T, DecodeError> {
         match fast {
             Ok(value) => Ok(value),
-            Err(Refused) => wordy().map_err(|error| self.invalid(&error)),
+            Err(_) => wordy().map_err(|error| self.invalid(&error)),
         }
     }
 
@@ -329,7 +329,7 @@ impl Walk {
     }
 }
 
-fn push_escaped(pointer: &mut String, name: &str) {
+pub(in crate::json) fn push_escaped(pointer: &mut String, name: &str) {
     for c in name.chars() {
         match c {
             '~' => pointer.push_str("~0"),

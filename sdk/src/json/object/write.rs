@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use serde_core::ser::{SerializeMap, SerializeStruct};
 use serde_core::{Serialize, Serializer};
 
+use crate::json::value::takes_text;
 use crate::json::{Map, Patch, UnknownVariant};
 
 /// A type whose JSON form is an object; generated code implements it.
@@ -61,7 +62,8 @@ pub fn write_object<T: Members, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let count = count(value);
-    if count.open {
+    // A format that leaves out the names in a struct could not tell which members are absent.
+    if count.open || !takes_text::<S>() {
         let mut map = Open(serializer.serialize_map(Some(count.members))?);
         value.write(&mut map)?;
         return map.0.end();

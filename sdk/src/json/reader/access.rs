@@ -4,7 +4,8 @@ use serde_core::de::value::BorrowedStrDeserializer;
 use serde_core::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserializer, forward_to_deserialize_any};
 
-use super::{Reader, Refused};
+use super::key::Key;
+use super::{Reader, StrictError};
 
 /// The members of an object whose brace has been read.
 pub(super) struct Members<'r, 'de> {
@@ -22,23 +23,26 @@ impl<'r, 'de> Members<'r, 'de> {
 }
 
 impl<'de> MapAccess<'de> for Members<'_, 'de> {
-    type Error = Refused;
+    type Error = StrictError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Refused> {
+    ) -> Result<Option<K::Value>, StrictError> {
         if !self.reader.more(b'}', &mut self.first)? {
             return Ok(None);
         }
         // Whoever ignores the name takes any value for one.
         if self.reader.next()? != b'"' {
-            return Err(Refused);
+            return Err(StrictError::SYNTAX);
         }
-        seed.deserialize(&mut *self.reader).map(Some)
+        seed.deserialize(Key(&mut *self.reader)).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Refused> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, StrictError> {
         self.reader.expect(b':')?;
         seed.deserialize(&mut *self.reader)
     }
@@ -60,12 +64,12 @@ impl<'r, 'de> Items<'r, 'de> {
 }
 
 impl<'de> SeqAccess<'de> for Items<'_, 'de> {
-    type Error = Refused;
+    type Error = StrictError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Refused> {
+    ) -> Result<Option<T::Value>, StrictError> {
         if !self.reader.more(b']', &mut self.first)? {
             return Ok(None);
         }
@@ -76,16 +80,17 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 impl Reader<'_> {
     /// Whether another member or item comes before `close`; passes over the comma.
     #[inline]
-    fn more(&mut self, close: u8, first: &mut bool) -> Result<bool, Refused> {
+    fn more(&mut self, close: u8, first: &mut bool) -> Result<bool, StrictError> {
         let next = self.next()?;
         if next == close {
+            self.closed = Some(self.at);
             return Ok(false);
         }
         if std::mem::take(first) {
             return Ok(true);
         }
         if next != b',' {
-            return Err(Refused);
+            return Err(StrictError::SYNTAX);
         }
         self.at += 1;
         // What is read next refuses a second comma, and the end.
@@ -109,13 +114,13 @@ impl<T> RawText<T> {
     }
 }
 
-impl<'de, T: Deserializer<'de, Error = Refused>> MapAccess<'de> for RawText<T> {
-    type Error = Refused;
+impl<'de, T: Deserializer<'de, Error = StrictError>> MapAccess<'de> for RawText<T> {
+    type Error = StrictError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Refused> {
+    ) -> Result<Option<K::Value>, StrictError> {
         match self.text {
             Some(_) => {
                 let name = BorrowedStrDeserializer::new(self.name);
@@ -125,26 +130,29 @@ impl<'de, T: Deserializer<'de, Error = Refused>> MapAccess<'de> for RawText<T> {
         }
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Refused> {
-        seed.deserialize(self.text.take().ok_or(Refused)?)
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, StrictError> {
+        seed.deserialize(self.text.take().ok_or(StrictError::SYNTAX)?)
     }
 }
 
 /// A text that is a value as a whole, for `RawValue` alone.
 pub(super) struct Whole<T>(pub(super) T);
 
-impl<'de, T: Deserializer<'de, Error = Refused>> Deserializer<'de> for Whole<T> {
-    type Error = Refused;
+impl<'de, T: Deserializer<'de, Error = StrictError>> Deserializer<'de> for Whole<T> {
+    type Error = StrictError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Refused> {
-        Err(Refused)
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, StrictError> {
+        Err(StrictError::SYNTAX)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Refused> {
+    ) -> Result<V::Value, StrictError> {
         visitor.visit_map(RawText::new(name, self.0))
     }
 

@@ -1,22 +1,22 @@
 //! The strict pass: serde's data, straight from a text.
 //!
 //! It is what serde_json does, for the one case that matters on the wire: the whole
-//! text is there and known to be UTF-8, and nobody asks why it is refused, for the
-//! second pass finds that out. So errors are empty, a string with escapes is copied
-//! once, and is looked through by words and blocks.
+//! text is there and known to be UTF-8. A string with escapes is copied once, and is
+//! searched by words and blocks. An error says what is wrong; its place is found afterwards.
 //!
 //! An object is nothing but an object here: a list of its members' values, which serde
 //! would take as well, is refused. And a number is an integer by its value, as JSON
 //! Schema has it: `1.0` and `1e2` are integers.
 
 mod access;
+mod error;
+mod key;
 mod number;
 mod skip;
 mod string;
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
+mod variant;
 
 use serde_core::de::value::BorrowedStrDeserializer;
 use serde_core::de::{DeserializeOwned, IntoDeserializer, Visitor};
@@ -24,82 +24,48 @@ use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use self::access::{Items, Members, RawText, Whole};
+pub(crate) use self::error::StrictError;
 use self::string::Text;
+use super::raw_value;
 
 /// The deepest nesting that is read; as serde_json's own limit.
 const MAX_DEPTH: u8 = 128;
 
-/// The name by which a `RawValue` of serde_json asks for the text of a value. Any name that
-/// Rust could not have is taken for one, should it ever be another.
-pub(super) const RAW: &str = "$serde_json::private::RawValue";
-
 /// Reads `text` as a `T`, without leniency.
-pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
-    finish(Reader::new(text))
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, StrictError> {
+    finish(&mut Reader::new(text))
 }
 
-/// Reads `text` as a `T`, and as deep as it may be what nobody looks into. The caller has
-/// made sure that what has a type does not nest too deeply.
-pub(super) fn read_deep<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Refused> {
-    finish(Reader::deep(text))
+/// Reads `text` as a `T`, and as deep as it may be what is only skipped or kept as text.
+pub(super) fn read_deep<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, StrictError> {
+    finish(&mut Reader::deep(text))
 }
 
-fn finish<'de, T: Deserialize<'de>>(mut reader: Reader<'de>) -> Result<T, Refused> {
+/// As [`read_deep`]; the error comes with the JSON Pointer of the value that is wrong.
+pub(super) fn read_or_locate<T: DeserializeOwned>(text: &str) -> Result<T, (String, StrictError)> {
+    let mut reader = Reader::deep(text);
+    finish(&mut reader).map_err(|error| (reader.place(), error))
+}
+
+fn finish<'de, T: Deserialize<'de>>(reader: &mut Reader<'de>) -> Result<T, StrictError> {
     // One variable for the result: a message is moved by copying it, and `?` moves it.
-    let mut value = T::deserialize(&mut reader);
-    reader.blank();
-    if reader.at != reader.text.len() {
-        value = Err(Refused);
+    let mut value = T::deserialize(&mut *reader);
+    if value.is_ok() {
+        reader.blank();
+        if reader.at != reader.text.len() {
+            value = Err(StrictError::SYNTAX);
+        }
     }
     value
 }
 
-/// The text is not JSON, or not of the type, or too unusual for this reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refused;
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("refused")
-    }
-}
-
-impl std::error::Error for Refused {}
-
-impl serde_core::de::Error for Refused {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self
-    }
-
-    fn invalid_type(_: serde_core::de::Unexpected<'_>, _: &dyn serde_core::de::Expected) -> Self {
-        Self
-    }
-
-    fn invalid_value(_: serde_core::de::Unexpected<'_>, _: &dyn serde_core::de::Expected) -> Self {
-        Self
-    }
-
-    fn invalid_length(_: usize, _: &dyn serde_core::de::Expected) -> Self {
-        Self
-    }
-
-    fn missing_field(_: &'static str) -> Self {
-        Self
-    }
-
-    fn duplicate_field(_: &'static str) -> Self {
-        Self
-    }
-}
-
-/// The value whose whole text is `text`, as serde_json has it. Nobody checks that it is
-/// one.
-pub(super) fn raw(text: &str) -> Result<&RawValue, Refused> {
+/// The value whose whole text is `text`, which the caller knows to be JSON.
+pub(super) fn raw(text: &str) -> Result<&RawValue, StrictError> {
     <&RawValue>::deserialize(Whole(BorrowedStrDeserializer::new(text)))
 }
 
-/// The same for a text of one's own.
-pub(super) fn boxed(text: String) -> Result<Box<RawValue>, Refused> {
+/// As [`raw`], without a copy.
+pub(super) fn boxed(text: String) -> Result<Box<RawValue>, StrictError> {
     Box::<RawValue>::deserialize(Whole(text.into_deserializer()))
 }
 
@@ -110,6 +76,9 @@ pub(super) struct Reader<'de> {
     depth: u8,
     /// Whether what is skipped may nest deeper than [`MAX_DEPTH`].
     deep: bool,
+    /// Where the end of a list or object was last seen. When reading fails there, the list or
+    /// object is wrong, and not the last value in it.
+    closed: Option<usize>,
 }
 
 impl<'de> Reader<'de> {
@@ -119,6 +88,7 @@ impl<'de> Reader<'de> {
             at: 0,
             depth: 0,
             deep: false,
+            closed: None,
         }
     }
 
@@ -137,12 +107,12 @@ impl<'de> Reader<'de> {
 
     /// The first byte of what comes next, after white space.
     #[inline]
-    fn next(&mut self) -> Result<u8, Refused> {
+    fn next(&mut self) -> Result<u8, StrictError> {
         match self.peek() {
             Some(byte) if byte > b' ' => Ok(byte),
             _ => {
                 self.blank();
-                self.peek().ok_or(Refused)
+                self.peek().ok_or(StrictError::SYNTAX)
             }
         }
     }
@@ -156,46 +126,47 @@ impl<'de> Reader<'de> {
 
     /// Passes over `byte`, which must come next.
     #[inline]
-    fn expect(&mut self, byte: u8) -> Result<(), Refused> {
+    fn expect(&mut self, byte: u8) -> Result<(), StrictError> {
         if self.next()? != byte {
-            return Err(Refused);
+            return Err(StrictError::SYNTAX);
         }
         self.at += 1;
         Ok(())
     }
 
     /// Passes over `word`, which must come next; what follows it is up to the caller.
-    fn word(&mut self, word: &str) -> Result<(), Refused> {
+    fn word(&mut self, word: &str) -> Result<(), StrictError> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
-            return Err(Refused);
+            return Err(StrictError::SYNTAX);
         }
         self.at += word.len();
         Ok(())
     }
 
     #[inline]
-    fn enter(&mut self) -> Result<(), Refused> {
+    fn enter(&mut self) -> Result<(), StrictError> {
         if self.depth == MAX_DEPTH {
-            return Err(Refused);
+            return Err(StrictError::too_deep());
         }
         self.depth += 1;
         self.at += 1;
         Ok(())
     }
 
-    /// Passes over the bracket that ends `value`, which is refused if there is none.
+    /// Passes over the bracket that ends `value`; it is an error if something else follows.
     #[inline]
-    fn leave<T>(&mut self, close: u8, value: &mut Result<T, Refused>) {
+    fn leave<T>(&mut self, close: u8, value: &mut Result<T, StrictError>) {
         self.depth -= 1;
         if value.is_ok() && self.expect(close).is_err() {
-            *value = Err(Refused);
+            self.closed = Some(self.at);
+            *value = Err(StrictError::too_many(close));
         }
     }
 
-    fn map<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
+    fn map<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         if self.next()? != b'{' {
-            return Err(Refused);
+            return Err(self.mismatch(&visitor));
         }
         self.enter()?;
         let mut value = visitor.visit_map(Members::new(self));
@@ -203,9 +174,9 @@ impl<'de> Reader<'de> {
         value
     }
 
-    fn seq<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
+    fn seq<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         if self.next()? != b'[' {
-            return Err(Refused);
+            return Err(self.mismatch(&visitor));
         }
         self.enter()?;
         let mut value = visitor.visit_seq(Items::new(self));
@@ -213,9 +184,9 @@ impl<'de> Reader<'de> {
         value
     }
 
-    fn text<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
+    fn text<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         if self.next()? != b'"' {
-            return Err(Refused);
+            return Err(self.mismatch(&visitor));
         }
         match self.string()? {
             Text::Borrowed(text) => visitor.visit_borrowed_str(text),
@@ -223,30 +194,48 @@ impl<'de> Reader<'de> {
         }
     }
 
-    fn unit<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
-        self.next()?;
+    fn unit<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
+        if self.next()? != b'n' {
+            return Err(self.mismatch(&visitor));
+        }
         self.word("null")?;
         visitor.visit_unit()
     }
 
-    fn boolean<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
-        let value = self.next()? == b't';
+    fn boolean<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
+        let value = match self.next()? {
+            b't' => true,
+            b'f' => false,
+            _ => return Err(self.mismatch(&visitor)),
+        };
         self.word(if value { "true" } else { "false" })?;
         visitor.visit_bool(value)
+    }
+
+    /// A string for a type of bytes, or a list of them.
+    fn bytes<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
+        match self.next()? {
+            b'"' => match self.string()? {
+                Text::Borrowed(text) => visitor.visit_borrowed_bytes(text.as_bytes()),
+                Text::Owned(text) => visitor.visit_byte_buf(text.into_bytes()),
+            },
+            b'[' => self.seq(visitor),
+            _ => Err(self.mismatch(&visitor)),
+        }
     }
 }
 
 /// Methods that read one form of JSON, whatever width or shape is asked for.
 macro_rules! forward {
     ($($method:ident => $form:ident,)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
             self.$form(visitor)
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for &mut Reader<'de> {
-    type Error = Refused;
+    type Error = StrictError;
 
     forward! {
         deserialize_bool => boolean,
@@ -269,12 +258,11 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         deserialize_unit => unit,
         deserialize_seq => seq,
         deserialize_map => map,
-        // A reader of bytes has no form of JSON to hope for.
-        deserialize_bytes => unit,
-        deserialize_byte_buf => unit,
+        deserialize_bytes => bytes,
+        deserialize_byte_buf => bytes,
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
         match self.next()? {
             b'"' => self.text(visitor),
             b'{' => self.map(visitor),
@@ -285,7 +273,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
         if self.next()? != b'n' {
             return visitor.visit_some(self);
         }
@@ -297,7 +285,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Refused> {
+    ) -> Result<V::Value, StrictError> {
         self.unit(visitor)
     }
 
@@ -305,18 +293,22 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Refused> {
-        if !name.starts_with('$') {
+    ) -> Result<V::Value, StrictError> {
+        if name != raw_value::asked_name() {
             return visitor.visit_newtype_struct(self);
         }
         self.next()?;
         let start = self.at;
         self.skip()?;
-        let text = self.text.get(start..self.at).ok_or(Refused)?;
+        let text = self.text.get(start..self.at).ok_or(StrictError::SYNTAX)?;
         visitor.visit_map(RawText::new(name, BorrowedStrDeserializer::new(text)))
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
         self.seq(visitor)
     }
 
@@ -325,7 +317,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         _: &'static str,
         _: usize,
         visitor: V,
-    ) -> Result<V::Value, Refused> {
+    ) -> Result<V::Value, StrictError> {
         self.seq(visitor)
     }
 
@@ -334,7 +326,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Refused> {
+    ) -> Result<V::Value, StrictError> {
         self.map(visitor)
     }
 
@@ -342,13 +334,12 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         self,
         _: &'static str,
         _: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Refused> {
-        // No generated type is an enum to serde; the second pass reads any other.
-        Err(Refused)
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
+        self.variant(visitor)
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
         self.skip()?;
         visitor.visit_unit()
     }

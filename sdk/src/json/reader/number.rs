@@ -1,12 +1,12 @@
 //! Numbers: their grammar, and what they are worth.
 
-use serde_core::de::Visitor;
+use serde_core::de::{Error as _, Expected, Unexpected, Visitor};
 
-use super::{Reader, Refused};
+use super::{Reader, StrictError};
 
 impl<'de> Reader<'de> {
     /// Passes over a number, and gives its text.
-    pub(super) fn digits(&mut self) -> Result<&'de str, Refused> {
+    pub(super) fn digits(&mut self) -> Result<&'de str, StrictError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -26,39 +26,64 @@ impl<'de> Reader<'de> {
             }
             self.run()?;
         }
-        self.text.get(start..self.at).ok_or(Refused)
+        self.text.get(start..self.at).ok_or(StrictError::SYNTAX)
     }
 
     /// Passes over at least one digit.
-    fn run(&mut self) -> Result<(), Refused> {
+    fn run(&mut self) -> Result<(), StrictError> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
         match self.at > start {
             true => Ok(()),
-            false => Err(Refused),
+            false => Err(StrictError::SYNTAX),
         }
     }
 
     /// A number for a type of integers.
-    pub(super) fn integer<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
+    pub(super) fn integer<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         self.next()?;
-        match integer(self.digits()?) {
+        let start = self.at;
+        let text = match self.digits() {
+            Ok(text) => text,
+            Err(error) => return Err(self.no_number(start, error, &visitor)),
+        };
+        match integer(text) {
             Some(Integer::Positive(number)) => visitor.visit_u64(number),
             Some(Integer::Negative(number)) => visitor.visit_i64(number),
-            None => Err(Refused),
+            Some(Integer::LargePositive(number)) => visitor.visit_u128(number),
+            Some(Integer::LargeNegative(number)) => visitor.visit_i128(number),
+            None => Err(no_integer(text, &visitor)),
         }
     }
 
     /// A number for a type of floating-point numbers.
-    pub(super) fn float<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
+    pub(super) fn float<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         self.next()?;
-        visitor.visit_f64(float(self.digits()?)?)
+        let start = self.at;
+        match self.digits() {
+            Ok(text) => visitor.visit_f64(float(text)?),
+            Err(error) => Err(self.no_number(start, error, &visitor)),
+        }
     }
 
-    /// A number for whoever takes any: an integer if it is written as one.
-    pub(super) fn number<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Refused> {
+    /// The error of what is no number and starts at `start`.
+    #[cold]
+    fn no_number(
+        &mut self,
+        start: usize,
+        error: StrictError,
+        expected: &dyn Expected,
+    ) -> StrictError {
+        if self.at > start {
+            return error;
+        }
+        self.mismatch(expected)
+    }
+
+    /// A number for a type that takes any: an integer if it is written as one.
+    pub(super) fn number<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         let text = self.digits()?;
         if text.contains(['.', 'e', 'E']) || text == "-0" {
             return visitor.visit_f64(float(text)?);
@@ -67,25 +92,48 @@ impl<'de> Reader<'de> {
             Some(Integer::Positive(number)) => visitor.visit_u64(number),
             Some(Integer::Negative(number)) => visitor.visit_i64(number),
             // It is beyond 64 bits.
-            None => visitor.visit_f64(float(text)?),
+            _ => visitor.visit_f64(float(text)?),
         }
+    }
+
+    /// The number that is found where something else is expected.
+    pub(super) fn unexpected_number(&mut self) -> Result<Unexpected<'static>, StrictError> {
+        let text = self.digits()?;
+        if text.contains(['.', 'e', 'E']) {
+            return Ok(Unexpected::Float(float(text)?));
+        }
+        Ok(match integer(text) {
+            Some(Integer::Positive(number)) => Unexpected::Unsigned(number),
+            Some(Integer::Negative(number)) => Unexpected::Signed(number),
+            _ => Unexpected::Float(float(text)?),
+        })
     }
 }
 
-fn float(text: &str) -> Result<f64, Refused> {
-    let number: f64 = text.parse().map_err(|_| Refused)?;
+fn float(text: &str) -> Result<f64, StrictError> {
+    let number: f64 = text.parse().map_err(StrictError::new)?;
     match number.is_finite() {
         true => Ok(number),
-        false => Err(Refused),
+        false => Err(StrictError::new("number out of range")),
+    }
+}
+
+#[cold]
+fn no_integer(text: &str, expected: &dyn Expected) -> StrictError {
+    match float(text) {
+        Ok(number) => StrictError::invalid_type(Unexpected::Float(number), expected),
+        Err(error) => error,
     }
 }
 
 enum Integer {
     Positive(u64),
     Negative(i64),
+    LargePositive(u128),
+    LargeNegative(i128),
 }
 
-/// The value of a number if that is an integer of at most 64 bits.
+/// The value of a number if that is an integer of at most 128 bits.
 fn integer(text: &str) -> Option<Integer> {
     if let Ok(number) = text.parse() {
         return Some(Integer::Positive(number));
@@ -120,14 +168,21 @@ fn by_value(text: &str) -> Option<Integer> {
     let scale = exponent
         .checked_sub_unsigned(fraction.len() as u64)?
         .checked_add_unsigned(zeros as u64)?;
-    let push = |number: u64, digit: u8| {
+    let push = |number: u128, digit: u8| {
         let number = number.checked_mul(10)?;
-        number.checked_add(u64::from(digit - b'0'))
+        number.checked_add(u128::from(digit - b'0'))
     };
     let number = digits.take(length).try_fold(0, push)?;
-    let number = number.checked_mul(10_u64.checked_pow(u32::try_from(scale).ok()?)?)?;
-    match negative {
-        true => 0_i64.checked_sub_unsigned(number).map(Integer::Negative),
-        false => Some(Integer::Positive(number)),
+    let number = number.checked_mul(10_u128.checked_pow(u32::try_from(scale).ok()?)?)?;
+    if negative {
+        let number = 0_i128.checked_sub_unsigned(number)?;
+        return Some(match i64::try_from(number) {
+            Ok(number) => Integer::Negative(number),
+            Err(_) => Integer::LargeNegative(number),
+        });
     }
+    Some(match u64::try_from(number) {
+        Ok(number) => Integer::Positive(number),
+        Err(_) => Integer::LargePositive(number),
+    })
 }

@@ -2,11 +2,11 @@
 
 use serde_core::de::IgnoredAny;
 
-use super::{Reader, Refused};
+use super::{Reader, StrictError};
 
 impl Reader<'_> {
     /// Passes over a value.
-    pub(super) fn skip(&mut self) -> Result<(), Refused> {
+    pub(super) fn skip(&mut self) -> Result<(), StrictError> {
         // For each open object or list a bit, the innermost lowest: whether it is an object.
         let mut open: u128 = 0;
         let mut depth = 0;
@@ -15,9 +15,8 @@ impl Reader<'_> {
                 b'"' => self.skip_string()?,
                 b'{' | b'[' if depth == u128::BITS && self.deep => self.skip_deep()?,
                 first @ (b'{' | b'[') => {
-                    // What is deeper is left to the second pass.
                     if depth == u128::BITS {
-                        return Err(Refused);
+                        return Err(StrictError::too_deep());
                     }
                     let object = first == b'{';
                     open = open << 1 | u128::from(object);
@@ -54,7 +53,7 @@ impl Reader<'_> {
                         open >>= 1;
                         depth -= 1;
                     }
-                    _ => return Err(Refused),
+                    _ => return Err(StrictError::SYNTAX),
                 }
             }
         }
@@ -62,17 +61,20 @@ impl Reader<'_> {
 
     /// Passes over a value of any depth.
     #[cold]
-    fn skip_deep(&mut self) -> Result<(), Refused> {
+    fn skip_deep(&mut self) -> Result<(), StrictError> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
-        values.next().ok_or(Refused)?.map_err(|_| Refused)?;
+        values
+            .next()
+            .ok_or(StrictError::SYNTAX)?
+            .map_err(|_| StrictError::SYNTAX)?;
         self.at += values.byte_offset();
         Ok(())
     }
 
-    fn skip_name(&mut self) -> Result<(), Refused> {
+    fn skip_name(&mut self) -> Result<(), StrictError> {
         if self.next()? != b'"' {
-            return Err(Refused);
+            return Err(StrictError::SYNTAX);
         }
         self.skip_string()?;
         self.expect(b':')

@@ -1,6 +1,6 @@
 //! Strings: where they end, and what their escapes stand for.
 
-use super::{Reader, Refused};
+use super::{Reader, StrictError};
 use crate::json::scan::{BLOCK, in_block, special};
 
 /// The least room for a string with escapes, whose length is known in the end.
@@ -20,6 +20,15 @@ pub(super) enum Text<'de> {
     Owned(String),
 }
 
+impl Text<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Owned(text) => text,
+        }
+    }
+}
+
 /// What a piece of a string ends with.
 enum End {
     Quote,
@@ -29,7 +38,7 @@ enum End {
 impl<'de> Reader<'de> {
     /// Reads a string, at whose first quote the reader is.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Text<'de>, Refused> {
+    pub(super) fn string(&mut self) -> Result<Text<'de>, StrictError> {
         self.at += 1;
         let (piece, end) = self.piece()?;
         match end {
@@ -39,7 +48,7 @@ impl<'de> Reader<'de> {
     }
 
     /// Reads the rest of a string from its first escape on, of which `start` comes before.
-    fn escaped(&mut self, start: &str) -> Result<String, Refused> {
+    fn escaped(&mut self, start: &str) -> Result<String, StrictError> {
         let (input, bytes) = (self.text, self.text.as_bytes());
         // A variable of its own need not be stored and fetched at every step.
         let mut at = self.at;
@@ -53,9 +62,9 @@ impl<'de> Reader<'de> {
                 Some(b'\\') => {}
                 Some(b'"') => break,
                 // It is a control character, or the end.
-                _ => return Err(Refused),
+                _ => return Err(StrictError::SYNTAX),
             }
-            let (c, length) = escape(bytes, at).ok_or(Refused)?;
+            let (c, length) = escape(bytes, at).ok_or(StrictError::SYNTAX)?;
             text.push(c);
             at = copy_piece(&mut text, input, at + length);
         }
@@ -67,11 +76,11 @@ impl<'de> Reader<'de> {
     }
 
     /// Passes over a string whose text nobody wants, at whose first quote the reader is.
-    pub(super) fn skip_string(&mut self) -> Result<(), Refused> {
+    pub(super) fn skip_string(&mut self) -> Result<(), StrictError> {
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
         loop {
-            let rest = bytes.get(at..).ok_or(Refused)?;
+            let rest = bytes.get(at..).ok_or(StrictError::SYNTAX)?;
             at += special(rest);
             match bytes.get(at) {
                 Some(b'"') => {
@@ -79,7 +88,7 @@ impl<'de> Reader<'de> {
                     return Ok(());
                 }
                 Some(b'\\') => {}
-                _ => return Err(Refused),
+                _ => return Err(StrictError::SYNTAX),
             }
             let length = match bytes.get(at + 1) {
                 // Half of a surrogate pair is text to nobody, and JSON all the same.
@@ -87,17 +96,17 @@ impl<'de> Reader<'de> {
                 Some(byte) => simple(*byte).map(|_| 2),
                 None => None,
             };
-            at += length.ok_or(Refused)?;
+            at += length.ok_or(StrictError::SYNTAX)?;
         }
     }
 
     /// Passes over the text up to the next quote, and over that, or up to an escape.
     #[inline]
-    fn piece(&mut self) -> Result<(&'de str, End), Refused> {
-        let rest = self.text.get(self.at..).ok_or(Refused)?;
+    fn piece(&mut self) -> Result<(&'de str, End), StrictError> {
+        let rest = self.text.get(self.at..).ok_or(StrictError::SYNTAX)?;
         let (piece, rest) = rest
             .split_at_checked(special(rest.as_bytes()))
-            .ok_or(Refused)?;
+            .ok_or(StrictError::SYNTAX)?;
         self.at += piece.len();
         match rest.as_bytes().first() {
             Some(b'"') => {
@@ -106,7 +115,7 @@ impl<'de> Reader<'de> {
             }
             Some(b'\\') => Ok((piece, End::Escape)),
             // It is a control character, or the end.
-            _ => Err(Refused),
+            _ => Err(StrictError::SYNTAX),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Refused, read};
+use super::read;
 
 /// Both readers take `text` for JSON or neither does, and find the same in it.
 fn alike(text: &str) {
@@ -225,8 +225,7 @@ fn data_without_content_is_null() {
     }
 }
 
-/// A map whose keys are no strings is read as serde_json reads it, or not at all. That
-/// is what generated types never have; the second pass reads it where applications do.
+/// Keys that are numbers, booleans or names of variants stand in strings.
 #[test]
 fn keys_are_strings_whatever_they_are_read_as() {
     #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -244,11 +243,90 @@ fn keys_are_strings_whatever_they_are_read_as() {
         alike_as::<BTreeMap<Option<String>, u8>>(text);
         alike_as::<BTreeMap<char, u8>>(text);
     }
-    for text in &texts[1..] {
-        assert_eq!(read::<BTreeMap<u8, u8>>(text), Err(Refused), "{text}");
-        assert_eq!(read::<BTreeMap<i64, u8>>(text), Err(Refused), "{text}");
-        assert_eq!(read::<BTreeMap<bool, u8>>(text), Err(Refused), "{text}");
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+    enum Name {
+        #[serde(rename = "a")]
+        A,
     }
+    for text in texts.into_iter().chain([
+        r#"{"-1":1}"#,
+        r#"{"01":1}"#,
+        r#"{"1 ":1}"#,
+        r#"{" 1":1}"#,
+        r#"{"+1":1}"#,
+        r#"{"":1}"#,
+        r#"{"256":1}"#,
+        r#"{"false":1}"#,
+        r#"{"null":1}"#,
+    ]) {
+        alike_as::<BTreeMap<u8, u8>>(text);
+        alike_as::<BTreeMap<i64, u8>>(text);
+        alike_as::<BTreeMap<u128, u8>>(text);
+        alike_as::<BTreeMap<Option<i8>, u8>>(text);
+        alike_as::<BTreeMap<bool, u8>>(text);
+        alike_as::<BTreeMap<Name, u8>>(text);
+        alike_as::<BTreeMap<(), u8>>(text);
+    }
+}
+
+#[test]
+fn enums_have_the_forms_that_serde_json_gives_them() {
+    #[derive(Debug, PartialEq, Deserialize)]
+    enum Any {
+        Unit,
+        Newtype(Option<u8>),
+        Tuple(u8, bool),
+        Struct { a: u8 },
+    }
+    for text in [
+        r#""Unit""#,
+        r#" "Un\u0069t" "#,
+        r#"{"Unit":null}"#,
+        r#"{"Unit":1}"#,
+        r#"{}"#,
+        r#"{"Unit"}"#,
+        r#"{"Unit":null,"Unit":null}"#,
+        r#"{"Unit":null,}"#,
+        r#"{"Newtype":1}"#,
+        r#"{ "Newtype" : null }"#,
+        r#""Newtype""#,
+        r#"{"Newtype":256}"#,
+        r#"{"Tuple":[1,true]}"#,
+        r#"{"Tuple":[1]}"#,
+        r#"{"Tuple":[1,true,2]}"#,
+        r#""Tuple""#,
+        r#"{"Struct":{"a":1}}"#,
+        r#"{"Struct":{}}"#,
+        r#""Struct""#,
+        "5",
+        "[]",
+        "null",
+        "",
+        "{",
+        r#""Other""#,
+    ] {
+        alike_as::<Any>(text);
+        alike_as::<Vec<Any>>(&format!("[{text}]"));
+        alike_as::<Option<Any>>(text);
+    }
+}
+
+#[test]
+fn numbers_of_128_bits() {
+    for text in [
+        "340282366920938463463374607431768211455",
+        "340282366920938463463374607431768211456",
+        "-170141183460469231731687303715884105728",
+        "-170141183460469231731687303715884105729",
+        "18446744073709551616",
+        "7",
+        "-7",
+    ] {
+        alike_as::<u128>(text);
+        alike_as::<i128>(text);
+        alike_as::<u64>(text);
+    }
+    assert_eq!(read::<u128>("1e30"), Ok(10_u128.pow(30)));
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use serde_core::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visito
 use super::{Branch, Tagged, UnknownVariant};
 use crate::json::decode::{AnyRaw, Kept, Member, Name};
 use crate::json::encode_raw;
-use crate::json::reader::Refused;
+use crate::json::reader::StrictError;
 
 /// `Deserialize` for a tagged union.
 ///
@@ -54,7 +54,7 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
             }
         }
         match tag {
-            Some(tag) => T::read(&tag, Late::new(members, T::TAG)).map_err(|Refused| {
+            Some(tag) => T::read(&tag, Late::new(members, T::TAG)).map_err(|_| {
                 let wrong = format_args!("invalid members for the {} `{tag}`", T::TAG);
                 A::Error::custom(wrong)
             }),
@@ -126,19 +126,21 @@ impl<'de> Late<'de> {
 }
 
 impl Branch for Late<'_> {
-    type Error = Refused;
+    type Error = StrictError;
 
-    fn payload<P: DeserializeOwned>(self) -> Result<P, Refused> {
-        self.kept.read_without(Some(self.tag)).ok_or(Refused)
+    fn payload<P: DeserializeOwned>(self) -> Result<P, StrictError> {
+        self.kept
+            .read_without(Some(self.tag))
+            .ok_or_else(other_members)
     }
 
-    fn unit(self) -> Result<(), Refused> {
+    fn unit(self) -> Result<(), StrictError> {
         Ok(())
     }
 
-    fn unknown(mut self, tag: &str) -> Result<UnknownVariant, Refused> {
+    fn unknown(mut self, tag: &str) -> Result<UnknownVariant, StrictError> {
         // Most tags are known, so the tag's own JSON is only made here.
-        let raw = encode_raw(&tag).map_err(|_| Refused)?;
+        let raw = encode_raw(&tag).map_err(StrictError::custom)?;
         let members = &mut self.kept.members;
         if let Some(member) = members.iter_mut().find(|member| member.name == self.tag) {
             member.raw = Cow::Owned(raw);
@@ -151,10 +153,14 @@ impl Branch for Late<'_> {
         tag: &str,
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, StrictError> {
         match self.kept.read_without(Some(self.tag)) {
             Some(payload) => Ok(known(payload)),
             None => self.unknown(tag).map(unknown),
         }
     }
+}
+
+fn other_members() -> StrictError {
+    StrictError::custom("the members are not those of the variant")
 }

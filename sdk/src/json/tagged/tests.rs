@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Branch, Tagged, UnknownVariant, VariantWriter, tagged, write_tagged};
 use crate::json::decode::Kept;
 use crate::json::object::{MemberWriter, Members};
-use crate::json::reader::{Refused, read};
+use crate::json::reader::read;
 
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
 struct Entry {
@@ -141,7 +141,7 @@ fn members_that_are_not_those_of_the_variant_are_refused() {
         r#"{"type":"nothing",}"#,
         "[]",
     ] {
-        assert_eq!(read::<Union>(text), Err(Refused), "{text}");
+        assert!(read::<Union>(text).is_err(), "{text}");
     }
 }
 
@@ -149,15 +149,15 @@ fn members_that_are_not_those_of_the_variant_are_refused() {
 fn a_tag_behind_members_may_not_be_given_twice() {
     // The second pass knows what to do with it.
     let text = r#"{"name":"n","type":"entry","type":"nothing"}"#;
-    assert_eq!(read::<Union>(text), Err(Refused));
+    assert!(read::<Union>(text).is_err());
 }
 
 #[test]
 fn without_a_tag_the_members_are_those_of_the_default() {
     let text = r#"{"count":2,"name":"n","more":0}"#;
     assert_eq!(read(text), Ok(Union::Default(entry("n", Some(2)))));
-    assert_eq!(read::<Union>(r#"{"count":2}"#), Err(Refused));
-    assert_eq!(read::<Open>(r#"{"n":2}"#), Err(Refused));
+    assert!(read::<Union>(r#"{"count":2}"#).is_err());
+    assert!(read::<Open>(r#"{"n":2}"#).is_err());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::string::name;
 use super::{EncodeError, Result, Role, Writer};
 
 /// An object or a list whose first bracket is written.
-pub(super) struct Compound<'b> {
+pub(in crate::json) struct Compound<'b> {
     bytes: &'b mut Vec<u8>,
     form: Form,
 }

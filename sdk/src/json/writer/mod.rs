@@ -20,11 +20,7 @@ use serde_json::value::RawValue;
 
 use self::compound::Compound;
 use self::string::{Escaping, name, string};
-use super::reader;
-
-/// The names by which serde_json's types ask for their text to be written as it is:
-/// a `RawValue`, and a number if a feature of serde_json keeps those as text.
-const VERBATIM: [&str; 2] = [reader::RAW, "$serde_json::private::Number"];
+use super::{raw_value, reader};
 
 /// Why a value could not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +92,7 @@ pub(crate) fn encode_raw(value: &dyn Encode) -> Result<Box<RawValue>> {
 }
 
 /// The end of a buffer, where a value is to be written.
-struct Writer<'b> {
+pub(super) struct Writer<'b> {
     bytes: &'b mut Vec<u8>,
     role: Role,
 }
@@ -113,7 +109,7 @@ enum Role {
 
 impl<'b> Writer<'b> {
     #[inline]
-    fn new(bytes: &'b mut Vec<u8>) -> Self {
+    pub(super) fn new(bytes: &'b mut Vec<u8>) -> Self {
         Self {
             bytes,
             role: Role::Value,
@@ -270,7 +266,8 @@ impl<'b> Serializer for Writer<'b> {
         if members == 0 {
             return Ok(Compound::empty(self.bytes));
         }
-        if !VERBATIM.contains(&name) {
+        // Types that hold text have one member.
+        if members != 1 || !raw_value::is_text(name) {
             return Ok(Compound::object(self.bytes));
         }
         // What is written as it is may be a string, and is no name all the same.

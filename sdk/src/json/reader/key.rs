@@ -1,0 +1,147 @@
+//! The names of members as keys of a map: strings, and what stands in them for keys of other
+//! types, as serde_json writes those.
+
+use serde_core::Deserializer;
+use serde_core::de::Visitor;
+
+use super::string::Text;
+use super::variant::NameOnly;
+use super::{Reader, StrictError};
+
+/// The name of a member, at whose first quote the reader is.
+pub(super) struct Key<'r, 'de>(pub(super) &'r mut Reader<'de>);
+
+impl<'de> Key<'_, 'de> {
+    /// The name, which stands for a number or a boolean; read by `read`.
+    fn quoted<V: Visitor<'de>>(
+        self,
+        visitor: V,
+        read: impl FnOnce(&mut Reader<'de>, V) -> Result<V::Value, StrictError>,
+        is_one: fn(&[u8]) -> bool,
+    ) -> Result<V::Value, StrictError> {
+        let start = self.0.at;
+        let text = match self.0.string()? {
+            Text::Borrowed(text) if is_one(text.as_bytes()) => text,
+            _ => {
+                self.0.at = start;
+                return Err(self.0.mismatch(&visitor));
+            }
+        };
+        let mut reader = Reader::new(text);
+        let value = read(&mut reader, visitor)?;
+        match reader.at == reader.text.len() {
+            true => Ok(value),
+            false => Err(StrictError::new("invalid number as the name of a member")),
+        }
+    }
+}
+
+fn is_number(text: &[u8]) -> bool {
+    matches!(text.first(), Some(b'-' | b'0'..=b'9'))
+}
+
+fn is_boolean(text: &[u8]) -> bool {
+    matches!(text, b"true" | b"false")
+}
+
+macro_rules! keys {
+    ($($method:ident => $form:ident $(if $is_one:ident)?,)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
+            keys!(@ self visitor $form $($is_one)?)
+        })*
+    };
+    (@ $self:ident $visitor:ident $form:ident) => { $self.0.$form($visitor) };
+    (@ $self:ident $visitor:ident $form:ident $is_one:ident) => {
+        $self.quoted($visitor, |reader, visitor| reader.$form(visitor), $is_one)
+    };
+}
+
+impl<'de> Deserializer<'de> for Key<'_, 'de> {
+    type Error = StrictError;
+
+    keys! {
+        deserialize_any => text,
+        deserialize_identifier => text,
+        deserialize_str => text,
+        deserialize_string => text,
+        deserialize_char => text,
+        deserialize_bool => boolean if is_boolean,
+        deserialize_i8 => integer if is_number,
+        deserialize_i16 => integer if is_number,
+        deserialize_i32 => integer if is_number,
+        deserialize_i64 => integer if is_number,
+        deserialize_i128 => integer if is_number,
+        deserialize_u8 => integer if is_number,
+        deserialize_u16 => integer if is_number,
+        deserialize_u32 => integer if is_number,
+        deserialize_u64 => integer if is_number,
+        deserialize_u128 => integer if is_number,
+        deserialize_f32 => float if is_number,
+        deserialize_f64 => float if is_number,
+        deserialize_bytes => bytes,
+        deserialize_byte_buf => bytes,
+        deserialize_unit => text,
+        deserialize_seq => text,
+        deserialize_map => text,
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
+        self.0.skip_string()?;
+        visitor.visit_unit()
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
+        visitor.visit_enum(NameOnly(self.0))
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
+        self.0.text(visitor)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
+        self.0.text(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
+        self.0.text(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, StrictError> {
+        self.0.text(visitor)
+    }
+}
