@@ -10,13 +10,12 @@ use crate::ir::{Shape, Type};
 
 /// Names of the runtime that generated code calls by their last segment.
 pub(crate) const RUNTIME: &[&str] = &[
-    "Branch",
+    "BufferedFields",
     "Context",
     "HandlerFuture",
     "IncomingNotification",
     "IncomingRequest",
     "Json",
-    "Kept",
     "Map",
     "Meta",
     "Method",
@@ -25,8 +24,9 @@ pub(crate) const RUNTIME: &[&str] = &[
     "Patch",
     "Peer",
     "Service",
-    "Tagged",
+    "TaggedUnion",
     "UnknownVariant",
+    "VariantReader",
     "VariantWriter",
 ];
 

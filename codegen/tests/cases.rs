@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use acp_codegen::{Options, generate};
 use acp_schema::Document;
-use acp_sdk::runtime::{Meta, Shaped, decode};
+use acp_sdk::runtime::{Described, Meta, decode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -67,20 +67,20 @@ fn options(case: &str) -> Options {
 }
 
 /// Reads and writes `text`, which must stay the same, and gives the value.
-fn same<T: DeserializeOwned + Shaped + Serialize + Debug>(text: &str) -> T {
+fn same<T: DeserializeOwned + Described + Serialize + Debug>(text: &str) -> T {
     let value = decode::<T>(text, &mut |leniency| panic!("{leniency:?}")).unwrap();
     assert_eq!(serde_json::to_string(&value).unwrap(), text);
     value
 }
 
 /// Reads `text` and gives what it is written as, and what was dropped.
-fn lenient<T: DeserializeOwned + Shaped + Serialize>(text: &str) -> (String, Vec<String>) {
+fn lenient<T: DeserializeOwned + Described + Serialize>(text: &str) -> (String, Vec<String>) {
     let mut dropped = Vec::new();
     let value = decode::<T>(text, &mut |leniency| dropped.push(leniency.path)).unwrap();
     (serde_json::to_string(&value).unwrap(), dropped)
 }
 
-fn fails<T: DeserializeOwned + Shaped + Debug>(text: &str) -> String {
+fn fails<T: DeserializeOwned + Described + Debug>(text: &str) -> String {
     decode::<T>(text, &mut |_| {}).unwrap_err().path
 }
 

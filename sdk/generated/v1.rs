@@ -3,9 +3,9 @@
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
-    self, Branch, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json,
-    Kept, Map, Meta, Method, Notification, Params, Patch, Peer, Service, Tagged,
-    UnknownVariant, VariantWriter,
+    self, BufferedFields, Context, HandlerFuture, IncomingNotification, IncomingRequest,
+    Json, Map, Meta, Method, Notification, Params, Patch, Peer, Service, TaggedUnion,
+    UnknownVariant, VariantReader, VariantWriter,
 };
 
 /// JSON-RPC request id, which correlates a response with its request.
@@ -481,10 +481,10 @@ impl From<Terminal> for ToolCallContent {
     }
 }
 
-impl Tagged for ToolCallContent {
+impl TaggedUnion for ToolCallContent {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "content" => branch.payload().map(Self::Content),
             "diff" => branch.payload().map(Self::Diff),
@@ -574,10 +574,10 @@ impl From<String> for ContentBlock {
     }
 }
 
-impl Tagged for ContentBlock {
+impl TaggedUnion for ContentBlock {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "text" => branch.payload().map(Self::Text),
             "image" => branch.payload().map(Self::Image),
@@ -1738,7 +1738,7 @@ impl<'de> Deserialize<'de> for CreateElicitationRequest {
     fn deserialize<D: runtime::serde::Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        runtime::object(
+        runtime::read_shared_object(
             deserializer,
             |members| {
                 Some(Self {
@@ -1775,10 +1775,10 @@ impl From<ElicitationUrlMode> for ElicitationMode {
     }
 }
 
-impl Tagged for ElicitationMode {
+impl TaggedUnion for ElicitationMode {
     const TAG: &'static str = "mode";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "form" => branch.payload().map(Self::Form),
             "url" => branch.payload().map(Self::Url),
@@ -2021,10 +2021,10 @@ impl From<MultiSelectPropertySchema> for ElicitationPropertySchema {
     }
 }
 
-impl Tagged for ElicitationPropertySchema {
+impl TaggedUnion for ElicitationPropertySchema {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "string" => branch.payload().map(Self::String),
             "number" => branch.payload().map(Self::Number),
@@ -2495,10 +2495,10 @@ impl From<TitledMultiSelectItems> for MultiSelectItems {
     }
 }
 
-impl Tagged for MultiSelectItems {
+impl TaggedUnion for MultiSelectItems {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "string" => branch.payload().map(Self::String),
             "titled" => branch.payload().map(Self::Titled),
@@ -2514,7 +2514,7 @@ impl Tagged for MultiSelectItems {
         }
     }
 
-    fn untagged(members: &Kept<'_>) -> Option<Self> {
+    fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
         members.read().map(Self::Titled)
     }
 }
@@ -2712,7 +2712,7 @@ impl<'de> Deserialize<'de> for ElicitationFormMode {
     fn deserialize<D: runtime::serde::Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        runtime::object(
+        runtime::read_shared_object(
             deserializer,
             |members| {
                 Some(Self {
@@ -2804,7 +2804,7 @@ impl<'de> Deserialize<'de> for ElicitationUrlMode {
     fn deserialize<D: runtime::serde::Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        runtime::object(
+        runtime::read_shared_object(
             deserializer,
             |members| {
                 Some(Self {
@@ -3424,10 +3424,10 @@ impl From<AuthMethodAgent> for AuthMethod {
     }
 }
 
-impl Tagged for AuthMethod {
+impl TaggedUnion for AuthMethod {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "terminal" => branch.payload().map(Self::Terminal),
             "agent" => branch.payload().map(Self::Agent),
@@ -3443,7 +3443,7 @@ impl Tagged for AuthMethod {
         }
     }
 
-    fn untagged(members: &Kept<'_>) -> Option<Self> {
+    fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
         members.read().map(Self::Agent)
     }
 }
@@ -3938,7 +3938,7 @@ impl<'de> Deserialize<'de> for SessionConfigOption {
     fn deserialize<D: runtime::serde::Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        runtime::object(
+        runtime::read_shared_object(
             deserializer,
             |members| {
                 Some(Self {
@@ -3978,10 +3978,10 @@ impl From<SessionConfigBoolean> for SessionConfigKind {
     }
 }
 
-impl Tagged for SessionConfigKind {
+impl TaggedUnion for SessionConfigKind {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "select" => branch.payload().map(Self::Select),
             "boolean" => branch.payload().map(Self::Boolean),
@@ -4898,10 +4898,10 @@ impl From<CompactionSummaryChunk> for SessionUpdate {
     }
 }
 
-impl Tagged for SessionUpdate {
+impl TaggedUnion for SessionUpdate {
     const TAG: &'static str = "sessionUpdate";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "user_message_chunk" => branch.payload().map(Self::UserMessageChunk),
             "agent_message_chunk" => branch.payload().map(Self::AgentMessageChunk),
@@ -6571,10 +6571,10 @@ impl From<McpServerStdio> for McpServer {
     }
 }
 
-impl Tagged for McpServer {
+impl TaggedUnion for McpServer {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "http" => branch.payload().map(Self::Http),
             "sse" => branch.payload().map(Self::Sse),
@@ -6592,7 +6592,7 @@ impl Tagged for McpServer {
         }
     }
 
-    fn untagged(members: &Kept<'_>) -> Option<Self> {
+    fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
         members.read().map(Self::Stdio)
     }
 }
@@ -7164,7 +7164,7 @@ impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
     fn deserialize<D: runtime::serde::Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        runtime::object(
+        runtime::read_shared_object(
             deserializer,
             |members| {
                 Some(Self {
@@ -7214,10 +7214,10 @@ impl From<SessionConfigValueId> for SessionConfigOptionValue {
     }
 }
 
-impl Tagged for SessionConfigOptionValue {
+impl TaggedUnion for SessionConfigOptionValue {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "boolean" => branch.payload().map(Self::Boolean),
             "value_id" => branch.payload().map(Self::ValueId),
@@ -7233,7 +7233,7 @@ impl Tagged for SessionConfigOptionValue {
         }
     }
 
-    fn untagged(members: &Kept<'_>) -> Option<Self> {
+    fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
         members.read().map(Self::ValueId)
     }
 }
@@ -7448,10 +7448,10 @@ impl From<SelectedPermissionOutcome> for RequestPermissionOutcome {
     }
 }
 
-impl Tagged for RequestPermissionOutcome {
+impl TaggedUnion for RequestPermissionOutcome {
     const TAG: &'static str = "outcome";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "cancelled" => branch.unit().map(|()| Self::Cancelled),
             "selected" => branch.payload().map(Self::Selected),
@@ -7799,7 +7799,7 @@ impl<'de> Deserialize<'de> for CreateElicitationResponse {
     fn deserialize<D: runtime::serde::Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Self, D::Error> {
-        runtime::object(
+        runtime::read_shared_object(
             deserializer,
             |members| {
                 Some(Self {
@@ -7831,10 +7831,10 @@ impl From<ElicitationAcceptAction> for ElicitationAction {
     }
 }
 
-impl Tagged for ElicitationAction {
+impl TaggedUnion for ElicitationAction {
     const TAG: &'static str = "action";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "accept" => branch.payload().map(Self::Accept),
             "decline" => branch.unit().map(|()| Self::Decline),

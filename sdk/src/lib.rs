@@ -45,7 +45,7 @@ mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod json;
+pub mod json;
 mod jsonrpc;
 pub mod runtime;
 mod transcript;

@@ -75,7 +75,7 @@ fn shared(model: &Model<'_>, name: &Ident, parts: &[Part<'_>]) -> TokenStream {
             fn deserialize<D: runtime::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> Result<Self, D::Error> {
-                runtime::object(deserializer, |members| { Some(Self { #(#reads,)* }) })
+                runtime::read_shared_object(deserializer, |members| { Some(Self { #(#reads,)* }) })
             }
         }
     }

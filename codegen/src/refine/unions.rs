@@ -98,7 +98,7 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
     let untagged = default.map(|(slot, _)| {
         let ident = &slot.ident;
         quote! {
-            fn untagged(members: &Kept<'_>) -> Option<Self> {
+            fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
                 members.read().map(Self::#ident)
             }
         }
@@ -127,10 +127,10 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
         }
     });
     quote! {
-        impl Tagged for #name {
+        impl TaggedUnion for #name {
             const TAG: &'static str = #tag;
 
-            fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+            fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
                 match tag {
                     #(#arms,)*
                     other => #fallback,

@@ -11,7 +11,7 @@ mod updates;
 use std::hint::black_box;
 use std::time::Duration;
 
-use acp_sdk::runtime::{Shaped, decode, encode};
+use acp_sdk::runtime::{Described, decode, encode};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ fn mcp_servers() -> Value {
 /// Measures both crates on one message.
 fn compare<O, T>(c: &mut Criterion, name: &str, message: &Value)
 where
-    O: Serialize + DeserializeOwned + Shaped,
+    O: Serialize + DeserializeOwned + Described,
     T: Serialize + DeserializeOwned,
 {
     let text = message.to_string();

@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use super::lanes::{Delivery, LaneId};
 use super::pending::Reply;
 use super::{Batch, Shared, lock};
-use crate::json::{Json, read_raw};
+use crate::json::Json;
+use crate::json::codegen::read_raw;
 use crate::jsonrpc::{
     self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, clip, read_batch,
 };

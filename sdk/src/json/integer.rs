@@ -1,18 +1,18 @@
 //! Impls shared by generated integer newtypes, such as error codes.
 
-/// Implements an integer newtype that keeps values it has no name for.
+/// Implements an integer newtype that keeps unknown values.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_integer {
     ($name:ident, $repr:ty) => {
         impl $name {
-            /// The value of the given number.
+            /// Creates the value from a number.
             #[must_use]
             pub const fn new(number: $repr) -> Self {
                 Self(number)
             }
 
-            /// The number.
+            /// Returns the number.
             #[must_use]
             pub const fn get(self) -> $repr {
                 self.0

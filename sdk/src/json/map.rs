@@ -6,41 +6,42 @@ use std::marker::PhantomData;
 use serde_core::de::{MapAccess, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A map from names to `V` in the order of the document.
+/// A JSON object with members of one type, in the order of the document.
 ///
-/// Order carries meaning for readers, such as the fields of a form. Lookup is
-/// linear, for these objects have few members.
+/// The order can be meaningful, such as for the fields of a form. Lookup is linear; these
+/// objects have few members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Map<V>(Vec<(String, V)>);
 
 impl<V> Map<V> {
-    /// An empty map.
+    /// Creates an empty map.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// The number of members.
+    /// Returns the number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are no members.
+    /// Returns whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value of the member `name`.
+    /// Returns the value of the member `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&V> {
         self.iter()
             .find_map(|(key, value)| (key == name).then_some(value))
     }
 
-    /// Sets the member `name`, in place when there is one already; returns the
-    /// value that it replaces.
+    /// Sets the member `name` and returns its previous value.
+    ///
+    /// An existing member keeps its position.
     pub fn insert(&mut self, name: impl Into<String>, value: V) -> Option<V> {
         let name = name.into();
         match self.0.iter_mut().find(|(key, _)| *key == name) {
@@ -52,7 +53,7 @@ impl<V> Map<V> {
         }
     }
 
-    /// The members in order.
+    /// Returns the members in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &V)> + DoubleEndedIterator {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
@@ -117,8 +118,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for MapVisitor<V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-        // Members are pushed, not inserted: a search per member would make the
-        // time quadratic in what a peer sends. The last of equal names wins below.
+        // A search per member would take quadratic time. Duplicates are removed at the end.
         let mut members: Vec<(String, V)> = Vec::new();
         while let Some(member) = access.next_entry()? {
             members.push(member);

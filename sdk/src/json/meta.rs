@@ -1,4 +1,4 @@
-//! The `_meta` object: data that the protocol reserves for its users.
+//! The `_meta` object, which the protocol reserves for extensions.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::decode::AnyRaw;
+use super::decode::RawJson;
 use super::encode_raw;
 use super::value::write_raw;
 
-/// A JSON object of free content, parsed only when somebody looks into it.
+/// A JSON object of free content, kept as text and parsed on access.
 ///
 /// ```
-/// # use acp_sdk::runtime::Meta;
+/// # use acp_sdk::Meta;
 /// let mut meta = Meta::new();
 /// meta.insert("example.com/trace", &"4bf92f35").unwrap();
 /// assert_eq!(meta.get::<String>("example.com/trace").as_deref(), Some("4bf92f35"));
@@ -23,26 +23,26 @@ use super::value::write_raw;
 pub struct Meta(Box<RawValue>);
 
 impl Meta {
-    /// An empty object.
+    /// Creates an empty object.
     #[must_use]
     pub fn new() -> Self {
         Self::from(Map::new())
     }
 
-    /// The object's JSON text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// The member `key` as a `T`; `None` when it is absent or of another form.
+    /// Returns the member `key` as a `T`; `None` when it is absent or of another type.
     #[must_use]
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         let mut members: Members<'_> = serde_json::from_str(self.as_str()).ok()?;
         serde_json::from_str(members.remove(key)?.get()).ok()
     }
 
-    /// Whether the object has a member `key`.
+    /// Returns whether the object has a member `key`.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         serde_json::from_str::<Members<'_>>(self.as_str()).is_ok_and(|m| m.contains_key(key))
@@ -51,7 +51,7 @@ impl Meta {
     /// Sets the member `key`.
     ///
     /// # Errors
-    /// When `value` has no JSON form; the object is unchanged then.
+    /// Fails when `value` has no JSON form; the object is then unchanged.
     pub fn insert<T: Serialize + ?Sized>(
         &mut self,
         key: &str,
@@ -64,22 +64,22 @@ impl Meta {
         Ok(())
     }
 
-    /// The object with the member `key` set; a value without a JSON form is left out.
+    /// Sets the member `key`; ignores a value without a JSON form.
     #[must_use]
     pub fn with<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
-        // The one way to fail is a value that JSON cannot express.
+        // Fails only for a value that JSON cannot express.
         let _ = self.insert(key, value);
         self
     }
 
-    /// All members as a tree; empty when they nest deeper than a tree can be built.
+    /// Returns all members as a tree; empty when they nest more than 128 levels deep.
     #[must_use]
     pub fn to_map(&self) -> Map<String, Value> {
         serde_json::from_str(self.as_str()).unwrap_or_default()
     }
 }
 
-/// The members by name, their values unparsed.
+/// The unparsed members by name.
 type Members<'a> = std::collections::HashMap<String, &'a RawValue>;
 
 impl Default for Meta {
@@ -117,7 +117,7 @@ impl Serialize for Meta {
 
 impl<'de> Deserialize<'de> for Meta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let AnyRaw(raw) = AnyRaw::deserialize(deserializer)?;
+        let RawJson(raw) = RawJson::deserialize(deserializer)?;
         if raw.get().starts_with('{') {
             Ok(Self(raw.into_owned()))
         } else {

@@ -1,13 +1,40 @@
-//! JSON as generated types see it: lossless values, decoding with exact error
-//! paths, and the small impls that every generated type shares.
+//! JSON as the protocol's types read and write it.
 //!
-//! Decoding has two passes. The strict one is serde, which streams from `reader`. Only
-//! when it fails does [`decode()`] run the second one: a walk through the raw text along the
-//! [`Shape`] of the type, which applies the leniency that the schema declares, reports each
-//! use of it, and knows the JSON Pointer of what it cannot accept. What it lets through is a
-//! text that the strict pass takes.
+//! [`from_str`] reads what arrives on the wire, with the leniency that the protocol's schema
+//! declares; reading a type with serde directly is strict. [`encode`] writes.
 //!
-//! Generated code reaches all of this as `acp_sdk::runtime`.
+//! [`Json`] and [`Meta`] hold JSON of free content as text, so that numbers of any size, the
+//! order of members and nesting of any depth survive. In formats other than JSON (CBOR,
+//! MessagePack), and where serde buffers a value (`flatten`, `untagged`, internally tagged
+//! enums), they are built from serde's data model.
+//!
+//! A type written by hand travels in messages when it implements serde's traits and
+//! [`Described`]:
+//!
+//! ```
+//! use acp_sdk::json::{Described, TypeDescriptor};
+//!
+//! #[derive(serde::Deserialize, serde::Serialize)]
+//! enum Command {
+//!     Stop,
+//!     Say(String),
+//! }
+//!
+//! impl Described for Command {
+//!     fn descriptor() -> &'static TypeDescriptor {
+//!         &TypeDescriptor::Any
+//!     }
+//! }
+//!
+//! let command: Command = acp_sdk::json::from_str(r#"{"Say":"hello"}"#)?;
+//! # assert!(matches!(command, Command::Say(text) if text == "hello"));
+//! # Ok::<(), acp_sdk::json::DecodeError>(())
+//! ```
+
+// Two passes decode a text. The strict pass is serde, which streams from `reader`. Only when it
+// fails does `decode` run the lenient pass: it goes through the text by the type's descriptor,
+// applies and reports leniency, and finds the JSON Pointer of what it cannot accept. What it
+// writes, the strict pass reads.
 
 mod decode;
 mod integer;
@@ -20,8 +47,8 @@ mod reader;
 mod scan;
 #[cfg(feature = "schemars")]
 mod schemas;
+mod string_types;
 mod tagged;
-mod text;
 mod transcode;
 mod value;
 mod writer;
@@ -29,37 +56,50 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use serde_core as serde;
-pub use serde_json::value::RawValue;
-
-pub(crate) use self::decode::Name;
+pub(crate) use self::decode::MemberName;
 pub use self::decode::{
-    DecodeError, Form, Kept, Leniency, Of, Part, Shape, Shaped, Variants, decode, decode_leniently,
-    decode_result, first_object_of, first_value_of, object, read_raw,
+    DecodeError, Described, Leniency, TypeDescriptor, decode, decode_leniently, decode_result,
+    from_str, from_str_reporting,
 };
 pub use self::map::Map;
 pub use self::meta::Meta;
-pub use self::object::{
-    MemberWriter, Members, Object, Omissible, next_member, read_member, read_nullable_member,
-    read_object, required_member, skip_member, write_object, write_optional,
-};
+pub(crate) use self::object::{Object, next_member, read_member, read_object, skip_member};
 pub use self::patch::Patch;
-#[cfg(feature = "schemars")]
-pub use self::schemas::{References, Schemas, schemars};
-pub use self::tagged::{
-    Branch, Tagged, UnknownVariant, VariantWriter, tagged, write_tagged, write_tagged_members,
-};
-pub use self::text::text;
+pub use self::tagged::UnknownVariant;
 pub use self::value::Json;
 pub(crate) use self::writer::{Encode, encode_raw};
 pub use self::writer::{EncodeError, encode};
-pub use crate::__acp_json_schemas as json_schemas;
-pub use crate::{
-    __acp_deserialize_with as deserialize_with, __acp_integer as integer, __acp_members as members,
-    __acp_object_union as object_union, __acp_shape_of as shape_of,
-    __acp_string_enum as string_enum, __acp_string_id as string_id,
-    __acp_tagged_union as tagged_union, __acp_value_union as value_union, __acp_wrapper as wrapper,
-};
+pub use serde_json::value::RawValue;
+
+/// What generated code calls. It may change with any release.
+#[doc(hidden)]
+pub mod codegen {
+    pub use serde_core as serde;
+
+    pub use super::decode::{
+        BufferedFields, DescriptorFn, Field, JsonKind, TaggedVariants, read_object_union, read_raw,
+        read_shared_object, read_value_union,
+    };
+    pub use super::object::{
+        MemberWriter, Members, Object, Omissible, next_member, read_member, read_nullable_member,
+        read_object, required_member, skip_member, write_object, write_optional,
+    };
+    #[cfg(feature = "schemars")]
+    pub use super::schemas::{References, Schemas, schemars};
+    pub use super::string_types::read_string;
+    pub use super::tagged::{
+        TaggedUnion, VariantReader, VariantWriter, read_tagged_union, write_tagged,
+        write_tagged_members,
+    };
+    pub use crate::__acp_json_schemas as json_schemas;
+    pub use crate::{
+        __acp_descriptor_of as descriptor_of, __acp_deserialize_with as deserialize_with,
+        __acp_integer as integer, __acp_members as members, __acp_object_union as object_union,
+        __acp_string_enum as string_enum, __acp_string_id as string_id,
+        __acp_tagged_union as tagged_union, __acp_value_union as value_union,
+        __acp_wrapper as wrapper,
+    };
+}
 
 /// In place of the macro of that name, so that the error says what is missing.
 #[cfg(not(feature = "schemars"))]

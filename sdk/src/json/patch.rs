@@ -2,32 +2,30 @@
 
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A field of a patch, where absence and `null` mean different things.
-///
-/// Absent leaves what is there, `null` clears it, a value replaces it.
+/// A field of a patch: absent keeps the old value, `null` clears it, a value replaces it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Patch<T> {
-    /// The field is not in the message: leave what is there.
+    /// The field is absent: keeps the old value.
     #[default]
     Absent,
-    /// The field is `null`: clear what is there.
+    /// The field is `null`: clears the old value.
     Null,
-    /// The field has a value: replace what is there.
+    /// The field has a value: replaces the old value.
     Value(T),
 }
 
 impl<T> Patch<T> {
-    /// Whether the field is not in the message.
+    /// Returns whether the field is absent.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// Whether the field is `null`.
+    /// Returns whether the field is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Value(value) => Some(value),
@@ -35,7 +33,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// The same patch with the value borrowed.
+    /// Borrows the value.
     pub fn as_ref(&self) -> Patch<&T> {
         match self {
             Self::Absent => Patch::Absent,
@@ -44,7 +42,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Applies the patch to what is there.
+    /// Applies the patch to the old value.
     pub fn apply(self, target: &mut Option<T>) {
         match self {
             Self::Absent => {}
@@ -69,7 +67,7 @@ impl From<&str> for Patch<String> {
 impl<T: Serialize> Serialize for Patch<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            // A generated struct skips an absent field; elsewhere `null` is nearest.
+            // Generated structs omit an absent field; elsewhere `null` is closest.
             Self::Absent | Self::Null => serializer.serialize_none(),
             Self::Value(value) => value.serialize(serializer),
         }

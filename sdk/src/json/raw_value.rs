@@ -1,9 +1,9 @@
-//! How serde_json's types hand over a value as text, observed on those types themselves.
+//! Recognizes types of serde_json that read and write JSON text verbatim.
 //!
-//! A `RawValue` asks a deserializer for a newtype of a certain name, and writes itself as a
-//! struct of a certain name; a `Number` does the latter where a feature of serde_json keeps
-//! numbers as text. Which names these are is serde_json's own affair. They are recorded here by
-//! reading and writing one value of each type.
+//! A `RawValue` requests a newtype of a certain name from a deserializer, and serializes itself
+//! as a struct of a certain name. So does a `Number` where a feature of serde_json keeps numbers
+//! as text. These names are private to serde_json; they are recorded at run time by reading and
+//! writing one value of each type.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -29,12 +29,12 @@ static WRITTEN: LazyLock<[&'static str; 2]> = LazyLock::new(|| {
     ]
 });
 
-/// The name of the newtype as which a `RawValue` asks for the text of a value.
+/// Returns the newtype name by which a `RawValue` requests the text of a value.
 pub(super) fn asked_name() -> &'static str {
     &ASKED
 }
 
-/// Whether a struct of one member is the text of a value.
+/// Returns whether a struct of one member holds JSON text.
 #[inline]
 pub(super) fn is_text(name: &str) -> bool {
     !name.is_empty() && WRITTEN.contains(&name)
@@ -43,7 +43,7 @@ pub(super) fn is_text(name: &str) -> bool {
 /// Records the name under which a value is read or written.
 struct Probe;
 
-/// The name, which is empty when there is none.
+/// The recorded name; empty if none.
 #[derive(Debug)]
 struct Name(&'static str);
 
@@ -88,7 +88,7 @@ impl<'de> Deserializer<'de> for Probe {
     }
 }
 
-/// Methods that record nothing.
+/// Methods that record no name.
 macro_rules! nothing {
     ($($method:ident($($argument:ty),*) -> $ok:ty;)*) => {
         $(fn $method(self $(, _: $argument)*) -> Result<$ok, Name> {

@@ -1,7 +1,6 @@
-//! Values from one format of serde to another, without a type in between.
+//! Transcodes values from one serde format to another.
 //!
-//! JSON text goes this way into formats other than JSON, and what those hold, or what serde has
-//! buffered, goes this way into JSON text.
+//! It turns JSON text into other formats, and other formats or serde's buffers into JSON text.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,13 +9,13 @@ use serde_core::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor}
 use serde_core::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde_core::{Deserializer, Serialize, Serializer, de};
 
-/// The deepest nesting; as of the strict reader.
+/// The deepest nesting, as in the strict reader.
 const MAX_DEPTH: u8 = 128;
 
-/// Writes the value that `from` is at to `to`.
+/// Writes the value of `from` to `to`.
 ///
 /// # Errors
-/// When the input is broken, nests too deeply, or has no form in the output.
+/// Fails when the input is invalid or nests too deeply, or the output cannot express it.
 pub(super) fn transcode<'de, D: Deserializer<'de>, S: Serializer>(
     from: D,
     to: S,
@@ -24,7 +23,7 @@ pub(super) fn transcode<'de, D: Deserializer<'de>, S: Serializer>(
     Source::new(from, 0).serialize(to)
 }
 
-/// Writes to a serializer what it is given.
+/// A visitor that writes what it visits to a serializer.
 pub(super) struct Transcoder<S> {
     to: S,
     depth: u8,
@@ -43,7 +42,7 @@ impl<S> Transcoder<S> {
     }
 }
 
-/// Visits of values that are written in one piece.
+/// Visitor methods for scalars.
 macro_rules! pieces {
     ($($visit:ident($type:ty) => $serialize:ident,)*) => {
         $(fn $visit<E: de::Error>(self, value: $type) -> Result<S::Ok, E> {
@@ -101,7 +100,7 @@ impl<'de, S: Serializer> Visitor<'de> for Transcoder<S> {
 }
 
 impl<S: Serializer> Transcoder<S> {
-    /// Writes an object, of which the name of the first member may have been read.
+    /// Writes an object whose first name may already have been read.
     pub(super) fn object<'de, A: MapAccess<'de>>(
         self,
         first: Option<&str>,
@@ -123,7 +122,7 @@ impl<S: Serializer> Transcoder<S> {
     }
 }
 
-/// Parts of a list or an object, read and written at once.
+/// Seeds that write an item, a key or a value while reading it.
 macro_rules! parts {
     ($($name:ident: $output:ident $write:ident,)*) => {
         $(struct $name<'a, S>(&'a mut S, u8);
@@ -145,7 +144,7 @@ parts! {
     Value: SerializeMap serialize_value,
 }
 
-/// A value that is read when it is written.
+/// A value that is read while it is written.
 struct Source<D> {
     from: Cell<Option<D>>,
     depth: u8,

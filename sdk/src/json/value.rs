@@ -1,4 +1,4 @@
-//! Any JSON value, kept as the text it arrived in.
+//! Any JSON value, kept as text.
 
 use std::any::type_name;
 use std::fmt;
@@ -8,35 +8,36 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::decode::AnyRaw;
+use super::decode::RawJson;
 use super::reader::Reader;
 use super::transcode::transcode;
 use super::writer::{Writer, encode_raw};
 
 /// Any JSON value, kept as text.
 ///
-/// Numbers of any size, the order of members and nesting of any depth survive a
-/// round trip. Two values are equal when their texts are.
+/// Numbers of any size, the order of members and nesting of any depth survive a round trip
+/// through JSON. Two values are equal when their texts are. Formats other than JSON get and give
+/// the value in serde's data model: numbers of at most 64 bits, nesting of at most 128 levels.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// The value's JSON text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn get(&self) -> &str {
         self.0.get()
     }
 
-    /// The value as borrowed raw JSON.
+    /// Returns the value as borrowed raw JSON.
     #[must_use]
     pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
 
-    /// The JSON form of a value.
+    /// Creates the JSON form of a value.
     ///
     /// # Errors
-    /// When `value` has no JSON form, such as a map whose keys are not strings.
+    /// Fails when `value` has no JSON form, such as a map whose keys are not strings.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         match encode_raw(&value) {
             Ok(raw) => Ok(Self(raw)),
@@ -44,21 +45,21 @@ impl Json {
         }
     }
 
-    /// Reads the value as `T`.
+    /// Reads the value strictly as a `T`.
     ///
     /// # Errors
-    /// When the JSON does not have the form of a `T`.
+    /// Fails when the value is not a `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
     }
 
-    /// The value as a tree; `None` when it nests deeper than a tree can be built.
+    /// Returns the value as a tree; `None` when it nests more than 128 levels deep.
     #[must_use]
     pub fn to_value(&self) -> Option<Value> {
         self.parse().ok()
     }
 
-    /// Whether the value is `null`.
+    /// Returns whether the value is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.get() == "null"
@@ -118,12 +119,12 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let AnyRaw(raw) = AnyRaw::deserialize(deserializer)?;
+        let RawJson(raw) = RawJson::deserialize(deserializer)?;
         Ok(Self(raw.into_owned()))
     }
 }
 
-/// Writes `raw` as it is where the output is JSON text, and otherwise in the output's own terms.
+/// Writes `raw` verbatim as JSON text, or transcodes it for other formats.
 pub(super) fn write_raw<S: Serializer>(raw: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
     match takes_text::<S>() {
         true => raw.serialize(serializer),
@@ -131,11 +132,11 @@ pub(super) fn write_raw<S: Serializer>(raw: &RawValue, serializer: S) -> Result<
     }
 }
 
-/// Whether `S` is a serializer that writes a `RawValue` as the text that it is: the one of this
-/// crate or one of serde_json.
+/// Returns whether `S` writes a `RawValue` verbatim: the writer of this crate, or a serializer
+/// of serde_json.
 ///
-/// A serializer of serde_json has parameters of any type, so it is known by its name without
-/// them. Where the name misleads, a value is transcoded that need not be.
+/// Serializers have type parameters and are not `'static`, so they are recognized by their type
+/// names. A serializer that wraps one of serde_json is not recognized; it gets transcoded values.
 #[inline]
 pub(super) fn takes_text<S>() -> bool {
     let name = type_name::<S>();

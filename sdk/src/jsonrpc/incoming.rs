@@ -6,7 +6,7 @@ use serde_core::de::MapAccess;
 use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::json::{Name, Object, next_member, read_member, read_object, skip_member};
+use crate::json::{MemberName, Object, next_member, read_member, read_object, skip_member};
 use crate::v1::ErrorCode;
 
 /// One message, borrowed from the line it arrived in.
@@ -51,7 +51,7 @@ pub(crate) enum Outcome<'a> {
 struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
-    method: Option<Option<Name<'a>>>,
+    method: Option<Option<MemberName<'a>>>,
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
@@ -111,7 +111,7 @@ fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
         result,
         error,
     } = envelope;
-    let method = method.flatten().map(|Name(name)| name);
+    let method = method.flatten().map(|MemberName(name)| name);
     let versioned = jsonrpc.is_some_and(|version| version.get() == "\"2.0\"");
     if let Some(id) = id.filter(|id| !is_id(id)) {
         let reason = format!(

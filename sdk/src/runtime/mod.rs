@@ -12,7 +12,12 @@ pub use self::service::{
     HandlerFuture, IncomingNotification, IncomingRequest, Service, unsupported, unsupported_ext,
 };
 pub use crate::error::{Error, HandlerError, HandlerResult, Result};
-pub use crate::json::*;
+#[doc(hidden)]
+pub use crate::json::codegen::*;
+pub use crate::json::{
+    DecodeError, Described, EncodeError, Json, Leniency, Map, Meta, Patch, RawValue,
+    TypeDescriptor, UnknownVariant, decode, decode_leniently, decode_result, encode,
+};
 pub use crate::transcript::{MaskingRules, MethodMasking, Visible};
 pub use crate::version::{IntoAgent, IntoClient, ProtocolVersion, single_version};
 
@@ -24,8 +29,8 @@ use serde_core::{Serialize, de::DeserializeOwned};
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A type that travels in a message.
-pub trait Payload: Serialize + DeserializeOwned + Shaped + Send + Sync + 'static {}
-impl<T: Serialize + DeserializeOwned + Shaped + Send + Sync + 'static> Payload for T {}
+pub trait Payload: Serialize + DeserializeOwned + Described + Send + Sync + 'static {}
+impl<T: Serialize + DeserializeOwned + Described + Send + Sync + 'static> Payload for T {}
 
 /// The params of a method.
 pub trait Params: Payload {

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use acp_sdk::runtime::{
-    HandlerFuture, IncomingNotification, IncomingRequest, Method, Params, Service, Shape, Shaped,
+    Described, HandlerFuture, IncomingNotification, IncomingRequest, Method, Params, Service,
+    TypeDescriptor,
 };
 use acp_sdk::{ConnectionBuilder, Driver, Error, HandlerResult, Json, v1::*};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -192,9 +193,9 @@ impl<'de> Deserialize<'de> for Unwritable {
     }
 }
 
-impl Shaped for Unwritable {
-    fn shape() -> &'static Shape {
-        Json::shape()
+impl Described for Unwritable {
+    fn descriptor() -> &'static TypeDescriptor {
+        Json::descriptor()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use acp_sdk::runtime::{Shape, Shaped};
+use acp_sdk::runtime::{Described, TypeDescriptor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -84,9 +84,9 @@ impl<'de> Deserialize<'de> for Bytes {
 
 macro_rules! described {
     ($($ty:ty),*) => {
-        $(impl Shaped for $ty {
-            fn shape() -> &'static Shape {
-                &Shape::Any
+        $(impl Described for $ty {
+            fn descriptor() -> &'static TypeDescriptor {
+                &TypeDescriptor::Any
             }
         })*
     };
@@ -95,7 +95,7 @@ macro_rules! described {
 described!(Command, Everything, Nothing, Verbatim, Bytes);
 
 /// The SDK reads `text` as serde_json does.
-fn alike<T: DeserializeOwned + Shaped + PartialEq + Debug>(text: &str) {
+fn alike<T: DeserializeOwned + Described + PartialEq + Debug>(text: &str) {
     let expected: T = serde_json::from_str(text).expect("serde_json takes the text");
     assert_eq!(valid::<T>(text), expected, "{text}");
 }
@@ -177,9 +177,9 @@ fn an_error_names_the_place_and_the_fault() {
 fn depth_is_still_limited() {
     #[derive(Debug, Deserialize)]
     struct Tree(#[allow(dead_code, reason = "only its depth counts")] Vec<Tree>);
-    impl Shaped for Tree {
-        fn shape() -> &'static Shape {
-            &Shape::Any
+    impl Described for Tree {
+        fn descriptor() -> &'static TypeDescriptor {
+            &TypeDescriptor::Any
         }
     }
     let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));

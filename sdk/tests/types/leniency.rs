@@ -58,7 +58,7 @@ fn the_reason_says_what_is_wrong_deep_inside() {
     decode::<ToolCallUpdate>(text, &mut |leniency| reports.push(leniency)).unwrap();
     let report = &reports[0];
     assert_eq!(report.path, "/content/0");
-    assert_eq!(report.reason, "/content/text: missing, but required");
+    assert_eq!(report.reason, "/content/text: required member is missing");
 }
 
 #[test]

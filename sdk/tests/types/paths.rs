@@ -7,8 +7,12 @@ use crate::error;
 #[test]
 fn of_missing_and_mistyped_members() {
     for (text, path, message) in [
-        (r#"{"mcpServers":[]}"#, "/cwd", "missing, but required"),
-        (r#"{"cwd":"/w"}"#, "/mcpServers", "missing, but required"),
+        (r#"{"mcpServers":[]}"#, "/cwd", "required member is missing"),
+        (
+            r#"{"cwd":"/w"}"#,
+            "/mcpServers",
+            "required member is missing",
+        ),
         (
             r#"{"cwd":5,"mcpServers":[]}"#,
             "/cwd",

@@ -1,6 +1,6 @@
 //! The generated types by the name of their definition.
 
-use acp_sdk::runtime::{DecodeError, Leniency, Shaped, decode, decode_leniently, encode};
+use acp_sdk::runtime::{DecodeError, Described, Leniency, decode, decode_leniently, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,7 +40,7 @@ macro_rules! types {
 }
 pub(crate) use types;
 
-pub(crate) fn read<T: DeserializeOwned + Shaped + Serialize>(text: &str) -> Outcome {
+pub(crate) fn read<T: DeserializeOwned + Described + Serialize>(text: &str) -> Outcome {
     let mut dropped = Vec::new();
     let value = decode::<T>(text, &mut |leniency| dropped.push(leniency))?;
     let written = written(&value);
@@ -54,7 +54,7 @@ pub(crate) fn read<T: DeserializeOwned + Shaped + Serialize>(text: &str) -> Outc
     Ok((written, dropped))
 }
 
-pub(crate) fn read_lenient<T: DeserializeOwned + Shaped + Serialize>(text: &str) -> Outcome {
+pub(crate) fn read_lenient<T: DeserializeOwned + Described + Serialize>(text: &str) -> Outcome {
     let value = decode_leniently::<T>(text, &mut |_| {})?;
     Ok((written(&value), Vec::new()))
 }

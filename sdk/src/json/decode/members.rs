@@ -1,4 +1,4 @@
-//! The members of one object, unparsed: how they are collected and found.
+//! The unparsed members of one object.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +21,7 @@ pub(crate) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// A member whose value is held elsewhere.
+    /// Creates a member whose value is stored elsewhere.
     pub(crate) fn placeholder(name: Cow<'a, str>) -> Self {
         Self {
             name,
@@ -39,10 +39,10 @@ impl<'a> Member<'a> {
     }
 }
 
-/// Collects the members of the object that `deserializer` is at.
+/// Collects the members of an object.
 ///
 /// # Errors
-/// When it is at something else.
+/// Fails when the input is not an object.
 pub(crate) fn collect<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Member<'de>>, D::Error> {
@@ -60,29 +60,29 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        while let Some(Name(name)) = map.next_key()? {
-            let AnyRaw(raw) = map.next_value()?;
+        while let Some(MemberName(name)) = map.next_key()? {
+            let RawJson(raw) = map.next_value()?;
             members.push(Member::new(name, raw));
         }
         Ok(members)
     }
 }
 
-/// An unparsed value, borrowed where the input allows it.
+/// The JSON text of a value, borrowed from the input where possible.
 ///
-/// Of another format than JSON text it is the JSON form.
-pub(crate) struct AnyRaw<'a>(pub(crate) Cow<'a, RawValue>);
+/// Values of other formats are transcoded to JSON text.
+pub(crate) struct RawJson<'a>(pub(crate) Cow<'a, RawValue>);
 
-impl<'de> Deserialize<'de> for AnyRaw<'de> {
+impl<'de> Deserialize<'de> for RawJson<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Readers of JSON text know the name, for `RawValue` asks by it, too.
-        deserializer.deserialize_newtype_struct(raw_value::asked_name(), AnyRawVisitor)
+        // Readers of JSON text recognize this name, because `RawValue` uses it too.
+        deserializer.deserialize_newtype_struct(raw_value::asked_name(), RawJsonVisitor)
     }
 }
 
-struct AnyRawVisitor;
+struct RawJsonVisitor;
 
-/// Visits of values that are at hand, in a format other than JSON text.
+/// Visitor methods for scalars of formats other than JSON text.
 macro_rules! values {
     ($($visit:ident($($value:ident: $type:ty)?),)*) => {
         $(fn $visit<E: serde_core::de::Error>(
@@ -96,31 +96,31 @@ macro_rules! values {
     };
 }
 
-impl<'de> Visitor<'de> for AnyRawVisitor {
-    type Value = AnyRaw<'de>;
+impl<'de> Visitor<'de> for RawJsonVisitor {
+    type Value = RawJson<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
     }
 
-    /// A reader of JSON text gives the text as the only member of an object.
+    /// Readers of JSON text pass the text as the only member of an object.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let first = map.next_key::<Name<'_>>()?;
+        let first = map.next_key::<MemberName<'_>>()?;
         if first
             .as_ref()
-            .is_none_or(|Name(name)| *name != raw_value::asked_name())
+            .is_none_or(|MemberName(name)| *name != raw_value::asked_name())
         {
             let mut text = Vec::new();
-            let name = first.as_ref().map(|Name(name)| &**name);
+            let name = first.as_ref().map(|MemberName(name)| &**name);
             Transcoder::new(Writer::new(&mut text)).object(name, map)?;
             return owned(text);
         }
         match map.next_value()? {
-            Name(Cow::Borrowed(text)) => reader::raw(text)
-                .map(|raw| AnyRaw(Cow::Borrowed(raw)))
+            MemberName(Cow::Borrowed(text)) => reader::raw(text)
+                .map(|raw| RawJson(Cow::Borrowed(raw)))
                 .map_err(A::Error::custom),
-            Name(Cow::Owned(text)) => RawValue::from_string(text)
-                .map(|raw| AnyRaw(Cow::Owned(raw)))
+            MemberName(Cow::Owned(text)) => RawValue::from_string(text)
+                .map(|raw| RawJson(Cow::Owned(raw)))
                 .map_err(A::Error::custom),
         }
     }
@@ -156,17 +156,17 @@ impl<'de> Visitor<'de> for AnyRawVisitor {
     }
 }
 
-/// What the writer has written, as a value.
-fn owned<'a, E: serde_core::de::Error>(text: Vec<u8>) -> Result<AnyRaw<'a>, E> {
+/// Turns written JSON text into a value.
+fn owned<'a, E: serde_core::de::Error>(text: Vec<u8>) -> Result<RawJson<'a>, E> {
     let text = String::from_utf8(text).map_err(E::custom)?;
     let raw = reader::boxed(text).map_err(E::custom)?;
-    Ok(AnyRaw(Cow::Owned(raw)))
+    Ok(RawJson(Cow::Owned(raw)))
 }
 
-/// A member's name, borrowed where the input allows it.
-pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
+/// The name of a member, borrowed from the input where possible.
+pub(crate) struct MemberName<'a>(pub(crate) Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Name<'de> {
+impl<'de> Deserialize<'de> for MemberName<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(NameVisitor)
     }
@@ -175,17 +175,17 @@ impl<'de> Deserialize<'de> for Name<'de> {
 struct NameVisitor;
 
 impl<'de> Visitor<'de> for NameVisitor {
-    type Value = Name<'de>;
+    type Value = MemberName<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
     fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(Name(Cow::Borrowed(name)))
+        Ok(MemberName(Cow::Borrowed(name)))
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Name(Cow::Owned(name.to_owned())))
+        Ok(MemberName(Cow::Owned(name.to_owned())))
     }
 }

@@ -1,40 +1,44 @@
-//! Decoding with exact paths and declared leniency.
+//! Decodes text with exact error paths and declared leniency.
 //!
-//! [`decode()`] is the entry. Types are read by serde alone. What the strict pass refuses is
-//! walked through once more along the type's [`Shape`], without the type itself: [`Walk`]
-//! finds where it is wrong, or writes the text anew without what the schema allows to be
-//! dropped, which is then read strictly. Its time is linear in the input for each level of
-//! nesting; its memory is the text written and the list of one object's members a level.
+//! The strict pass is serde alone. When it fails, [`LenientReader`] reads the text once more by
+//! the type's [`TypeDescriptor`], without the type itself. It either finds the error, or writes
+//! the text anew without the values that the schema allows to be dropped; the strict pass reads
+//! the result. Time is linear in the input per level of nesting. Memory is the text written and
+//! the members of one object per level.
 
-mod kept;
-mod leaf;
+mod buffered;
+mod descriptor;
+mod lenient;
 mod members;
 mod object;
-mod shape;
+mod scalars;
 #[cfg(test)]
 mod tests;
 mod union;
-mod walk;
 
 use std::fmt;
 
 use serde_core::de::DeserializeOwned;
 
-pub use self::kept::{Kept, first_object_of, first_value_of, object, read_raw};
-pub(crate) use self::members::Name;
-pub(super) use self::members::{AnyRaw, Member};
-pub use self::shape::{Form, Of, Part, Shape, Shaped, Variants};
-use self::walk::Walk;
-pub(super) use self::walk::push_escaped;
+pub use self::buffered::{
+    BufferedFields, read_object_union, read_raw, read_shared_object, read_value_union,
+};
+pub use self::descriptor::{
+    Described, DescriptorFn, Field, JsonKind, TaggedVariants, TypeDescriptor,
+};
+use self::lenient::LenientReader;
+pub(super) use self::lenient::push_escaped;
+pub(crate) use self::members::MemberName;
+pub(super) use self::members::{Member, RawJson};
 use crate::json::reader;
 
-/// Why a value could not be read, and where.
+/// Error of decoding a value, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecodeError {
     /// JSON Pointer of the offending value; empty for the whole document.
     pub path: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -49,25 +53,24 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A part of a message that was dropped because the schema tolerates its loss.
+/// An invalid value that was dropped because the schema allows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leniency {
     /// JSON Pointer of the dropped value.
     pub path: String,
-    /// What was wrong with it.
+    /// Reason why the value is invalid.
     pub reason: String,
 }
 
-/// Reads `text` as a `T`: strictly if possible, otherwise with the leniency that
-/// the schema allows.
+/// Reads `text` as a `T`, with the leniency that the schema declares.
 ///
-/// `observer` hears of every part that was dropped, once the message as a whole
-/// is accepted. After the hundredth of one message the rest come as one.
+/// Calls `observer` for every dropped value once the whole text is accepted. After 100 dropped
+/// values of one text, the others are reported as one.
 ///
 /// # Errors
-/// When `text` is not JSON or not a `T`; the error says where.
-pub fn decode<T: DeserializeOwned + Shaped>(
+/// Fails when `text` is not JSON or not a `T`; the error names the place.
+pub fn decode<T: DeserializeOwned + Described>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
@@ -77,18 +80,63 @@ pub fn decode<T: DeserializeOwned + Shaped>(
     }
 }
 
-/// The second pass of [`decode()`], for a text that the first has refused; of any other it
-/// makes the same value.
+/// Reads `text` as a `T`, as leniently as messages are read from the wire.
+///
+/// Values that the protocol's schema allows to be dropped are dropped when they are invalid.
+/// [`from_str_reporting`] reports them; `serde_json::from_str` fails instead.
+///
+/// ```
+/// use acp_sdk::v1::ToolCallUpdate;
+///
+/// let text = r#"{"toolCallId":"call-1","status":7}"#;
+/// let update: ToolCallUpdate = acp_sdk::json::from_str(text)?;
+/// assert_eq!(update.status, None);
+/// assert!(serde_json::from_str::<ToolCallUpdate>(text).is_err());
+/// # Ok::<(), acp_sdk::json::DecodeError>(())
+/// ```
 ///
 /// # Errors
-/// As [`decode()`].
-pub fn decode_leniently<T: DeserializeOwned + Shaped>(
+/// Fails when `text` is not JSON or not a `T`; the error names the place.
+pub fn from_str<T: DeserializeOwned + Described>(text: &str) -> Result<T, DecodeError> {
+    decode(text, &mut |_| {})
+}
+
+/// Reads `text` as [`from_str`] does, and returns what was dropped beside the value.
+///
+/// After 100 dropped values of one text, the others are reported as one.
+///
+/// ```
+/// use acp_sdk::v1::ToolCallUpdate;
+///
+/// let text = r#"{"toolCallId":"call-1","status":7}"#;
+/// let (_, dropped) = acp_sdk::json::from_str_reporting::<ToolCallUpdate>(text)?;
+/// assert_eq!(dropped[0].path, "/status");
+/// # Ok::<(), acp_sdk::json::DecodeError>(())
+/// ```
+///
+/// # Errors
+/// Fails when `text` is not JSON or not a `T`; the error names the place.
+pub fn from_str_reporting<T: DeserializeOwned + Described>(
+    text: &str,
+) -> Result<(T, Vec<Leniency>), DecodeError> {
+    let mut dropped = Vec::new();
+    let value = decode(text, &mut |leniency| dropped.push(leniency))?;
+    Ok((value, dropped))
+}
+
+/// Runs the lenient pass of [`decode()`] alone.
+///
+/// Returns the same value as [`decode()`] for any text, but takes longer for a valid one.
+///
+/// # Errors
+/// Fails as [`decode()`] does.
+pub fn decode_leniently<T: DeserializeOwned + Described>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
-    let repaired = Walk::repair(text, T::shape())?;
-    // The walk has checked what the shape describes. A type written by hand may ask for more,
-    // and what is kept unparsed until its type is known may nest too deeply for the reader.
+    let repaired = LenientReader::repair(text, T::descriptor())?;
+    // The lenient pass checks no more than the descriptor says. A type written by hand may
+    // require more, and buffered members may nest too deeply for the strict reader.
     let value = reader::read_or_locate(&repaired.text).map_err(|(path, error)| DecodeError {
         path,
         message: error.to_string(),
@@ -97,14 +145,14 @@ pub fn decode_leniently<T: DeserializeOwned + Shaped>(
     Ok(value)
 }
 
-/// Reads the result of a request, as [`decode()`] does.
+/// Reads the result of a request as [`decode()`] does, and `null` as an empty object.
 ///
-/// Some peers answer `null` where a result has nothing to say. Where an empty object
-/// would do, that is what it is taken for, and reported.
+/// Some peers answer `null` instead of an object without members. This is accepted where an
+/// empty object is valid, and reported to `observer`.
 ///
 /// # Errors
-/// As [`decode()`].
-pub fn decode_result<T: DeserializeOwned + Shaped>(
+/// Fails as [`decode()`] does.
+pub fn decode_result<T: DeserializeOwned + Described>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
@@ -115,7 +163,7 @@ pub fn decode_result<T: DeserializeOwned + Shaped>(
     let Ok(empty) = reader::read("{}") else {
         return result;
     };
-    let reason = "null in place of an object".to_owned();
+    let reason = "expected an object, got null".to_owned();
     observer(Leniency {
         path: String::new(),
         reason,

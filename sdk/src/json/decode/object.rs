@@ -1,116 +1,122 @@
-//! One JSON object on the walk: its members by name, and what a shape makes of them.
+//! Lenient reading of one object: finds its members by name and reads them by descriptor.
 
 use serde_json::value::RawValue;
 
 use super::DecodeError;
+use super::descriptor::{Field, TypeDescriptor};
+use super::lenient::{LenientReader, Step};
 use super::members::Member;
-use super::shape::{Part, Shape};
-use super::walk::{Step, Walk};
 
-/// The members of an object. Those that a shape has claimed are taken.
+/// The members of an object. A member is taken once a descriptor has claimed it.
 pub(super) type Members<'a> = [Member<'a>];
 
-impl Walk {
-    pub(super) fn object(&mut self, raw: &RawValue, shape: &Shape) -> Result<(), DecodeError> {
-        self.nested('{', '}', |walk| {
-            let mut members = walk.collect(raw)?;
-            walk.members(&mut members, shape)
+impl LenientReader {
+    pub(super) fn object(
+        &mut self,
+        raw: &RawValue,
+        descriptor: &TypeDescriptor,
+    ) -> Result<(), DecodeError> {
+        self.nested('{', '}', |reader| {
+            let mut members = reader.collect(raw)?;
+            reader.members(&mut members, descriptor)
         })
     }
 
-    /// Writes the members that belong to `shape` and leaves the others.
+    /// Writes the members that belong to `descriptor` and leaves the others.
     pub(super) fn members(
         &mut self,
         members: &mut Members<'_>,
-        shape: &Shape,
+        descriptor: &TypeDescriptor,
     ) -> Result<(), DecodeError> {
-        match shape {
-            Shape::Object(parts) => parts.iter().try_for_each(|part| match part.flattened {
-                true => self.flattened(members, part),
-                false => self.member(members, part),
-            }),
-            Shape::Tagged(variants) => self.tagged(members, variants),
-            Shape::FirstObject { expected, branches } => {
+        match descriptor {
+            TypeDescriptor::Object(fields) => {
+                fields.iter().try_for_each(|field| match field.flattened {
+                    true => self.flattened(members, field),
+                    false => self.member(members, field),
+                })
+            }
+            TypeDescriptor::TaggedUnion(variants) => self.tagged(members, variants),
+            TypeDescriptor::ObjectUnion { expected, branches } => {
                 self.first_object(members, expected, branches)
             }
-            Shape::Nullable(of) => self.members(members, of()),
-            // What has no members needs none.
-            Shape::Any
-            | Shape::Leaf(_)
-            | Shape::List(_)
-            | Shape::Map(_)
-            | Shape::FirstValue { .. } => Ok(()),
+            TypeDescriptor::Nullable(of) => self.members(members, of()),
+            // These have no members of their own.
+            TypeDescriptor::Any
+            | TypeDescriptor::Scalar(_)
+            | TypeDescriptor::List(_)
+            | TypeDescriptor::Map(_)
+            | TypeDescriptor::ValueUnion { .. } => Ok(()),
         }
     }
 
-    fn member(&mut self, members: &mut Members<'_>, part: &Part) -> Result<(), DecodeError> {
-        let Some(index) = self.find(members, part.name)? else {
-            return match part.required {
-                true => Err(self.missing(part.name)),
+    fn member(&mut self, members: &mut Members<'_>, field: &Field) -> Result<(), DecodeError> {
+        let Some(index) = self.find(members, field.name)? else {
+            return match field.required {
+                true => Err(self.missing(field.name)),
                 false => Ok(()),
             };
         };
         let member = &mut members[index];
         member.taken = true;
         let raw = &*member.raw;
-        self.at(Step::Field(part.name), |walk| {
-            let strict = walk.strict;
-            let result = walk.attempt(strict, |walk| {
-                walk.name(part.name);
-                if part.nullable && raw.get() == "null" {
-                    walk.write(raw);
+        self.at(Step::Field(field.name), |reader| {
+            let strict = reader.strict;
+            let result = reader.attempt(strict, |reader| {
+                reader.name(field.name);
+                if field.nullable && raw.get() == "null" {
+                    reader.write(raw);
                     return Ok(());
                 }
-                match part.items {
-                    true => walk.valid_items(raw, (part.of)()),
-                    false => walk.value(raw, (part.of)()),
+                match field.items {
+                    true => reader.valid_items(raw, (field.of)()),
+                    false => reader.value(raw, (field.of)()),
                 }
             });
             let Err(error) = result else { return Ok(()) };
-            if !part.lenient {
+            if !field.lenient {
                 return Err(error);
             }
-            walk.drop_value(error)?;
-            if part.required {
-                walk.name(part.name);
-                walk.write_default((part.of)());
+            reader.drop_value(error)?;
+            if field.required {
+                reader.name(field.name);
+                reader.write_default((field.of)());
             }
             Ok(())
         })
     }
 
-    /// A union whose members are among those of the object.
-    fn flattened(&mut self, members: &mut Members<'_>, part: &Part) -> Result<(), DecodeError> {
-        if part.required {
-            return self.members(members, (part.of)());
+    /// Reads a union whose members are among those of the object.
+    fn flattened(&mut self, members: &mut Members<'_>, field: &Field) -> Result<(), DecodeError> {
+        if field.required {
+            return self.members(members, (field.of)());
         }
         let strict = self.strict;
-        let result = self.attempt_members(members, strict, |walk, members| {
-            match walk.find(members, part.name)? {
+        let result = self.attempt_members(members, strict, |reader, members| {
+            match reader.find(members, field.name)? {
                 Some(index) if members[index].raw.get() == "null" => {
                     members[index].taken = true;
                     Ok(())
                 }
-                Some(_) => walk.members(members, (part.of)()),
+                Some(_) => reader.members(members, (field.of)()),
                 None => Ok(()),
             }
         });
         match result {
-            Err(error) if part.lenient => {
-                self.at(Step::Field(part.name), |walk| walk.drop_value(error))
+            Err(error) if field.lenient => {
+                self.at(Step::Field(field.name), |reader| reader.drop_value(error))
             }
             result => result,
         }
     }
 
-    /// The error that says that the member `name` is missing.
+    /// Returns the error of a missing member.
     pub(super) fn missing(&mut self, name: &'static str) -> DecodeError {
-        self.at(Step::Field(name), |walk| {
-            walk.error("missing, but required")
+        self.at(Step::Field(name), |reader| {
+            reader.error("required member is missing")
         })
     }
 
-    /// The member `name`: the last of several, which is a leniency.
+    /// Finds the member `name`. Of several, the last counts; the others are dropped.
     pub(super) fn find(
         &mut self,
         members: &mut Members<'_>,
@@ -123,16 +129,16 @@ impl Walk {
             }
             if let Some(earlier) = found.replace(index) {
                 members[earlier].taken = true;
-                self.at(Step::Field(name), |walk| {
-                    let error = walk.error("given more than once, the last one counts");
-                    walk.drop_value(error)
+                self.at(Step::Field(name), |reader| {
+                    let error = reader.error("duplicate member; the last one is used");
+                    reader.drop_value(error)
                 })?;
             }
         }
         Ok(found)
     }
 
-    /// Runs `read` as an attempt: when it fails, no member is taken by it.
+    /// Runs `read` as an attempt. A failed attempt takes no members.
     pub(super) fn attempt_members(
         &mut self,
         members: &mut Members<'_>,

@@ -1,21 +1,21 @@
-//! Unions on the walk: by the tag, or the first branch that takes the value.
+//! Lenient reading of unions: by tag, or as the first branch that accepts the value.
 
 use serde_json::value::RawValue;
 
 use super::DecodeError;
-use super::members::Name;
+use super::descriptor::{DescriptorFn, JsonKind, TaggedVariants};
+use super::lenient::{LenientReader, Step, kind};
+use super::members::MemberName;
 use super::object::Members;
-use super::shape::{Form, Of, Variants};
-use super::walk::{Step, Walk, kind};
 
-impl Walk {
-    /// A union whose variants are told apart by a tag, which is written first.
+impl LenientReader {
+    /// Reads a tagged union and writes the tag first.
     pub(super) fn tagged(
         &mut self,
         members: &mut Members<'_>,
-        variants: &Variants,
+        variants: &TaggedVariants,
     ) -> Result<(), DecodeError> {
-        let Variants {
+        let TaggedVariants {
             tag: name, default, ..
         } = *variants;
         let tag = match self.find(members, name)? {
@@ -26,11 +26,12 @@ impl Walk {
             (Ok(Some(tag)), _) => self.variant(members, variants, &tag),
             (Ok(None), Some(default)) => self.members(members, default()),
             (Ok(None), None) => Err(self.missing(name)),
-            // A variant without a tag may have a member of that name, of any form.
+            // A variant without a tag may have an ordinary member of that name.
             (Err(error), Some(default)) => {
                 let strict = self.strict;
-                let read =
-                    |walk: &mut Self, members: &mut Members<'_>| walk.members(members, default());
+                let read = |reader: &mut Self, members: &mut Members<'_>| {
+                    reader.members(members, default())
+                };
                 self.attempt_members(members, strict, read)
                     .map_err(|_| error)
             }
@@ -38,7 +39,7 @@ impl Walk {
         }
     }
 
-    /// The value of the tag, which stays where it is.
+    /// Returns the value of the tag without taking it.
     fn tag(
         &mut self,
         members: &Members<'_>,
@@ -46,22 +47,22 @@ impl Walk {
         name: &'static str,
     ) -> Result<String, DecodeError> {
         let raw = members[index].raw.get();
-        let tag = serde_json::from_str::<Name<'_>>(raw);
-        self.at(Step::Field(name), |walk| {
-            tag.map(|Name(tag)| tag.into_owned())
-                .map_err(|error| walk.invalid(&error))
+        let tag = serde_json::from_str::<MemberName<'_>>(raw);
+        self.at(Step::Field(name), |reader| {
+            tag.map(|MemberName(tag)| tag.into_owned())
+                .map_err(|error| reader.invalid(&error))
         })
     }
 
     fn variant(
         &mut self,
         members: &mut Members<'_>,
-        variants: &Variants,
+        variants: &TaggedVariants,
         tag: &str,
     ) -> Result<(), DecodeError> {
         if let Some((_, payload)) = variants.known.iter().find(|(known, _)| *known == tag) {
             self.name(variants.tag);
-            // The tag is no member of the payload, nor of a union in it.
+            // The tag belongs neither to the payload nor to a union in it.
             for member in members
                 .iter_mut()
                 .filter(|member| member.name == variants.tag)
@@ -72,7 +73,7 @@ impl Walk {
             }
             return self.members(members, payload());
         }
-        // A union of one branch leaves nothing behind when that does not take the members.
+        // As a union of one branch, because a failed branch takes no members.
         if let Some(default) = variants.default
             && variants.takes_unknown
             && self.first_object(members, "", &[(&[], default)]).is_ok()
@@ -86,14 +87,14 @@ impl Walk {
         Ok(())
     }
 
-    /// A union of objects without a tag: the first branch that takes the members.
+    /// Reads an untagged union of objects as the first branch that accepts the members.
     pub(super) fn first_object(
         &mut self,
         members: &mut Members<'_>,
         expected: &str,
-        branches: &[(&[&str], Of)],
+        branches: &[(&[&str], DescriptorFn)],
     ) -> Result<(), DecodeError> {
-        // A branch whose members are not there is only asked for the sake of its error.
+        // Branches with missing members are only tried for their errors.
         let complete = |members: &Members<'_>, names: &[&str]| {
             let has = |name: &&str| {
                 members
@@ -103,7 +104,7 @@ impl Walk {
             names.iter().all(has)
         };
         let any = branches.iter().any(|(names, _)| complete(members, names));
-        // What the last round says counts: an earlier one blames what is tolerated.
+        // Errors of the last round count: a strict round also fails on values that can be dropped.
         let mut error = None;
         for &strict in self.rounds() {
             error = None;
@@ -111,7 +112,8 @@ impl Walk {
                 if any && !complete(members, names) {
                     continue;
                 }
-                let read = |walk: &mut Self, members: &mut Members<'_>| walk.members(members, of());
+                let read =
+                    |reader: &mut Self, members: &mut Members<'_>| reader.members(members, of());
                 match self.attempt_members(members, strict, read) {
                     Ok(()) => return Ok(()),
                     Err(other) => error = Some(further(error, other)),
@@ -122,18 +124,18 @@ impl Walk {
         Err(furthest(wrong, error))
     }
 
-    /// A union of values without a tag: the first branch that takes the value.
+    /// Reads an untagged union of values as the first branch that accepts the value.
     pub(super) fn first_value(
         &mut self,
         raw: &RawValue,
         expected: &str,
-        branches: &[(Form, Of)],
+        branches: &[(JsonKind, DescriptorFn)],
     ) -> Result<(), DecodeError> {
         let mut error = None;
         for &strict in self.rounds() {
             error = None;
             for (_, of) in branches.iter().filter(|(form, _)| form.has(raw)) {
-                match self.attempt(strict, |walk| walk.value(raw, of())) {
+                match self.attempt(strict, |reader| reader.value(raw, of())) {
                     Ok(()) => return Ok(()),
                     Err(other) => error = Some(further(error, other)),
                 }
@@ -143,13 +145,13 @@ impl Walk {
         Err(furthest(wrong, error))
     }
 
-    /// Strictly first, with leniency second, if it is allowed.
+    /// Returns the rounds to try: strict, then lenient unless leniency is off.
     fn rounds(&self) -> &'static [bool] {
         if self.strict { &[true] } else { &[true, false] }
     }
 }
 
-/// The error that lies deepest, the first of equals: the union's own, or that of a branch.
+/// Returns the error with the deepest path, the first of equals.
 fn furthest(own: DecodeError, inside: Option<DecodeError>) -> DecodeError {
     match inside {
         Some(inside) => further(Some(own), inside),

@@ -1,8 +1,8 @@
-//! Structs as objects: of a table with a line a member, the macro `members!` makes what the
-//! second pass reads by, and the way in which serde reads and writes the struct.
+//! Structs as objects. The macro `members!` makes a descriptor, `Deserialize` and `Serialize`
+//! from a table with a line per member.
 //!
-//! It writes far less than derives do: one visitor looks names up, and what is done with a member
-//! is a function; all structs share them. This is what makes the types quick to compile.
+//! It expands to far less code than derives: all structs share one visitor and one function per
+//! kind of member. This keeps compile times low.
 
 mod write;
 
@@ -15,27 +15,27 @@ use serde_core::de::{
 
 pub use self::write::{MemberWriter, Members, Omissible, write_object, write_optional};
 
-/// A struct that is read member by member; `members!` implements it.
+/// A struct that is read member by member. The macro `members!` implements it.
 pub trait Object<'de>: Sized {
-    /// The struct's name.
+    /// Name of the struct.
     const NAME: &'static str;
-    /// The names of its members on the wire.
+    /// Names of its members on the wire.
     const MEMBERS: &'static [&'static str];
 
-    /// The place of a member in [`MEMBERS`](Self::MEMBERS), or a number beyond them.
+    /// Returns the index of a member in [`MEMBERS`](Self::MEMBERS), or a larger number.
     fn member(name: &str) -> usize;
 
     /// Reads the members.
     ///
     /// # Errors
-    /// When they are not those of the struct.
+    /// Fails when they are invalid.
     fn read<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
 }
 
-/// `Deserialize` for a struct.
+/// Deserializes a struct.
 ///
 /// # Errors
-/// When the input is not an object with the members of the struct.
+/// Fails when the input is not an object with the members of the struct.
 pub fn read_object<'de, T: Object<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -57,21 +57,21 @@ impl<'de, T: Object<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// Which member comes next, as [`Object::member`] numbers them.
+/// Returns the index of the next member, as [`Object::member`] counts them.
 ///
 /// # Errors
-/// When the input is broken.
+/// Fails when the input is invalid.
 #[inline]
 pub fn next_member<'de, T: Object<'de>, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<Option<usize>, A::Error> {
-    map.next_key_seed(MemberName::<T>(PhantomData))
+    map.next_key_seed(NameOf::<T>(PhantomData))
 }
 
 /// Reads the name of a member of `T`.
-struct MemberName<T>(PhantomData<T>);
+struct NameOf<T>(PhantomData<T>);
 
-impl<'de, T: Object<'de>> DeserializeSeed<'de> for MemberName<T> {
+impl<'de, T: Object<'de>> DeserializeSeed<'de> for NameOf<T> {
     type Value = usize;
 
     #[inline]
@@ -80,7 +80,7 @@ impl<'de, T: Object<'de>> DeserializeSeed<'de> for MemberName<T> {
     }
 }
 
-impl<'de, T: Object<'de>> Visitor<'de> for MemberName<T> {
+impl<'de, T: Object<'de>> Visitor<'de> for NameOf<T> {
     type Value = usize;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +96,7 @@ impl<'de, T: Object<'de>> Visitor<'de> for MemberName<T> {
 /// Reads the value of the member `name` into `slot`.
 ///
 /// # Errors
-/// When it does not fit, or is the second of that name.
+/// Fails when the value is invalid, or a duplicate.
 pub fn read_member<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     map: &mut A,
     name: &'static str,
@@ -109,10 +109,10 @@ pub fn read_member<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// As [`read_member`], of a member for which `null` means the default.
+/// Reads as [`read_member`] does; `null` means the default.
 ///
 /// # Errors
-/// As [`read_member`].
+/// Fails as [`read_member`] does.
 pub fn read_nullable_member<'de, T: Deserialize<'de> + Default, A: MapAccess<'de>>(
     map: &mut A,
     name: &'static str,
@@ -125,18 +125,18 @@ pub fn read_nullable_member<'de, T: Deserialize<'de> + Default, A: MapAccess<'de
     Ok(())
 }
 
-/// Passes over the value of a member that the struct does not have.
+/// Skips the value of an unknown member.
 ///
 /// # Errors
-/// When the input is broken.
+/// Fails when the input is invalid.
 pub fn skip_member<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
     map.next_value::<IgnoredAny>().map(drop)
 }
 
-/// The value of the member `name`, which must have been there.
+/// Returns the value of a required member.
 ///
 /// # Errors
-/// When it was not.
+/// Fails when the member is missing.
 #[inline]
 pub fn required_member<T, E: serde_core::de::Error>(
     name: &'static str,
@@ -145,9 +145,8 @@ pub fn required_member<T, E: serde_core::de::Error>(
     slot.ok_or_else(|| E::missing_field(name))
 }
 
-/// Makes a struct an object: its members, each with its field, its type, and what is to be made
-/// of its absence and of an invalid value. A struct that shares its object with a union, and says
-/// so by `shared`, is read by code of its own.
+/// Implements a struct as an object from a table of its members: field, name, type, presence and
+/// leniency. A struct marked `shared`, whose object also holds a union, gets no `Deserialize`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_members {
@@ -206,15 +205,15 @@ macro_rules! __acp_members {
         $field:ident $member:literal: $ty:ty =
         $presence:ident $(($default:expr))? $(+ $leniency:ident)*
     ),* $(,)? }) => {
-        impl $crate::runtime::Shaped for $name {
-            fn shape() -> &'static $crate::runtime::Shape {
-                const PARTS: &[$crate::runtime::Part] = &[$(
-                    $crate::runtime::Part::$presence(
+        impl $crate::runtime::Described for $name {
+            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
+                const FIELDS: &[$crate::runtime::Field] = &[$(
+                    $crate::runtime::Field::$presence(
                         $member,
-                        <$ty as $crate::runtime::Shaped>::shape,
+                        <$ty as $crate::runtime::Described>::descriptor,
                     )$(.$leniency())*
                 ),*];
-                &$crate::runtime::Shape::Object(PARTS)
+                &$crate::runtime::TypeDescriptor::Object(FIELDS)
             }
         }
 

@@ -1,4 +1,4 @@
-//! How objects are written: member by member, alone or among the members of another object.
+//! Writes objects member by member, alone or merged into another object.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ pub trait Members {
     /// Writes the members.
     ///
     /// # Errors
-    /// As [`MemberWriter::member`].
+    /// Fails as [`MemberWriter::member`] does.
     fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error>;
 }
 
@@ -25,17 +25,17 @@ pub trait MemberWriter {
     /// Writes one member.
     ///
     /// # Errors
-    /// When the value has no form in the output.
+    /// Fails when the output format cannot express the value.
     fn member<T: Serialize + ?Sized>(
         &mut self,
         name: &'static str,
         value: &T,
     ) -> Result<(), Self::Error>;
 
-    /// Writes the members of a variant that nobody knows.
+    /// Writes the members of an unknown variant.
     ///
     /// # Errors
-    /// As [`member`](Self::member).
+    /// Fails as [`member`](Self::member) does.
     fn unknown(&mut self, variant: &UnknownVariant) -> Result<(), Self::Error>;
 }
 
@@ -51,10 +51,10 @@ impl<T: Members> Members for Box<T> {
     }
 }
 
-/// `Serialize` for an object.
+/// Serializes an object.
 ///
 /// # Errors
-/// When the serializer fails.
+/// Fails when the serializer does.
 #[inline]
 pub fn write_object<T: Members, S: Serializer>(
     value: &T,
@@ -62,17 +62,17 @@ pub fn write_object<T: Members, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let count = count(value);
-    // A format that leaves out the names in a struct could not tell which members are absent.
+    // Compact formats omit the names of a struct, and could not tell which members are absent.
     if count.open || !takes_text::<S>() {
         let mut map = Open(serializer.serialize_map(Some(count.members))?);
         value.write(&mut map)?;
         return map.0.end();
     }
-    // Written apart, so that what follows knows that there are members.
+    // A separate case, so that the compiler knows below that there are members.
     if count.members == 0 {
         return serializer.serialize_struct(name, 0)?.end();
     }
-    // With names that are all known, writing is faster.
+    // Writing is faster when all names are static.
     let mut object = Closed(serializer.serialize_struct(name, count.members)?);
     value.write(&mut object)?;
     object.0.end()
@@ -112,16 +112,16 @@ impl<S: SerializeStruct> MemberWriter for Closed<S> {
         self.0.serialize_field(name, value)
     }
 
-    /// Nothing that is closed gets here.
+    /// Unreachable: `count` has found no unknown variant.
     fn unknown(&mut self, _: &UnknownVariant) -> Result<(), S::Error> {
         Err(serde_core::ser::Error::custom(
-            "an unknown variant in a closed object",
+            "unknown variant in an object with static names",
         ))
     }
 }
 
-/// What must be known before the first member: how many there are, for formats other than JSON,
-/// and whether all names are known.
+/// Counts the members, for formats that write the count first, and finds out whether all names
+/// are static.
 #[inline]
 fn count<T: Members>(value: &T) -> Count {
     let mut count = Count::default();
@@ -132,7 +132,7 @@ fn count<T: Members>(value: &T) -> Count {
 #[derive(Default)]
 struct Count {
     members: usize,
-    /// Whether some have names that only the value knows.
+    /// Whether some names are not static.
     open: bool,
 }
 
@@ -161,51 +161,51 @@ impl<T: Members> Members for Option<T> {
     }
 }
 
-/// A value that is left out of its object when it says nothing.
+/// A value that is omitted from its object when it is empty.
 pub trait Omissible {
-    /// Whether it says nothing.
-    fn says_nothing(&self) -> bool;
+    /// Whether the member is omitted.
+    fn is_omitted(&self) -> bool;
 }
 
 impl<T> Omissible for Option<T> {
     #[inline]
-    fn says_nothing(&self) -> bool {
+    fn is_omitted(&self) -> bool {
         self.is_none()
     }
 }
 
 impl<T> Omissible for Patch<T> {
     #[inline]
-    fn says_nothing(&self) -> bool {
+    fn is_omitted(&self) -> bool {
         self.is_absent()
     }
 }
 
 impl<T> Omissible for Vec<T> {
     #[inline]
-    fn says_nothing(&self) -> bool {
+    fn is_omitted(&self) -> bool {
         self.is_empty()
     }
 }
 
 impl<V> Omissible for Map<V> {
     #[inline]
-    fn says_nothing(&self) -> bool {
+    fn is_omitted(&self) -> bool {
         self.is_empty()
     }
 }
 
-/// Writes a member unless it says nothing.
+/// Writes a member unless it is omitted.
 ///
 /// # Errors
-/// As [`MemberWriter::member`].
+/// Fails as [`MemberWriter::member`] does.
 #[inline]
 pub fn write_optional<T: Serialize + Omissible, W: MemberWriter>(
     out: &mut W,
     name: &'static str,
     value: &T,
 ) -> Result<(), W::Error> {
-    if value.says_nothing() {
+    if value.is_omitted() {
         return Ok(());
     }
     out.member(name, value)

@@ -1,4 +1,4 @@
-//! The members of an object and the items of a list, as serde wants them.
+//! `MapAccess` of objects and `SeqAccess` of lists.
 
 use serde_core::de::value::BorrowedStrDeserializer;
 use serde_core::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -7,7 +7,7 @@ use serde_core::{Deserializer, forward_to_deserialize_any};
 use super::key::Key;
 use super::{Reader, StrictError};
 
-/// The members of an object whose brace has been read.
+/// The members of an object after its opening brace.
 pub(super) struct Members<'r, 'de> {
     reader: &'r mut Reader<'de>,
     first: bool,
@@ -32,7 +32,7 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
         if !self.reader.more(b'}', &mut self.first)? {
             return Ok(None);
         }
-        // Whoever ignores the name takes any value for one.
+        // An ignored key would accept any value.
         if self.reader.next()? != b'"' {
             return Err(StrictError::SYNTAX);
         }
@@ -48,7 +48,7 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
     }
 }
 
-/// The items of a list whose bracket has been read.
+/// The items of a list after its opening bracket.
 pub(super) struct Items<'r, 'de> {
     reader: &'r mut Reader<'de>,
     first: bool,
@@ -78,7 +78,7 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 }
 
 impl Reader<'_> {
-    /// Whether another member or item comes before `close`; passes over the comma.
+    /// Returns whether another member or item comes before `close`; consumes the comma.
     #[inline]
     fn more(&mut self, close: u8, first: &mut bool) -> Result<bool, StrictError> {
         let next = self.next()?;
@@ -93,13 +93,12 @@ impl Reader<'_> {
             return Err(StrictError::SYNTAX);
         }
         self.at += 1;
-        // What is read next refuses a second comma, and the end.
+        // The next read fails on a second comma and on the closing bracket.
         Ok(true)
     }
 }
 
-/// The text of a value, in the form of the one member that serde_json's `RawValue`
-/// expects.
+/// The text of a value as the one-member object that serde_json's `RawValue` expects.
 pub(super) struct RawText<T> {
     name: &'static str,
     text: Option<T>,
@@ -138,7 +137,7 @@ impl<'de, T: Deserializer<'de, Error = StrictError>> MapAccess<'de> for RawText<
     }
 }
 
-/// A text that is a value as a whole, for `RawValue` alone.
+/// A deserializer that only passes a text to `RawValue`.
 pub(super) struct Whole<T>(pub(super) T);
 
 impl<'de, T: Deserializer<'de, Error = StrictError>> Deserializer<'de> for Whole<T> {

@@ -1,4 +1,4 @@
-//! Why the strict reader stopped, and at which value.
+//! Errors of the strict reader and the path of the invalid value.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use super::Reader;
 use super::string::Text;
 use crate::json::decode::push_escaped;
 
-/// Why the strict reader stopped.
+/// Error of the strict reader.
 ///
-/// The reason is boxed to keep results small. Without one, the text is not JSON.
+/// The message is boxed to keep results small. An error without a message is invalid syntax.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StrictError(Option<Box<Reason>>);
 
@@ -18,7 +18,7 @@ pub(crate) struct StrictError(Option<Box<Reason>>);
 struct Reason(String);
 
 impl StrictError {
-    /// The text is not JSON.
+    /// Invalid syntax.
     pub(super) const SYNTAX: Self = Self(None);
 
     #[cold]
@@ -26,18 +26,18 @@ impl StrictError {
         Self(Some(Box::new(Reason(reason.to_string()))))
     }
 
-    /// A list or an object nests deeper than the reader follows.
+    /// The text exceeds the maximum depth.
     #[cold]
     pub(super) fn too_deep() -> Self {
         Self::new("nested too deeply")
     }
 
-    /// A list or an object goes on where its type has ended.
+    /// A list or an object has more values than the type reads.
     #[cold]
     pub(super) fn too_many(close: u8) -> Self {
         Self::new(match close {
-            b']' => "more items than the type has",
-            _ => "more members than the type has",
+            b']' => "more items than expected",
+            _ => "more members than expected",
         })
     }
 }
@@ -61,7 +61,7 @@ impl serde_core::de::Error for StrictError {
 }
 
 impl<'de> Reader<'de> {
-    /// The error of a value that starts here and has another type than `expected`.
+    /// Returns the error of a value at the current position that is not of the expected type.
     #[cold]
     #[inline(never)]
     pub(super) fn mismatch(&mut self, expected: &dyn Expected) -> StrictError {
@@ -88,24 +88,24 @@ impl<'de> Reader<'de> {
         Ok(serde_core::de::Error::invalid_type(found, expected))
     }
 
-    /// The JSON Pointer of the value at which reading has failed.
+    /// Returns the JSON Pointer of the value that failed.
     #[cold]
     pub(super) fn place(&self) -> String {
         Place::find(self.text, self.at, self.closed == Some(self.at))
     }
 }
 
-/// A scan of a text up to the position of a failure.
+/// Scans a text up to the position of an error.
 struct Place<'de> {
     reader: Reader<'de>,
-    /// The open lists and objects.
+    /// Lists and objects that contain the position.
     open: Vec<Open<'de>>,
 }
 
 struct Open<'de> {
     object: bool,
     index: usize,
-    /// The member or item that the scan is in.
+    /// The current member or item.
     child: Option<Step<'de>>,
 }
 
@@ -115,13 +115,13 @@ enum Step<'de> {
 }
 
 impl Place<'_> {
-    /// `closed`: the list or object that ends at `at` failed, not the last value in it.
+    /// `closed`: the error belongs to the list or object that ends at `at`, not to its last value.
     fn find(text: &str, at: usize, closed: bool) -> String {
         let mut place = Place {
             reader: Reader::deep(text),
             open: Vec::new(),
         };
-        // The failure of a text that is no JSON is at the place that has been reached.
+        // Stops early in invalid JSON; the path so far is used.
         let _ = place.scan(at, closed);
         let mut pointer = String::new();
         for step in place.open.iter().filter_map(|open| open.child.as_ref()) {
@@ -136,7 +136,7 @@ impl Place<'_> {
 
     fn scan(&mut self, at: usize, closed: bool) -> Result<(), StrictError> {
         loop {
-            // A value starts here.
+            // At the start of a value.
             let first = self.reader.next()?;
             if let Some(open) = self.open.last_mut().filter(|open| !open.object) {
                 open.child = Some(Step::Index(open.index));
@@ -161,7 +161,7 @@ impl Place<'_> {
                     return Ok(());
                 }
             }
-            // A value has ended, and with it perhaps those that it is the last of.
+            // After a value, close the objects and lists that end with it.
             while let Some(open) = self.open.last_mut() {
                 let next = self.reader.next()?;
                 if self.reader.at >= at {
@@ -185,7 +185,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether the value that has just ended is the one that failed.
+    /// Returns whether the value that just ended is the invalid one.
     fn is_past(&self, at: usize, closed: bool) -> bool {
         self.reader.at > at || (self.reader.at == at && !closed)
     }

@@ -1,5 +1,5 @@
-//! The names of members as keys of a map: strings, and what stands in them for keys of other
-//! types, as serde_json writes those.
+//! Deserializes the names of members as map keys: strings, and numbers, booleans and variants
+//! in strings.
 
 use serde_core::Deserializer;
 use serde_core::de::Visitor;
@@ -8,11 +8,11 @@ use super::string::Text;
 use super::variant::NameOnly;
 use super::{Reader, StrictError};
 
-/// The name of a member, at whose first quote the reader is.
+/// The name of a member, at its opening quote.
 pub(super) struct Key<'r, 'de>(pub(super) &'r mut Reader<'de>);
 
 impl<'de> Key<'_, 'de> {
-    /// The name, which stands for a number or a boolean; read by `read`.
+    /// Reads a number or a boolean from the name.
     fn quoted<V: Visitor<'de>>(
         self,
         visitor: V,

@@ -1,12 +1,10 @@
-//! The strict pass: serde's data, straight from a text.
+//! The strict pass: a serde deserializer for JSON text.
 //!
-//! It is what serde_json does, for the one case that matters on the wire: the whole
-//! text is there and known to be UTF-8. A string with escapes is copied once, and is
-//! searched by words and blocks. An error says what is wrong; its place is found afterwards.
+//! It is faster than serde_json because it only reads complete UTF-8 text. It copies a string
+//! with escapes once and searches strings in blocks. The path of an error is found afterwards.
 //!
-//! An object is nothing but an object here: a list of its members' values, which serde
-//! would take as well, is refused. And a number is an integer by its value, as JSON
-//! Schema has it: `1.0` and `1e2` are integers.
+//! It differs from serde_json in two points: a struct cannot be read from an array, and a number
+//! is an integer by its value, as in JSON Schema (`1.0` and `1e2` are integers).
 
 mod access;
 mod error;
@@ -28,7 +26,7 @@ pub(crate) use self::error::StrictError;
 use self::string::Text;
 use super::raw_value;
 
-/// The deepest nesting that is read; as serde_json's own limit.
+/// The deepest nesting that is read, as in serde_json.
 const MAX_DEPTH: u8 = 128;
 
 /// Reads `text` as a `T`, without leniency.
@@ -36,19 +34,19 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, StrictError> {
     finish(&mut Reader::new(text))
 }
 
-/// Reads `text` as a `T`, and as deep as it may be what is only skipped or kept as text.
+/// Reads `text` as a `T`. Values that are skipped or kept as text may nest to any depth.
 pub(super) fn read_deep<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, StrictError> {
     finish(&mut Reader::deep(text))
 }
 
-/// As [`read_deep`]; the error comes with the JSON Pointer of the value that is wrong.
+/// Reads as [`read_deep`] does; the error comes with the JSON Pointer of the invalid value.
 pub(super) fn read_or_locate<T: DeserializeOwned>(text: &str) -> Result<T, (String, StrictError)> {
     let mut reader = Reader::deep(text);
     finish(&mut reader).map_err(|error| (reader.place(), error))
 }
 
 fn finish<'de, T: Deserialize<'de>>(reader: &mut Reader<'de>) -> Result<T, StrictError> {
-    // One variable for the result: a message is moved by copying it, and `?` moves it.
+    // One variable for the result, because `?` would copy the whole message.
     let mut value = T::deserialize(&mut *reader);
     if value.is_ok() {
         reader.blank();
@@ -59,25 +57,25 @@ fn finish<'de, T: Deserialize<'de>>(reader: &mut Reader<'de>) -> Result<T, Stric
     value
 }
 
-/// The value whose whole text is `text`, which the caller knows to be JSON.
+/// Turns `text`, which must be valid JSON, into a raw value.
 pub(super) fn raw(text: &str) -> Result<&RawValue, StrictError> {
     <&RawValue>::deserialize(Whole(BorrowedStrDeserializer::new(text)))
 }
 
-/// As [`raw`], without a copy.
+/// Turns an owned text, which must be valid JSON, into a raw value without a copy.
 pub(super) fn boxed(text: String) -> Result<Box<RawValue>, StrictError> {
     Box::<RawValue>::deserialize(Whole(text.into_deserializer()))
 }
 
-/// A text and how far it is read.
+/// A text and the current position.
 pub(super) struct Reader<'de> {
     text: &'de str,
     at: usize,
     depth: u8,
-    /// Whether what is skipped may nest deeper than [`MAX_DEPTH`].
+    /// Whether skipped values may nest deeper than [`MAX_DEPTH`].
     deep: bool,
-    /// Where the end of a list or object was last seen. When reading fails there, the list or
-    /// object is wrong, and not the last value in it.
+    /// Position of the last closing bracket. An error there belongs to the list or object, not
+    /// to its last value.
     closed: Option<usize>,
 }
 
@@ -92,7 +90,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// A reader that passes over what is not looked into however deep it nests.
+    /// Creates a reader that skips values of any depth.
     pub(super) fn deep(text: &'de str) -> Self {
         Self {
             deep: true,
@@ -105,7 +103,7 @@ impl<'de> Reader<'de> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The first byte of what comes next, after white space.
+    /// Returns the next byte after white space without consuming it.
     #[inline]
     fn next(&mut self) -> Result<u8, StrictError> {
         match self.peek() {
@@ -124,7 +122,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Passes over `byte`, which must come next.
+    /// Consumes `byte`, which must come next.
     #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), StrictError> {
         if self.next()? != byte {
@@ -134,7 +132,7 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
-    /// Passes over `word`, which must come next; what follows it is up to the caller.
+    /// Consumes `word`, which must come next. The caller checks what follows.
     fn word(&mut self, word: &str) -> Result<(), StrictError> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
@@ -154,7 +152,7 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
-    /// Passes over the bracket that ends `value`; it is an error if something else follows.
+    /// Consumes the closing bracket after `value`; fails if something else follows.
     #[inline]
     fn leave<T>(&mut self, close: u8, value: &mut Result<T, StrictError>) {
         self.depth -= 1;
@@ -212,7 +210,7 @@ impl<'de> Reader<'de> {
         visitor.visit_bool(value)
     }
 
-    /// A string for a type of bytes, or a list of them.
+    /// Reads bytes from a string or a list of numbers.
     fn bytes<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         match self.next()? {
             b'"' => match self.string()? {
@@ -225,7 +223,7 @@ impl<'de> Reader<'de> {
     }
 }
 
-/// Methods that read one form of JSON, whatever width or shape is asked for.
+/// Methods that read one kind of JSON value, whatever type is requested.
 macro_rules! forward {
     ($($method:ident => $form:ident,)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {

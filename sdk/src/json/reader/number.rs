@@ -1,11 +1,11 @@
-//! Numbers: their grammar, and what they are worth.
+//! Numbers: grammar and value.
 
 use serde_core::de::{Error as _, Expected, Unexpected, Visitor};
 
 use super::{Reader, StrictError};
 
 impl<'de> Reader<'de> {
-    /// Passes over a number, and gives its text.
+    /// Consumes a number and returns its text.
     pub(super) fn digits(&mut self) -> Result<&'de str, StrictError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
@@ -29,7 +29,7 @@ impl<'de> Reader<'de> {
         self.text.get(start..self.at).ok_or(StrictError::SYNTAX)
     }
 
-    /// Passes over at least one digit.
+    /// Consumes at least one digit.
     fn run(&mut self) -> Result<(), StrictError> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -41,7 +41,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// A number for a type of integers.
+    /// Reads a number for an integer type.
     pub(super) fn integer<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         self.next()?;
         let start = self.at;
@@ -58,7 +58,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// A number for a type of floating-point numbers.
+    /// Reads a number for a floating-point type.
     pub(super) fn float<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         self.next()?;
         let start = self.at;
@@ -68,7 +68,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// The error of what is no number and starts at `start`.
+    /// Returns the error of an invalid number that starts at `start`.
     #[cold]
     fn no_number(
         &mut self,
@@ -82,7 +82,7 @@ impl<'de> Reader<'de> {
         self.mismatch(expected)
     }
 
-    /// A number for a type that takes any: an integer if it is written as one.
+    /// Reads a number for a type that accepts any; without fraction and exponent as an integer.
     pub(super) fn number<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, StrictError> {
         let text = self.digits()?;
         if text.contains(['.', 'e', 'E']) || text == "-0" {
@@ -91,12 +91,12 @@ impl<'de> Reader<'de> {
         match integer(text) {
             Some(Integer::Positive(number)) => visitor.visit_u64(number),
             Some(Integer::Negative(number)) => visitor.visit_i64(number),
-            // It is beyond 64 bits.
+            // Beyond 64 bits.
             _ => visitor.visit_f64(float(text)?),
         }
     }
 
-    /// The number that is found where something else is expected.
+    /// Reads a number for the error that something else was expected.
     pub(super) fn unexpected_number(&mut self) -> Result<Unexpected<'static>, StrictError> {
         let text = self.digits()?;
         if text.contains(['.', 'e', 'E']) {
@@ -133,7 +133,7 @@ enum Integer {
     LargeNegative(i128),
 }
 
-/// The value of a number if that is an integer of at most 128 bits.
+/// Returns the value of a number if it is an integer of at most 128 bits.
 fn integer(text: &str) -> Option<Integer> {
     if let Ok(number) = text.parse() {
         return Some(Integer::Positive(number));
@@ -141,15 +141,14 @@ fn integer(text: &str) -> Option<Integer> {
     by_value(text)
 }
 
-/// As [`integer`], whatever the number is written as: `1.0`, `1.5e1` and `100e-2` are
-/// integers too.
+/// Returns the value of an integer in any notation, such as `1.0`, `1.5e1` and `100e-2`.
 #[cold]
 fn by_value(text: &str) -> Option<Integer> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(text) => (true, text),
         None => (false, text),
     };
-    // An exponent of more than 64 bits makes nothing of any number but zero.
+    // With an exponent of more than 64 bits only zero is an integer in range.
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse().unwrap_or(i64::MAX)),
         None => (text, 0),

@@ -1,13 +1,13 @@
-//! Values that nobody looks into: their end is found, and that they are JSON.
+//! Skips values while validating them.
 
 use serde_core::de::IgnoredAny;
 
 use super::{Reader, StrictError};
 
 impl Reader<'_> {
-    /// Passes over a value.
+    /// Skips a value.
     pub(super) fn skip(&mut self) -> Result<(), StrictError> {
-        // For each open object or list a bit, the innermost lowest: whether it is an object.
+        // One bit per open object (1) or list (0), the innermost lowest.
         let mut open: u128 = 0;
         let mut depth = 0;
         loop {
@@ -34,7 +34,7 @@ impl Reader<'_> {
                 b'n' => self.word("null")?,
                 _ => drop(self.digits()?),
             }
-            // A value is over, and with it perhaps those that it is the last of.
+            // After a value, close the objects and lists that end with it.
             loop {
                 if depth == 0 {
                     return Ok(());
@@ -59,7 +59,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Passes over a value of any depth.
+    /// Skips a value of any depth.
     #[cold]
     fn skip_deep(&mut self) -> Result<(), StrictError> {
         let rest = self.text.get(self.at..).unwrap_or_default();

@@ -1,21 +1,21 @@
-//! Strings: where they end, and what their escapes stand for.
+//! Strings and their escapes.
 
 use super::{Reader, StrictError};
 use crate::json::scan::{BLOCK, in_block, special};
 
-/// The least room for a string with escapes, whose length is known in the end.
+/// Minimum capacity for a string with escapes, whose length is not known yet.
 const ROOM: usize = 256;
 
-/// The room for what an escape stands for.
+/// Capacity for one escape.
 const ESCAPE: usize = char::MAX.len_utf8();
 
-/// How much longer a string may become, by what it has become when room is short. More room
-/// means that the text is moved less often; half of it is given back if it is not needed.
+/// Growth factor of a full buffer. A larger buffer moves less often; unused capacity is returned
+/// at the end.
 const STEP: usize = 8;
 
-/// The text that a string stands for.
+/// The text of a string.
 pub(super) enum Text<'de> {
-    /// There is no escape in it, so it stands in the input as it is.
+    /// Without escapes, borrowed from the input.
     Borrowed(&'de str),
     Owned(String),
 }
@@ -29,14 +29,14 @@ impl Text<'_> {
     }
 }
 
-/// What a piece of a string ends with.
+/// The end of a piece of a string.
 enum End {
     Quote,
     Escape,
 }
 
 impl<'de> Reader<'de> {
-    /// Reads a string, at whose first quote the reader is.
+    /// Reads a string from its opening quote.
     #[inline]
     pub(super) fn string(&mut self) -> Result<Text<'de>, StrictError> {
         self.at += 1;
@@ -47,13 +47,13 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Reads the rest of a string from its first escape on, of which `start` comes before.
+    /// Reads a string from its first escape on; `start` is the text before.
     fn escaped(&mut self, start: &str) -> Result<String, StrictError> {
         let (input, bytes) = (self.text, self.text.as_bytes());
-        // A variable of its own need not be stored and fetched at every step.
+        // A local variable stays in a register.
         let mut at = self.at;
         let mut text = String::new();
-        // Long texts are mostly lines of similar length.
+        // Long texts mostly consist of lines of similar length.
         let more = ROOM.max(start.len()).min(input.len() - at);
         make_room(&mut text, start.len() + more + ESCAPE);
         text.push_str(start);
@@ -61,7 +61,7 @@ impl<'de> Reader<'de> {
             match bytes.get(at) {
                 Some(b'\\') => {}
                 Some(b'"') => break,
-                // It is a control character, or the end.
+                // A control character, or the end of the text.
                 _ => return Err(StrictError::SYNTAX),
             }
             let (c, length) = escape(bytes, at).ok_or(StrictError::SYNTAX)?;
@@ -75,7 +75,7 @@ impl<'de> Reader<'de> {
         Ok(text)
     }
 
-    /// Passes over a string whose text nobody wants, at whose first quote the reader is.
+    /// Skips a string from its opening quote.
     pub(super) fn skip_string(&mut self) -> Result<(), StrictError> {
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
@@ -91,7 +91,7 @@ impl<'de> Reader<'de> {
                 _ => return Err(StrictError::SYNTAX),
             }
             let length = match bytes.get(at + 1) {
-                // Half of a surrogate pair is text to nobody, and JSON all the same.
+                // A lone surrogate is valid JSON, although it is not text.
                 Some(b'u') => bytes.get(at..).and_then(code).map(|_| 6),
                 Some(byte) => simple(*byte).map(|_| 2),
                 None => None,
@@ -100,7 +100,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Passes over the text up to the next quote, and over that, or up to an escape.
+    /// Consumes the text up to an escape, or up to and including the closing quote.
     #[inline]
     fn piece(&mut self) -> Result<(&'de str, End), StrictError> {
         let rest = self.text.get(self.at..).ok_or(StrictError::SYNTAX)?;
@@ -114,14 +114,14 @@ impl<'de> Reader<'de> {
                 Ok((piece, End::Quote))
             }
             Some(b'\\') => Ok((piece, End::Escape)),
-            // It is a control character, or the end.
+            // A control character, or the end of the text.
             _ => Err(StrictError::SYNTAX),
         }
     }
 }
 
-/// Appends to `text` what `input` has from `at` to its next special byte, and gives the place
-/// of that. There is room in `text` for an escape more then.
+/// Appends `input` from `at` up to the next special byte, and returns the position of that byte.
+/// Leaves capacity for one escape.
 #[inline]
 fn copy_piece(text: &mut String, input: &str, mut at: usize) -> usize {
     while let Some(block) = input.get(at..at + BLOCK) {
@@ -129,7 +129,7 @@ fn copy_piece(text: &mut String, input: &str, mut at: usize) -> usize {
             break;
         };
         ensure_room(text, BLOCK, input.len() - at);
-        // A block as a whole is copied in a fraction of the time that a part of it takes.
+        // Copying a block of constant size is much faster than copying a part of it.
         let start = text.len();
         text.push_str(block);
         if let Some(length) = in_block(bytes) {
@@ -138,7 +138,7 @@ fn copy_piece(text: &mut String, input: &str, mut at: usize) -> usize {
         }
         at += BLOCK;
     }
-    // The end is near, or the end of a block is inside a character.
+    // Near the end of the text, or at a block boundary inside a character.
     let rest = input.get(at..).unwrap_or_default();
     let piece = rest.get(..special(rest.as_bytes())).unwrap_or(rest);
     ensure_room(text, piece.len(), rest.len());
@@ -146,8 +146,7 @@ fn copy_piece(text: &mut String, input: &str, mut at: usize) -> usize {
     at + piece.len()
 }
 
-/// Makes sure that `length` bytes find room in `text`, and an escape behind them, when there
-/// are `left` to be read.
+/// Reserves `length` bytes and one escape in `text`, with `left` bytes still to be read.
 #[inline]
 fn ensure_room(text: &mut String, length: usize, left: usize) {
     let length = length + ESCAPE;
@@ -162,7 +161,7 @@ fn make_room(text: &mut String, length: usize) {
     text.reserve_exact(length);
 }
 
-/// The character that the escape at `at` stands for, and the escape's length.
+/// Returns the character and the length of the escape at `at`.
 #[inline]
 fn escape(bytes: &[u8], at: usize) -> Option<(char, usize)> {
     match simple(*bytes.get(at + 1)?) {
@@ -182,7 +181,7 @@ fn unicode(bytes: &[u8]) -> Option<(char, usize)> {
     Some((c, 12))
 }
 
-/// What the escape of a backslash and `byte` stands for.
+/// Returns the character of a backslash escape with `byte`.
 #[inline]
 fn simple(byte: u8) -> Option<u8> {
     match SIMPLE.get(usize::from(byte)) {
@@ -191,8 +190,8 @@ fn simple(byte: u8) -> Option<u8> {
     }
 }
 
-/// What the escapes of a backslash and one byte stand for, by that byte; zero for the others.
-/// A table, for escapes of all kinds take turns, and no branch can be foretold.
+/// Characters of the two-byte escapes by their second byte; zero for none. A table, because
+/// branches on mixed escapes are mispredicted.
 const SIMPLE: [u8; 128] = {
     let mut table = [0; 128];
     table[b'n' as usize] = b'\n';
@@ -206,7 +205,7 @@ const SIMPLE: [u8; 128] = {
     table
 };
 
-/// The number of the escape `\uXXXX` that `bytes` start with.
+/// Returns the number of the escape `\uXXXX` at the start of `bytes`.
 fn code(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |code, digit| {

@@ -1,5 +1,4 @@
-//! Enums of serde, in the form that serde_json gives them: a name, or an object whose only
-//! member is the variant's content.
+//! Enums in the form of serde_json: the name of the variant, or an object with one member.
 
 use serde_core::Deserialize;
 use serde_core::de::{DeserializeSeed, EnumAccess, Unexpected, VariantAccess, Visitor};
@@ -21,7 +20,7 @@ impl<'de> Reader<'de> {
     }
 }
 
-/// The name of a variant without content.
+/// A variant given by its name alone.
 pub(super) struct NameOnly<'r, 'de>(pub(super) &'r mut Reader<'de>);
 
 impl<'de> EnumAccess<'de> for NameOnly<'_, 'de> {
@@ -65,7 +64,7 @@ fn without_content(expected: &&str) -> StrictError {
     serde_core::de::Error::invalid_type(Unexpected::UnitVariant, expected)
 }
 
-/// The only member of an object whose brace has been read.
+/// A variant given by the only member of an object, after the opening brace.
 struct WithContent<'r, 'de>(&'r mut Reader<'de>);
 
 impl<'de> EnumAccess<'de> for WithContent<'_, 'de> {

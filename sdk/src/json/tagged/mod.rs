@@ -1,8 +1,8 @@
-//! Unions told apart by a tag among their members.
+//! Unions of objects with a tag member.
 //!
-//! When the tag comes first, as most peers write it, the payload is read straight
-//! from the rest of the object. Otherwise the members are kept unparsed until all
-//! are there. A tag nobody knows keeps its whole object.
+//! When the tag comes first, as most peers write it, the payload is streamed from the rest of
+//! the object. Otherwise the members are buffered unparsed. A variant with an unknown tag keeps
+//! all members.
 
 mod stream;
 #[cfg(test)]
@@ -12,14 +12,14 @@ mod write;
 use serde_core::de::DeserializeOwned;
 use serde_core::{Serialize, Serializer};
 
-pub use self::stream::tagged;
+pub use self::stream::read_tagged_union;
 pub use self::write::{VariantWriter, write_tagged, write_tagged_members};
 use super::Json;
-use super::decode::{Kept, Member};
+use super::decode::{BufferedFields, Member};
 
-/// A variant of a later protocol, or of an extension, as it came.
+/// A variant with an unknown tag, from a later protocol or an extension.
 ///
-/// It serialises to the same members in the same order.
+/// Serializes to the same members in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVariant {
     tag: String,
@@ -27,7 +27,7 @@ pub struct UnknownVariant {
 }
 
 impl UnknownVariant {
-    /// A variant with the given tag value and all members, the tag among them.
+    /// Creates a variant from the tag value and all members, including the tag.
     #[must_use]
     pub fn new(tag: impl Into<String>, fields: Vec<(String, Json)>) -> Self {
         Self {
@@ -44,19 +44,19 @@ impl UnknownVariant {
         Self::new(tag, members.map(field).collect())
     }
 
-    /// The value of the tag.
+    /// Returns the value of the tag.
     #[must_use]
     pub fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// All members in order, the tag among them.
+    /// Returns all members in order, including the tag.
     #[must_use]
     pub fn fields(&self) -> &[(String, Json)] {
         &self.fields
     }
 
-    /// The member `name`.
+    /// Returns the member `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.fields
@@ -72,56 +72,56 @@ impl Serialize for UnknownVariant {
     }
 }
 
-/// A union whose variants are told apart by a tag; generated code implements it.
-pub trait Tagged: Sized {
-    /// The name of the member that is the tag.
+/// A union of objects with a tag. Generated code implements it.
+pub trait TaggedUnion: Sized {
+    /// Name of the tag member.
     const TAG: &'static str;
 
-    /// Reads the variant that `tag` names.
+    /// Reads the variant of the given tag.
     ///
     /// # Errors
-    /// When the members are not those of the variant.
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error>;
+    /// Fails when the members are invalid for the variant.
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error>;
 
-    /// Writes whichever variant it is.
+    /// Writes the variant.
     ///
     /// # Errors
-    /// When the output fails.
+    /// Fails when the output does.
     fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error>;
 
-    /// Reads the variant that has no tag, if there is one and the members are those of it.
-    fn untagged(_: &Kept<'_>) -> Option<Self> {
+    /// Reads the variant without a tag, if the union has one and the members fit.
+    fn untagged(_: &BufferedFields<'_>) -> Option<Self> {
         None
     }
 }
 
-/// The members of a union's object, to be read as one of its variants.
-pub trait Branch: Sized {
-    /// The error of the input.
+/// Reads the members of a union's object as one of its variants.
+pub trait VariantReader: Sized {
+    /// Error of the input.
     type Error;
 
     /// Reads the members as a `P`.
     ///
     /// # Errors
-    /// When they are not those of a `P`.
+    /// Fails when they are invalid for `P`.
     fn payload<P: DeserializeOwned>(self) -> Result<P, Self::Error>;
 
-    /// Passes over the members.
+    /// Skips the members.
     ///
     /// # Errors
-    /// When the input is broken.
+    /// Fails when the input is invalid.
     fn unit(self) -> Result<(), Self::Error>;
 
-    /// Keeps the members as they are.
+    /// Returns the members as an unknown variant.
     ///
     /// # Errors
-    /// When the input is broken.
+    /// Fails when the input is invalid.
     fn unknown(self, tag: &str) -> Result<UnknownVariant, Self::Error>;
 
-    /// Reads the members as a `P` if they are one, and keeps them otherwise.
+    /// Reads the members as a `P`, or as an unknown variant when they do not fit.
     ///
     /// # Errors
-    /// When the input is broken.
+    /// Fails when the input is invalid.
     fn payload_or_unknown<P: DeserializeOwned, T>(
         self,
         tag: &str,

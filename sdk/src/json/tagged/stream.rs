@@ -1,4 +1,4 @@
-//! The strict reader of tagged unions.
+//! Deserializes tagged unions.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,22 +8,24 @@ use serde_core::Deserializer;
 use serde_core::de::value::MapAccessDeserializer;
 use serde_core::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use super::{Branch, Tagged, UnknownVariant};
-use crate::json::decode::{AnyRaw, Kept, Member, Name};
+use super::{TaggedUnion, UnknownVariant, VariantReader};
+use crate::json::decode::{BufferedFields, Member, MemberName, RawJson};
 use crate::json::encode_raw;
 use crate::json::reader::StrictError;
 
-/// `Deserialize` for a tagged union.
+/// Deserializes a tagged union.
 ///
 /// # Errors
-/// When the input is not a `T`.
-pub fn tagged<'de, T: Tagged, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+/// Fails when the input is not a `T`.
+pub fn read_tagged_union<'de, T: TaggedUnion, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     deserializer.deserialize_map(TaggedVisitor(PhantomData))
 }
 
 struct TaggedVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
+impl<'de, T: TaggedUnion> Visitor<'de> for TaggedVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,11 +35,11 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         let mut members: Vec<Member<'de>> = Vec::new();
         let mut tag: Option<String> = None;
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(MemberName(name)) = map.next_key()? {
             if name == T::TAG {
-                let Name(value) = map.next_value()?;
+                let MemberName(value) = map.next_value()?;
                 if members.is_empty() {
-                    let rest = Rest {
+                    let rest = StreamedVariant {
                         map,
                         tag: T::TAG,
                         input: PhantomData,
@@ -49,40 +51,41 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
                     return Err(A::Error::duplicate_field(T::TAG));
                 }
             } else {
-                let AnyRaw(raw) = map.next_value()?;
+                let RawJson(raw) = map.next_value()?;
                 members.push(Member::new(name, raw));
             }
         }
         match tag {
-            Some(tag) => T::read(&tag, Late::new(members, T::TAG)).map_err(|_| {
+            Some(tag) => T::read(&tag, BufferedVariant::new(members, T::TAG)).map_err(|_| {
                 let wrong = format_args!("invalid members for the {} `{tag}`", T::TAG);
                 A::Error::custom(wrong)
             }),
-            None => T::untagged(&Kept { members }).ok_or_else(|| A::Error::missing_field(T::TAG)),
+            None => T::untagged(&BufferedFields { members })
+                .ok_or_else(|| A::Error::missing_field(T::TAG)),
         }
     }
 }
 
-/// The rest of an object whose tag came first: the payload is read as it comes.
-struct Rest<'de, A> {
+/// The rest of an object whose tag came first. The payload is streamed.
+struct StreamedVariant<'de, A> {
     map: A,
     tag: &'static str,
     input: PhantomData<&'de ()>,
 }
 
-impl<'de, A: MapAccess<'de>> Rest<'de, A> {
-    /// All members, the tag first among them.
-    fn collect(mut self) -> Result<Late<'de>, A::Error> {
+impl<'de, A: MapAccess<'de>> StreamedVariant<'de, A> {
+    /// Buffers all members, the tag first.
+    fn collect(mut self) -> Result<BufferedVariant<'de>, A::Error> {
         let mut members = vec![Member::placeholder(self.tag.into())];
-        while let Some(Name(name)) = self.map.next_key()? {
-            let AnyRaw(raw) = self.map.next_value()?;
+        while let Some(MemberName(name)) = self.map.next_key()? {
+            let RawJson(raw) = self.map.next_value()?;
             members.push(Member::new(name, raw));
         }
-        Ok(Late::new(members, self.tag))
+        Ok(BufferedVariant::new(members, self.tag))
     }
 }
 
-impl<'de, A: MapAccess<'de>> Branch for Rest<'de, A> {
+impl<'de, A: MapAccess<'de>> VariantReader for StreamedVariant<'de, A> {
     type Error = A::Error;
 
     fn payload<P: DeserializeOwned>(self) -> Result<P, A::Error> {
@@ -104,32 +107,33 @@ impl<'de, A: MapAccess<'de>> Branch for Rest<'de, A> {
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
     ) -> Result<T, A::Error> {
-        let late = self.collect()?;
-        late.payload_or_unknown(tag, known, unknown)
+        let buffered = self.collect()?;
+        buffered
+            .payload_or_unknown(tag, known, unknown)
             .map_err(A::Error::custom)
     }
 }
 
-/// An object whose tag is known and whose members are kept, the tag's value aside.
-struct Late<'de> {
-    kept: Kept<'de>,
+/// An object with a known tag and buffered members.
+struct BufferedVariant<'de> {
+    members: BufferedFields<'de>,
     tag: &'static str,
 }
 
-impl<'de> Late<'de> {
+impl<'de> BufferedVariant<'de> {
     fn new(members: Vec<Member<'de>>, tag: &'static str) -> Self {
         Self {
-            kept: Kept { members },
+            members: BufferedFields { members },
             tag,
         }
     }
 }
 
-impl Branch for Late<'_> {
+impl VariantReader for BufferedVariant<'_> {
     type Error = StrictError;
 
     fn payload<P: DeserializeOwned>(self) -> Result<P, StrictError> {
-        self.kept
+        self.members
             .read_without(Some(self.tag))
             .ok_or_else(other_members)
     }
@@ -139,9 +143,9 @@ impl Branch for Late<'_> {
     }
 
     fn unknown(mut self, tag: &str) -> Result<UnknownVariant, StrictError> {
-        // Most tags are known, so the tag's own JSON is only made here.
+        // The tag's JSON text is made here, because most variants do not need it.
         let raw = encode_raw(&tag).map_err(StrictError::custom)?;
-        let members = &mut self.kept.members;
+        let members = &mut self.members.members;
         if let Some(member) = members.iter_mut().find(|member| member.name == self.tag) {
             member.raw = Cow::Owned(raw);
         }
@@ -154,7 +158,7 @@ impl Branch for Late<'_> {
         known: fn(P) -> T,
         unknown: fn(UnknownVariant) -> T,
     ) -> Result<T, StrictError> {
-        match self.kept.read_without(Some(self.tag)) {
+        match self.members.read_without(Some(self.tag)) {
             Some(payload) => Ok(known(payload)),
             None => self.unknown(tag).map(unknown),
         }
@@ -162,5 +166,5 @@ impl Branch for Late<'_> {
 }
 
 fn other_members() -> StrictError {
-    StrictError::custom("the members are not those of the variant")
+    StrictError::custom("invalid members for the variant")
 }

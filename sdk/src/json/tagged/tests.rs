@@ -1,9 +1,11 @@
-//! Tagged unions by themselves: where the tag may stand, what is kept, what is written.
+//! Tests of tagged unions: position of the tag, unknown variants, written text.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Branch, Tagged, UnknownVariant, VariantWriter, tagged, write_tagged};
-use crate::json::decode::Kept;
+use super::{
+    TaggedUnion, UnknownVariant, VariantReader, VariantWriter, read_tagged_union, write_tagged,
+};
+use crate::json::decode::BufferedFields;
 use crate::json::object::{MemberWriter, Members};
 use crate::json::reader::read;
 
@@ -40,10 +42,10 @@ enum Union {
     Unknown(UnknownVariant),
 }
 
-impl Tagged for Union {
+impl TaggedUnion for Union {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         match tag {
             "entry" => branch.payload().map(Self::Entry),
             "nothing" => branch.unit().map(|()| Self::Nothing),
@@ -60,7 +62,7 @@ impl Tagged for Union {
         }
     }
 
-    fn untagged(members: &Kept<'_>) -> Option<Self> {
+    fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
         members.read().map(Self::Default)
     }
 }
@@ -73,7 +75,7 @@ impl Serialize for Union {
 
 impl<'de> Deserialize<'de> for Union {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        tagged(deserializer)
+        read_tagged_union(deserializer)
     }
 }
 
@@ -83,10 +85,10 @@ enum Open {
     Unknown(UnknownVariant),
 }
 
-impl Tagged for Open {
+impl TaggedUnion for Open {
     const TAG: &'static str = "type";
 
-    fn read<B: Branch>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
         branch.payload_or_unknown(tag, Self::Loose, Self::Unknown)
     }
 
@@ -100,7 +102,7 @@ impl Tagged for Open {
 
 impl<'de> Deserialize<'de> for Open {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        tagged(deserializer)
+        read_tagged_union(deserializer)
     }
 }
 

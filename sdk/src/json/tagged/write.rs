@@ -1,75 +1,78 @@
-//! The writer of tagged unions.
+//! Serializes tagged unions.
 
 use serde_core::{Serialize, Serializer};
 
-use super::{Tagged, UnknownVariant};
+use super::{TaggedUnion, UnknownVariant};
 use crate::json::object::{MemberWriter, Members, write_object};
 
-/// What a variant of a tagged union is written to.
+/// Writes one variant of a tagged union.
 pub trait VariantWriter: Sized {
-    /// What has been written.
+    /// Result of writing.
     type Ok;
-    /// The error of the output.
+    /// Error of the output.
     type Error;
 
     /// Writes the tag and a payload.
     ///
     /// # Errors
-    /// When the output fails.
+    /// Fails when the output does.
     fn payload<P: Members>(self, tag: &'static str, payload: &P) -> Result<Self::Ok, Self::Error>;
 
     /// Writes the tag alone.
     ///
     /// # Errors
-    /// When the output fails.
+    /// Fails when the output does.
     fn unit(self, tag: &'static str) -> Result<Self::Ok, Self::Error> {
         self.payload(tag, &())
     }
 
-    /// Writes a payload that has no tag.
+    /// Writes a payload without a tag.
     ///
     /// # Errors
-    /// When the output fails.
+    /// Fails when the output does.
     fn untagged<P: Members + Serialize>(self, payload: &P) -> Result<Self::Ok, Self::Error>;
 
-    /// Writes a variant that nobody knows.
+    /// Writes an unknown variant.
     ///
     /// # Errors
-    /// When the output fails.
+    /// Fails when the output does.
     fn unknown(self, variant: &UnknownVariant) -> Result<Self::Ok, Self::Error>;
 }
 
-/// `Serialize` for a tagged union.
+/// Serializes a tagged union.
 ///
 /// # Errors
-/// When the serializer fails.
+/// Fails when the serializer does.
 #[inline]
-pub fn write_tagged<T: Tagged, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    value.write_variant(Alone {
+pub fn write_tagged<T: TaggedUnion, S: Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value.write_variant(OwnObject {
         tag: T::TAG,
         serializer,
     })
 }
 
-/// The members of a tagged union, among those of another object.
+/// Writes the members of a tagged union into another object.
 ///
 /// # Errors
-/// When the output fails.
+/// Fails when the output does.
 #[inline]
-pub fn write_tagged_members<T: Tagged, W: MemberWriter>(
+pub fn write_tagged_members<T: TaggedUnion, W: MemberWriter>(
     value: &T,
     out: &mut W,
 ) -> Result<(), W::Error> {
-    value.write_variant(Among { tag: T::TAG, out })
+    value.write_variant(InsideObject { tag: T::TAG, out })
 }
 
-/// A variant that is an object of its own.
-struct Alone<S> {
+/// Writes a variant as an object of its own.
+struct OwnObject<S> {
     tag: &'static str,
     serializer: S,
 }
 
-impl<S: Serializer> VariantWriter for Alone<S> {
+impl<S: Serializer> VariantWriter for OwnObject<S> {
     type Ok = S::Ok;
     type Error = S::Error;
 
@@ -91,13 +94,13 @@ impl<S: Serializer> VariantWriter for Alone<S> {
     }
 }
 
-/// A variant whose members stand among those of another object.
-struct Among<'a, W> {
+/// Writes the members of a variant into another object.
+struct InsideObject<'a, W> {
     tag: &'static str,
     out: &'a mut W,
 }
 
-impl<W: MemberWriter> VariantWriter for Among<'_, W> {
+impl<W: MemberWriter> VariantWriter for InsideObject<'_, W> {
     type Ok = ();
     type Error = W::Error;
 
@@ -116,7 +119,7 @@ impl<W: MemberWriter> VariantWriter for Among<'_, W> {
     }
 }
 
-/// A payload with the tag before it.
+/// A payload preceded by the tag.
 struct Variant<'a, P> {
     tag: (&'static str, &'static str),
     payload: &'a P,

@@ -9,19 +9,19 @@ use serde_core::{Serialize, ser};
 use super::string::name;
 use super::{EncodeError, Result, Role, Writer};
 
-/// An object or a list whose first bracket is written.
+/// An object or a list after its opening bracket.
 pub(in crate::json) struct Compound<'b> {
     bytes: &'b mut Vec<u8>,
-    form: Form,
+    form: Kind,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+enum Kind {
     Object,
     List,
-    /// Its only member is the text of a value.
+    /// Its only member is JSON text.
     Verbatim,
-    /// An object without members, which is written.
+    /// An object without members, already written.
     Empty,
 }
 
@@ -31,7 +31,7 @@ impl<'b> Compound<'b> {
         bytes.push(b'{');
         Self {
             bytes,
-            form: Form::Object,
+            form: Kind::Object,
         }
     }
 
@@ -40,7 +40,7 @@ impl<'b> Compound<'b> {
         bytes.extend_from_slice(b"{}");
         Self {
             bytes,
-            form: Form::Empty,
+            form: Kind::Empty,
         }
     }
 
@@ -49,18 +49,18 @@ impl<'b> Compound<'b> {
         bytes.push(b'[');
         Self {
             bytes,
-            form: Form::List,
+            form: Kind::List,
         }
     }
 
     pub(super) fn verbatim(bytes: &'b mut Vec<u8>) -> Self {
         Self {
             bytes,
-            form: Form::Verbatim,
+            form: Kind::Verbatim,
         }
     }
 
-    /// The object or list in an object whose only member, `variant`, it is.
+    /// Starts the content of a variant: the only member of an object.
     pub(super) fn variant(bytes: &'b mut Vec<u8>, variant: &str, open: u8) -> Self {
         bytes.push(b'{');
         name(bytes, variant);
@@ -83,13 +83,13 @@ impl<'b> Compound<'b> {
         Ok(())
     }
 
-    /// Writes the last bracket, in the place of the comma behind the last value.
+    /// Writes the closing bracket in place of the last comma.
     #[inline]
     pub(super) fn close(self) {
         let close = match self.form {
-            Form::Object => b'}',
-            Form::List => b']',
-            Form::Verbatim | Form::Empty => return,
+            Kind::Object => b'}',
+            Kind::List => b']',
+            Kind::Verbatim | Kind::Empty => return,
         };
         match self.bytes.last_mut() {
             Some(last) if *last == b',' => *last = close,
@@ -97,7 +97,7 @@ impl<'b> Compound<'b> {
         }
     }
 
-    /// Ends the value of a variant, and the object around it.
+    /// Closes the content of a variant and the object around it.
     fn close_variant(self) {
         let Self { bytes, form } = self;
         let inner = Compound {
@@ -109,10 +109,10 @@ impl<'b> Compound<'b> {
     }
 }
 
-/// Makes a name of the value that was written from `start` on, as serde_json does.
+/// Turns the value written from `start` on into a name, as serde_json does.
 #[inline]
 fn make_name(bytes: &mut Vec<u8>, start: usize) -> Result {
-    // No JSON ends so but a string that was written as a name.
+    // Only a string written as a name ends with a colon.
     if bytes.last() == Some(&b':') {
         return Ok(());
     }
@@ -123,7 +123,7 @@ fn make_name(bytes: &mut Vec<u8>, start: usize) -> Result {
 fn quote_name(bytes: &mut Vec<u8>, start: usize) -> Result {
     match bytes.get(start) {
         Some(b'"') => {}
-        // Numbers and booleans get quotes.
+        // Numbers and booleans are quoted.
         Some(b'-' | b'0'..=b'9' | b't' | b'f') => {
             bytes.insert(start, b'"');
             bytes.push(b'"');
@@ -136,7 +136,7 @@ fn quote_name(bytes: &mut Vec<u8>, start: usize) -> Result {
 
 #[cold]
 pub(super) fn no_name() -> EncodeError {
-    ser::Error::custom("the name of a member must be a string, a number or a boolean")
+    ser::Error::custom("key must be a string, a number or a boolean")
 }
 
 impl SerializeMap for Compound<'_> {
@@ -173,12 +173,12 @@ impl SerializeStruct for Compound<'_> {
     #[inline]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result {
         match self.form {
-            Form::Verbatim => value.serialize(Writer {
+            Kind::Verbatim => value.serialize(Writer {
                 bytes: self.bytes,
                 role: Role::Verbatim,
             }),
-            Form::Object | Form::List => self.member(key, value),
-            Form::Empty => Err(ser::Error::custom("a struct without members has one")),
+            Kind::Object | Kind::List => self.member(key, value),
+            Kind::Empty => Err(ser::Error::custom("struct of zero members has a member")),
         }
     }
 
@@ -189,7 +189,7 @@ impl SerializeStruct for Compound<'_> {
     }
 }
 
-/// Implements a trait whose parts are values one after the other.
+/// Implements a trait that writes a sequence of values.
 macro_rules! values {
     ($($trait:ident $method:ident $close:ident,)*) => {
         $(impl $trait for Compound<'_> {

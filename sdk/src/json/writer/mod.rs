@@ -1,12 +1,10 @@
-//! JSON from serde's data, straight into a buffer.
+//! A serde serializer that appends JSON text to a buffer.
 //!
-//! What it writes is what serde_json writes, byte for byte; tests hold the two against
-//! each other. It knows that the buffer takes everything: nothing fails but what has no
-//! JSON form. A string is looked through in blocks and copied in runs, and a comma is
-//! written behind each member, where the end of the object takes the place of the last,
-//! so that no state is kept.
+//! It writes the same bytes as serde_json, which tests compare. It is faster because writing to
+//! the buffer cannot fail, strings are searched in blocks, and no state is kept: a comma follows
+//! each member, and the closing bracket replaces the last one.
 //!
-//! Numbers of more than a digit are left to serde_json, which has them ready.
+//! serde_json writes the numbers of more than one digit.
 
 mod compound;
 mod string;
@@ -22,10 +20,10 @@ use self::compound::Compound;
 use self::string::{Escaping, name, string};
 use super::{raw_value, reader};
 
-/// Why a value could not be written.
+/// Error of encoding a value that has no JSON form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodeError {
-    // Boxed to keep the results of all that is written as small as a pointer.
+    // Boxed to keep results as small as a pointer.
     reason: Box<Reason>,
 }
 
@@ -54,8 +52,8 @@ type Result<T = ()> = std::result::Result<T, EncodeError>;
 /// Appends the JSON form of `value` to `bytes`, without white space.
 ///
 /// # Errors
-/// When `value` has no JSON form, such as a map whose keys are lists; nothing has been
-/// appended then.
+/// Fails when `value` has no JSON form, such as a map whose keys are lists. The buffer is then
+/// unchanged.
 pub fn encode<T: Serialize + ?Sized>(value: &T, bytes: &mut Vec<u8>) -> Result {
     let start = bytes.len();
     let written = value.serialize(Writer::new(bytes));
@@ -65,12 +63,12 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, bytes: &mut Vec<u8>) -> Result {
     written
 }
 
-/// What has a JSON form, whatever its type: code that takes it is compiled once for all types.
+/// A value with a JSON form. Code that takes it as a trait object is compiled once for all types.
 pub(crate) trait Encode {
-    /// Appends the JSON form. What has been appended when it fails is for the caller to remove.
+    /// Appends the JSON form. On failure the caller removes what was appended.
     ///
     /// # Errors
-    /// As [`encode`].
+    /// Fails as [`encode`] does.
     fn encode(&self, bytes: &mut Vec<u8>) -> Result;
 }
 
@@ -80,10 +78,10 @@ impl<T: Serialize> Encode for T {
     }
 }
 
-/// The JSON form of `value`, as a value of its own.
+/// Returns the JSON form of `value`.
 ///
 /// # Errors
-/// As [`encode`].
+/// Fails as [`encode`] does.
 pub(crate) fn encode_raw(value: &dyn Encode) -> Result<Box<RawValue>> {
     let mut bytes = Vec::new();
     value.encode(&mut bytes)?;
@@ -91,19 +89,19 @@ pub(crate) fn encode_raw(value: &dyn Encode) -> Result<Box<RawValue>> {
     reader::boxed(text).map_err(serde_core::ser::Error::custom)
 }
 
-/// The end of a buffer, where a value is to be written.
+/// Writes one value to the end of a buffer.
 pub(super) struct Writer<'b> {
     bytes: &'b mut Vec<u8>,
     role: Role,
 }
 
-/// What a value is written as.
+/// The role of a written value.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Value,
     /// The name of a member.
     Name,
-    /// A string whose text is JSON already.
+    /// A string that holds JSON text.
     Verbatim,
 }
 
@@ -116,7 +114,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Leaves the value to serde_json, which writes into the same buffer.
+    /// Lets serde_json write the value into the same buffer.
     fn leave<T: Serialize + ?Sized>(self, value: &T) -> Result {
         serde_json::to_writer(self.bytes, value).map_err(serde_core::ser::Error::custom)
     }
@@ -127,7 +125,7 @@ macro_rules! integers {
     ($($method:ident: $type:ty,)*) => {
         $(fn $method(self, value: $type) -> Result {
             match u8::try_from(value) {
-                // A call takes longer than the one digit that most integers have.
+                // Most integers have one digit; a call would take longer.
                 Ok(digit @ 0..=9) => self.bytes.push(b'0' + digit),
                 _ => return self.leave(&value),
             }
@@ -266,11 +264,11 @@ impl<'b> Serializer for Writer<'b> {
         if members == 0 {
             return Ok(Compound::empty(self.bytes));
         }
-        // Types that hold text have one member.
+        // Types that hold JSON text serialize as a struct of one member.
         if members != 1 || !raw_value::is_text(name) {
             return Ok(Compound::object(self.bytes));
         }
-        // What is written as it is may be a string, and is no name all the same.
+        // JSON text may be a string, but serde_json does not accept it as a name either.
         if self.role == Role::Name {
             return Err(compound::no_name());
         }

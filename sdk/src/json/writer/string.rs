@@ -1,4 +1,4 @@
-//! Strings, with what cannot stand in them as it is.
+//! Strings with escapes.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub(super) fn name(bytes: &mut Vec<u8>, text: &str) {
 /// Appends the inside of a string.
 #[inline(always)]
 fn contents(bytes: &mut Vec<u8>, text: &[u8]) {
-    // One of each: room for all that is likely to be needed, so that what follows finds it.
+    // Reserves once, so that the calls below need not.
     bytes.reserve(text.len() + 16);
     let done = match text.len() {
         0..4 => few(bytes, text),
@@ -47,9 +47,8 @@ fn few(bytes: &mut Vec<u8>, text: &[u8]) -> bool {
     plain
 }
 
-/// Appends `text` if no byte of it is special: its first and its last `N` bytes, which are
-/// all, where the last are put over those of the first that they have in common. Copies of
-/// a size that is known take a fraction of the others.
+/// Appends `text` if no byte of it is special, as two overlapping copies of `N` bytes. Copies of
+/// constant size are much faster.
 #[inline]
 fn two<const N: usize>(bytes: &mut Vec<u8>, text: &[u8]) -> bool {
     let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) else {
@@ -65,7 +64,7 @@ fn two<const N: usize>(bytes: &mut Vec<u8>, text: &[u8]) -> bool {
     true
 }
 
-/// Appends text of any length, with escapes for what is special.
+/// Appends text of any length with escapes.
 #[inline(never)]
 fn runs(bytes: &mut Vec<u8>, mut text: &[u8]) {
     loop {
@@ -79,7 +78,7 @@ fn runs(bytes: &mut Vec<u8>, mut text: &[u8]) {
     }
 }
 
-/// Appends what stands for a special byte.
+/// Appends the escape of a special byte.
 fn escape(bytes: &mut Vec<u8>, byte: u8) {
     let short = match byte {
         b'\n' => b'n',
@@ -96,7 +95,7 @@ fn escape(bytes: &mut Vec<u8>, byte: u8) {
     bytes.extend_from_slice(&[b'\\', short]);
 }
 
-/// The inside of a string, written by what can be displayed.
+/// Writes displayed text as the inside of a string.
 pub(super) struct Escaping<'b>(pub(super) &'b mut Vec<u8>);
 
 impl fmt::Write for Escaping<'_> {

@@ -66,7 +66,7 @@ enum Any<T> {
 
 #[derive(Serialize)]
 #[serde(tag = "type")]
-enum Tagged {
+enum TaggedUnion {
     Unit,
     Newtype(Named<u8>),
     Map(BTreeMap<String, u8>),
@@ -85,7 +85,7 @@ enum Adjacent {
 struct Flat {
     before: u8,
     #[serde(flatten)]
-    inner: Tagged,
+    inner: TaggedUnion,
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
 }
@@ -166,10 +166,10 @@ fn what_serde_makes_of_tags_and_flattened_parts() {
         third: None,
     };
     for inner in [
-        Tagged::Unit,
-        Tagged::Newtype(newtype),
-        Tagged::Map(map),
-        Tagged::Struct { a: 1 },
+        TaggedUnion::Unit,
+        TaggedUnion::Newtype(newtype),
+        TaggedUnion::Map(map),
+        TaggedUnion::Struct { a: 1 },
     ] {
         alike(&inner);
         let rest = BTreeMap::from([("x".to_owned(), json!({"y": [{}, []]}))]);

@@ -1,11 +1,11 @@
 //! Lists, their odd items, and how many of them are reported.
 
-use crate::json::decode::shape::{Part, Shape, Shaped};
+use crate::json::decode::descriptor::{Described, Field, TypeDescriptor};
 
 use super::{NUMBERS, entry, refused, repaired, whole};
 
-fn entries() -> &'static Shape {
-    &Shape::List(entry)
+fn entries() -> &'static TypeDescriptor {
+    &TypeDescriptor::List(entry)
 }
 
 #[test]
@@ -33,49 +33,52 @@ fn leniency_inside_an_item_is_reported_by_its_path() {
 
 #[test]
 fn odd_items_are_left_out_wherever_they_stand() {
-    const PARTS: &[Part] = &[Part::optional("list", entries).valid_items()];
-    let shape = Shape::Object(PARTS);
+    const FIELDS: &[Field] = &[Field::optional("list", entries).valid_items()];
+    let descriptor = TypeDescriptor::Object(FIELDS);
     let (text, reports) = repaired(
         r#"{"list":[1,{"name":"a"},{"count":1},{"name":"b"},{"name":{}}]}"#,
-        &shape,
+        &descriptor,
     );
     assert_eq!(text, r#"{"list":[{"name":"a"},{"name":"b"}]}"#);
     assert_eq!(
         reports,
         [
             "/list/0: invalid type: number, expected an object",
-            "/list/2: /name: missing, but required",
+            "/list/2: /name: required member is missing",
             "/list/4: /name: invalid type: map, expected a string",
         ]
     );
-    assert_eq!(repaired(r#"{"list":[1]}"#, &shape).0, r#"{"list":[]}"#);
+    assert_eq!(repaired(r#"{"list":[1]}"#, &descriptor).0, r#"{"list":[]}"#);
     // The list itself must be one.
     assert_eq!(
-        refused(r#"{"list":{}}"#, &shape),
+        refused(r#"{"list":{}}"#, &descriptor),
         "/list: invalid type: map, expected an array"
     );
 }
 
 #[test]
 fn odd_items_of_a_list_that_may_be_null_are_left_out_too() {
-    const PARTS: &[Part] = &[
-        Part::optional("list", Option::<Vec<u8>>::shape).valid_items(),
-        Part::optional("text", String::shape).valid_items(),
+    const FIELDS: &[Field] = &[
+        Field::optional("list", Option::<Vec<u8>>::descriptor).valid_items(),
+        Field::optional("text", String::descriptor).valid_items(),
     ];
-    let shape = Shape::Object(PARTS);
-    assert_eq!(whole(r#"{"list":null}"#, &shape), r#"{"list":null}"#);
-    let (text, reports) = repaired(r#"{"list":[1,"2",3],"text":"t"}"#, &shape);
+    let descriptor = TypeDescriptor::Object(FIELDS);
+    assert_eq!(whole(r#"{"list":null}"#, &descriptor), r#"{"list":null}"#);
+    let (text, reports) = repaired(r#"{"list":[1,"2",3],"text":"t"}"#, &descriptor);
     assert_eq!(text, r#"{"list":[1,3],"text":"t"}"#);
     assert_eq!(reports.len(), 1);
 }
 
 #[test]
 fn items_of_lists_in_lists_are_all_or_nothing() {
-    fn rows() -> &'static Shape {
-        &Shape::List(NUMBERS)
+    fn rows() -> &'static TypeDescriptor {
+        &TypeDescriptor::List(NUMBERS)
     }
-    const PARTS: &[Part] = &[Part::optional("rows", rows).valid_items()];
-    let (text, reports) = repaired(r#"{"rows":[[1,2],[3,"4"],[],[[]]]}"#, &Shape::Object(PARTS));
+    const FIELDS: &[Field] = &[Field::optional("rows", rows).valid_items()];
+    let (text, reports) = repaired(
+        r#"{"rows":[[1,2],[3,"4"],[],[[]]]}"#,
+        &TypeDescriptor::Object(FIELDS),
+    );
     assert_eq!(text, r#"{"rows":[[1,2],[]]}"#);
     assert_eq!(
         reports,
@@ -88,10 +91,10 @@ fn items_of_lists_in_lists_are_all_or_nothing() {
 
 #[test]
 fn what_a_dropped_value_had_dropped_itself_is_forgotten() {
-    const PARTS: &[Part] = &[Part::optional("list", entries).valid_items()];
+    const FIELDS: &[Field] = &[Field::optional("list", entries).valid_items()];
     let (text, reports) = repaired(
         r#"{"list":[{"name":"a","count":[]},{"count":[],"name":1}]}"#,
-        &Shape::Object(PARTS),
+        &TypeDescriptor::Object(FIELDS),
     );
     assert_eq!(text, r#"{"list":[{"name":"a"}]}"#);
     assert_eq!(
@@ -105,9 +108,9 @@ fn what_a_dropped_value_had_dropped_itself_is_forgotten() {
 
 #[test]
 fn reports_are_counted_after_the_hundredth() {
-    fn numbers() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::optional("list", NUMBERS).valid_items()];
-        &Shape::Object(PARTS)
+    fn numbers() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::optional("list", NUMBERS).valid_items()];
+        &TypeDescriptor::Object(FIELDS)
     }
     let odd = |count: usize| format!(r#"{{"list":[{}1]}}"#, "null,".repeat(count));
     let (text, reports) = repaired(&odd(100), numbers());
@@ -125,28 +128,28 @@ fn reports_are_counted_after_the_hundredth() {
 
 #[test]
 fn what_was_only_counted_is_forgotten_with_the_value_it_was_in() {
-    fn row() -> &'static Shape {
-        const PARTS: &[Part] = &[
-            Part::optional("list", NUMBERS).valid_items(),
-            Part::required("name", String::shape),
+    fn row() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[
+            Field::optional("list", NUMBERS).valid_items(),
+            Field::required("name", String::descriptor),
         ];
-        &Shape::Object(PARTS)
+        &TypeDescriptor::Object(FIELDS)
     }
-    const PARTS: &[Part] = &[Part::optional("rows", Vec::<Row>::shape).valid_items()];
+    const FIELDS: &[Field] = &[Field::optional("rows", Vec::<Row>::descriptor).valid_items()];
     struct Row;
-    impl Shaped for Row {
-        fn shape() -> &'static Shape {
+    impl Described for Row {
+        fn descriptor() -> &'static TypeDescriptor {
             row()
         }
     }
     let nulls = "null,".repeat(150);
     let text = format!(r#"{{"rows":[{{"list":[{nulls}1]}},{{"list":[null],"name":"n"}}]}}"#);
-    let (text, reports) = repaired(&text, &Shape::Object(PARTS));
+    let (text, reports) = repaired(&text, &TypeDescriptor::Object(FIELDS));
     assert_eq!(text, r#"{"rows":[{"list":[],"name":"n"}]}"#);
     assert_eq!(
         reports,
         [
-            "/rows/0: /name: missing, but required",
+            "/rows/0: /name: required member is missing",
             "/rows/1/list/0: invalid type: null, expected u8",
         ]
     );

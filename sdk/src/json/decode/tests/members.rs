@@ -1,6 +1,6 @@
 //! Members of objects: absent, odd, given twice, and what they are called.
 
-use crate::json::decode::shape::{Part, Shape, Shaped};
+use crate::json::decode::descriptor::{Described, Field, TypeDescriptor};
 use crate::json::{Json, Map, Meta};
 
 use super::{NUMBER, NUMBERS, TEXT, entry, refused, repaired, whole};
@@ -10,14 +10,14 @@ fn members_are_written_in_the_order_of_the_shape() {
     let text = r#" { "count" : 7 , "later" : [1], "name" : "n" } "#;
     assert_eq!(whole(text, entry()), r#"{"name":"n","count":7}"#);
     assert_eq!(whole(r#"{"name":"n"}"#, entry()), r#"{"name":"n"}"#);
-    assert_eq!(whole("{}", &Shape::Object(&[])), "{}");
+    assert_eq!(whole("{}", &TypeDescriptor::Object(&[])), "{}");
 }
 
 #[test]
 fn a_required_member_is_missed() {
     assert_eq!(
         refused(r#"{"count":7}"#, entry()),
-        "/name: missing, but required"
+        "/name: required member is missing"
     );
     assert_eq!(
         refused(r#"{"name":null}"#, entry()),
@@ -37,12 +37,15 @@ fn an_odd_member_is_left_out_and_reported() {
 
 #[test]
 fn what_must_be_there_gets_its_default_in_place_of_an_odd_value() {
-    const PARTS: &[Part] = &[
-        Part::required("list", NUMBERS).or_default(),
-        Part::required("map", Map::<u8>::shape).or_default(),
-        Part::required("option", Option::<u8>::shape).or_default(),
+    const FIELDS: &[Field] = &[
+        Field::required("list", NUMBERS).or_default(),
+        Field::required("map", Map::<u8>::descriptor).or_default(),
+        Field::required("option", Option::<u8>::descriptor).or_default(),
     ];
-    let (text, reports) = repaired(r#"{"list":1,"map":[],"option":{}}"#, &Shape::Object(PARTS));
+    let (text, reports) = repaired(
+        r#"{"list":1,"map":[],"option":{}}"#,
+        &TypeDescriptor::Object(FIELDS),
+    );
     assert_eq!(text, r#"{"list":[],"map":{},"option":null}"#);
     assert_eq!(
         reports,
@@ -54,21 +57,21 @@ fn what_must_be_there_gets_its_default_in_place_of_an_odd_value() {
     );
     // That it is absent is not tolerated.
     assert_eq!(
-        refused(r#"{"map":{}}"#, &Shape::Object(PARTS)),
-        "/list: missing, but required"
+        refused(r#"{"map":{}}"#, &TypeDescriptor::Object(FIELDS)),
+        "/list: required member is missing"
     );
 }
 
 #[test]
 fn null_is_a_value_where_it_means_the_default() {
-    const PARTS: &[Part] = &[
-        Part::optional("list", NUMBERS).or_null(),
-        Part::optional("number", NUMBER),
+    const FIELDS: &[Field] = &[
+        Field::optional("list", NUMBERS).or_null(),
+        Field::optional("number", NUMBER),
     ];
-    let shape = Shape::Object(PARTS);
-    assert_eq!(whole(r#"{"list":null}"#, &shape), r#"{"list":null}"#);
+    let descriptor = TypeDescriptor::Object(FIELDS);
+    assert_eq!(whole(r#"{"list":null}"#, &descriptor), r#"{"list":null}"#);
     assert_eq!(
-        refused(r#"{"number":null}"#, &shape),
+        refused(r#"{"number":null}"#, &descriptor),
         "/number: invalid type: null, expected u8"
     );
 }
@@ -80,7 +83,7 @@ fn of_members_of_one_name_the_last_one_counts() {
         entry(),
     );
     assert_eq!(text, r#"{"name":"c","count":1}"#);
-    let twice = "/name: given more than once, the last one counts";
+    let twice = "/name: duplicate member; the last one is used";
     assert_eq!(reports, [twice, twice, twice]);
     // That an earlier one is right does not help.
     assert_eq!(
@@ -91,7 +94,7 @@ fn of_members_of_one_name_the_last_one_counts() {
 
 #[test]
 fn of_members_of_one_name_in_a_map_the_last_one_counts_and_the_order_stays() {
-    let map = Map::<u8>::shape();
+    let map = Map::<u8>::descriptor();
     assert_eq!(whole(r#"{"b":300,"a":1,"b":2}"#, map), r#"{"a":1,"b":2}"#);
     assert_eq!(whole("{}", map), "{}");
     assert_eq!(
@@ -102,14 +105,14 @@ fn of_members_of_one_name_in_a_map_the_last_one_counts_and_the_order_stays() {
 
 #[test]
 fn names_are_escaped_as_json_and_as_pointers() {
-    const PARTS: &[Part] = &[Part::optional("q\"/~\n", NUMBER).or_default()];
-    let shape = Shape::Object(PARTS);
+    const FIELDS: &[Field] = &[Field::optional("q\"/~\n", NUMBER).or_default()];
+    let descriptor = TypeDescriptor::Object(FIELDS);
     let text = r#"{"q\"\u002f~\n":1}"#;
-    assert_eq!(whole(text, &shape), r#"{"q\"/~\n":1}"#);
-    let (text, reports) = repaired(r#"{"q\"/~\n":[]}"#, &shape);
+    assert_eq!(whole(text, &descriptor), r#"{"q\"/~\n":1}"#);
+    let (text, reports) = repaired(r#"{"q\"/~\n":[]}"#, &descriptor);
     assert_eq!(text, "{}");
     assert_eq!(reports, ["/q\"~1~0\n: invalid type: sequence, expected u8"]);
-    let map = Map::<u8>::shape();
+    let map = Map::<u8>::descriptor();
     assert_eq!(whole(r#"{"\t\\é":1}"#, map), r#"{"\t\\é":1}"#);
     assert_eq!(
         refused(r#"{"~0/":-1}"#, map),
@@ -130,7 +133,7 @@ fn what_is_no_object_is_called_by_its_kind() {
     ] {
         let wrong = format!(": invalid type: {kind}, expected an object");
         assert_eq!(refused(text, entry()), wrong);
-        assert_eq!(refused(text, Map::<u8>::shape()), wrong);
+        assert_eq!(refused(text, Map::<u8>::descriptor()), wrong);
     }
 }
 
@@ -153,26 +156,26 @@ fn what_is_no_json_is_refused_with_its_place() {
 
 #[test]
 fn any_value_stays_as_it_came() {
-    const PARTS: &[Part] = &[
-        Part::optional("any", Json::shape),
-        Part::optional("_meta", Meta::shape).or_default(),
+    const FIELDS: &[Field] = &[
+        Field::optional("any", Json::descriptor),
+        Field::optional("_meta", Meta::descriptor).or_default(),
     ];
-    let shape = Shape::Object(PARTS);
+    let descriptor = TypeDescriptor::Object(FIELDS);
     let text = r#"{"any":[1.0, {"a":1,"a":2}],"_meta":{"b": 1}}"#;
-    assert_eq!(whole(text, &shape), text);
+    assert_eq!(whole(text, &descriptor), text);
     let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
     let text = format!(r#"{{"any":{deep}}}"#);
-    assert_eq!(whole(&text, &shape), text);
-    let (text, reports) = repaired(r#"{"any":1,"_meta":"b"}"#, &shape);
+    assert_eq!(whole(&text, &descriptor), text);
+    let (text, reports) = repaired(r#"{"any":1,"_meta":"b"}"#, &descriptor);
     assert_eq!(text, r#"{"any":1}"#);
     assert_eq!(reports, ["/_meta: invalid type: expected an object"]);
 }
 
 #[test]
 fn typed_values_nest_as_deep_as_the_reader_goes() {
-    fn chain() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::optional("in", chain)];
-        &Shape::Object(PARTS)
+    fn chain() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::optional("in", chain)];
+        &TypeDescriptor::Object(FIELDS)
     }
     let nested = |depth: usize| format!("{}{{}}{}", r#"{"in":"#.repeat(depth), "}".repeat(depth));
     assert_eq!(whole(&nested(127), chain()), nested(127));
@@ -182,8 +185,8 @@ fn typed_values_nest_as_deep_as_the_reader_goes() {
         format!("{path}: nested too deeply")
     );
     // What is beside it is as deep as its own object.
-    fn list() -> &'static Shape {
-        &Shape::List(list)
+    fn list() -> &'static TypeDescriptor {
+        &TypeDescriptor::List(list)
     }
     let siblings = format!("[{}[]]", "[],".repeat(300));
     assert_eq!(whole(&siblings, list()), siblings);
@@ -191,7 +194,7 @@ fn typed_values_nest_as_deep_as_the_reader_goes() {
 
 #[test]
 fn null_and_what_is_inside_an_option_are_told_apart() {
-    let option = Option::<Vec<String>>::shape();
+    let option = Option::<Vec<String>>::descriptor();
     assert_eq!(whole("null", option), "null");
     assert_eq!(whole(r#"["a"]"#, option), r#"["a"]"#);
     assert_eq!(

@@ -1,47 +1,48 @@
-//! The walk by itself, along shapes made for it: what it writes, reports and refuses.
+//! Tests of the lenient pass with descriptors of their own.
 
 mod lists;
 mod members;
 mod unions;
 
-use super::shape::{Of, Part, Shape, Shaped};
-use super::walk::Walk;
+use super::descriptor::{Described, DescriptorFn, Field, TypeDescriptor};
+use super::lenient::LenientReader;
 use super::{DecodeError, Leniency};
 
-/// Walks through `text`, which must be accepted: what was written, and of each report the path
+/// Repairs `text`, which must be accepted. Returns the output, and of each report the path
 /// and the reason.
-fn repaired(text: &str, shape: &Shape) -> (String, Vec<String>) {
-    let repaired = Walk::repair(text, shape).unwrap_or_else(|error| panic!("{error} in {text}"));
+fn repaired(text: &str, descriptor: &TypeDescriptor) -> (String, Vec<String>) {
+    let repaired =
+        LenientReader::repair(text, descriptor).unwrap_or_else(|error| panic!("{error} in {text}"));
     let written = repaired.text.clone();
     let mut reports = Vec::new();
     repaired.report(&mut |Leniency { path, reason }| reports.push(format!("{path}: {reason}")));
     (written, reports)
 }
 
-/// Walks through `text`, of which nothing may be dropped: what was written.
-fn whole(text: &str, shape: &Shape) -> String {
-    let (written, reports) = repaired(text, shape);
+/// Repairs `text`, of which nothing may be dropped. Returns the output.
+fn whole(text: &str, descriptor: &TypeDescriptor) -> String {
+    let (written, reports) = repaired(text, descriptor);
     assert!(reports.is_empty(), "dropped {reports:?} of {text}");
     written
 }
 
-/// Walks through `text`, which must be refused: the path and what is wrong there.
-fn refused(text: &str, shape: &Shape) -> String {
-    match Walk::repair(text, shape) {
+/// Returns the path and message of the error for `text`.
+fn refused(text: &str, descriptor: &TypeDescriptor) -> String {
+    match LenientReader::repair(text, descriptor) {
         Ok(repaired) => panic!("{text} became {}", repaired.text),
         Err(DecodeError { path, message }) => format!("{path}: {message}"),
     }
 }
 
-const TEXT: Of = String::shape;
-const NUMBER: Of = u8::shape;
-const NUMBERS: Of = Vec::<u8>::shape;
+const TEXT: DescriptorFn = String::descriptor;
+const NUMBER: DescriptorFn = u8::descriptor;
+const NUMBERS: DescriptorFn = Vec::<u8>::descriptor;
 
 /// An object with a text that must be there and a number that may be dropped.
-fn entry() -> &'static Shape {
-    const PARTS: &[Part] = &[
-        Part::required("name", TEXT),
-        Part::optional("count", NUMBER).or_default(),
+fn entry() -> &'static TypeDescriptor {
+    const FIELDS: &[Field] = &[
+        Field::required("name", TEXT),
+        Field::optional("count", NUMBER).or_default(),
     ];
-    &Shape::Object(PARTS)
+    &TypeDescriptor::Object(FIELDS)
 }

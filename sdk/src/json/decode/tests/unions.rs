@@ -1,15 +1,17 @@
 //! Unions: by a tag, by the members that are there, by the form, and within another object.
 
 use crate::json::Map;
-use crate::json::decode::shape::{Form, Of, Part, Shape, Shaped, Variants};
+use crate::json::decode::descriptor::{
+    Described, DescriptorFn, Field, JsonKind, TaggedVariants, TypeDescriptor,
+};
 
 use super::{NUMBER, NUMBERS, TEXT, entry, refused, repaired, whole};
 
-const UNIT: Of = <()>::shape;
+const UNIT: DescriptorFn = <()>::descriptor;
 
 /// A union by the tag `type`.
-const fn tagged(default: Option<Of>, takes_unknown: bool) -> Shape {
-    Shape::Tagged(Variants {
+const fn tagged(default: Option<DescriptorFn>, takes_unknown: bool) -> TypeDescriptor {
+    TypeDescriptor::TaggedUnion(TaggedVariants {
         tag: "type",
         known: &[("entry", entry), ("nothing", UNIT), ("tricky", tricky)],
         default,
@@ -18,12 +20,15 @@ const fn tagged(default: Option<Of>, takes_unknown: bool) -> Shape {
 }
 
 /// A payload with a member that is called as the tag.
-fn tricky() -> &'static Shape {
-    const PARTS: &[Part] = &[Part::optional("type", NUMBER), Part::optional("x", NUMBER)];
-    &Shape::Object(PARTS)
+fn tricky() -> &'static TypeDescriptor {
+    const FIELDS: &[Field] = &[
+        Field::optional("type", NUMBER),
+        Field::optional("x", NUMBER),
+    ];
+    &TypeDescriptor::Object(FIELDS)
 }
 
-const CLOSED: Shape = tagged(None, false);
+const CLOSED: TypeDescriptor = tagged(None, false);
 
 #[test]
 fn a_tag_is_written_first_wherever_it_stood() {
@@ -43,7 +48,7 @@ fn a_tag_is_written_first_wherever_it_stood() {
 fn a_tag_must_be_there_and_be_text() {
     assert_eq!(
         refused(r#"{"name":"n"}"#, &CLOSED),
-        "/type: missing, but required"
+        "/type: required member is missing"
     );
     assert_eq!(
         refused(r#"{"type":5}"#, &CLOSED),
@@ -59,7 +64,7 @@ fn a_tag_must_be_there_and_be_text() {
 fn members_beside_a_tag_are_refused_or_left_out_as_they_would_be_without_it() {
     assert_eq!(
         refused(r#"{"type":"entry"}"#, &CLOSED),
-        "/name: missing, but required"
+        "/name: required member is missing"
     );
     let (text, reports) = repaired(r#"{"count":[],"name":"n","type":"entry"}"#, &CLOSED);
     assert_eq!(text, r#"{"type":"entry","name":"n"}"#);
@@ -72,13 +77,10 @@ fn a_tag_is_no_member_of_what_stands_beside_it() {
         whole(r#"{"type":"tricky","x":1}"#, &CLOSED),
         r#"{"type":"tricky","x":1}"#
     );
-    // Of several tags the last one counts.
+    // The last of several tags counts.
     let (text, reports) = repaired(r#"{"type":7,"x":1,"type":"tricky"}"#, &CLOSED);
     assert_eq!(text, r#"{"type":"tricky","x":1}"#);
-    assert_eq!(
-        reports,
-        ["/type: given more than once, the last one counts"]
-    );
+    assert_eq!(reports, ["/type: duplicate member; the last one is used"]);
 }
 
 #[test]
@@ -98,48 +100,51 @@ fn an_unknown_tag_keeps_all_members_as_they_came() {
 
 #[test]
 fn without_a_tag_the_default_is_read() {
-    let shape = tagged(Some(entry), false);
-    assert_eq!(whole(r#"{"name":"n","x":1}"#, &shape), r#"{"name":"n"}"#);
+    let descriptor = tagged(Some(entry), false);
     assert_eq!(
-        refused(r#"{"count":1}"#, &shape),
-        "/name: missing, but required"
+        whole(r#"{"name":"n","x":1}"#, &descriptor),
+        r#"{"name":"n"}"#
+    );
+    assert_eq!(
+        refused(r#"{"count":1}"#, &descriptor),
+        "/name: required member is missing"
     );
     // A member may have the tag's name, and a form that no tag has.
     let text = r#"{"name":"n","type":null}"#;
-    assert_eq!(whole(text, &shape), r#"{"name":"n"}"#);
+    assert_eq!(whole(text, &descriptor), r#"{"name":"n"}"#);
     // When the default does not fit, either, the tag is to blame.
     assert_eq!(
-        refused(r#"{"type":null}"#, &shape),
+        refused(r#"{"type":null}"#, &descriptor),
         "/type: invalid type: null, expected a string"
     );
 }
 
 #[test]
 fn the_default_may_also_take_what_has_an_unknown_tag() {
-    fn loose() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("type", TEXT), Part::required("n", NUMBER)];
-        &Shape::Object(PARTS)
+    fn loose() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("type", TEXT), Field::required("n", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    let shape = tagged(Some(loose), true);
+    let descriptor = tagged(Some(loose), true);
     let text = r#"{"n":1,"more":2,"type":"later"}"#;
-    assert_eq!(whole(text, &shape), r#"{"type":"later","n":1}"#);
+    assert_eq!(whole(text, &descriptor), r#"{"type":"later","n":1}"#);
     // What it does not take is kept as it came, and nothing of the attempt stays.
     let text = r#"{"n":"1","more":2,"type":"later"}"#;
-    assert_eq!(whole(text, &shape), text);
+    assert_eq!(whole(text, &descriptor), text);
     let text = r#"{"type":"later","x":1}"#;
-    assert_eq!(whole(text, &shape), text);
+    assert_eq!(whole(text, &descriptor), text);
 }
 
 /// A union of objects: one that may lose its `count`, and one with a list.
-fn objects() -> &'static Shape {
-    fn listed() -> &'static Shape {
-        const PARTS: &[Part] = &[
-            Part::required("name", TEXT),
-            Part::required("list", NUMBERS).or_default(),
+fn objects() -> &'static TypeDescriptor {
+    fn listed() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[
+            Field::required("name", TEXT),
+            Field::required("list", NUMBERS).or_default(),
         ];
-        &Shape::Object(PARTS)
+        &TypeDescriptor::Object(FIELDS)
     }
-    &Shape::FirstObject {
+    &TypeDescriptor::ObjectUnion {
         expected: "Objects (Entry, Listed)",
         branches: &[(&["name"], entry), (&["name", "list"], listed)],
     }
@@ -163,7 +168,7 @@ fn a_branch_that_takes_all_goes_before_one_that_drops_something() {
 fn a_branch_whose_members_are_not_there_is_asked_for_its_error_at_most() {
     assert_eq!(
         refused(r#"{"list":[1]}"#, objects()),
-        "/name: missing, but required"
+        "/name: required member is missing"
     );
     assert_eq!(
         refused(r#"{"name":[]}"#, objects()),
@@ -173,28 +178,28 @@ fn a_branch_whose_members_are_not_there_is_asked_for_its_error_at_most() {
 
 #[test]
 fn of_several_errors_the_deepest_counts() {
-    fn outer() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("in", entry)];
-        &Shape::Object(PARTS)
+    fn outer() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("in", entry)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    fn flat() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("in", NUMBER)];
-        &Shape::Object(PARTS)
+    fn flat() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("in", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
     for branches in [
-        &[(&["in"] as &[_], flat as Of), (&["in"], outer)],
+        &[(&["in"] as &[_], flat as DescriptorFn), (&["in"], outer)],
         &[(&["in"], outer), (&["in"], flat)],
     ] {
-        let shape = Shape::FirstObject {
+        let descriptor = TypeDescriptor::ObjectUnion {
             expected: "Either (Flat, Outer)",
             branches,
         };
         assert_eq!(
-            refused(r#"{"in":{"name":5}}"#, &shape),
+            refused(r#"{"in":{"name":5}}"#, &descriptor),
             "/in/name: invalid type: integer `5`, expected a string"
         );
     }
-    let none = Shape::FirstObject {
+    let none = TypeDescriptor::ObjectUnion {
         expected: "Nothing ()",
         branches: &[],
     };
@@ -203,80 +208,80 @@ fn of_several_errors_the_deepest_counts() {
 
 #[test]
 fn the_first_of_equally_deep_errors_counts() {
-    fn first() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("a", NUMBER)];
-        &Shape::Object(PARTS)
+    fn first() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("a", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    fn second() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("b", NUMBER)];
-        &Shape::Object(PARTS)
+    fn second() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("b", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    let shape = Shape::FirstObject {
+    let descriptor = TypeDescriptor::ObjectUnion {
         expected: "Either (First, Second)",
         branches: &[(&["a"], first), (&["b"], second)],
     };
-    assert_eq!(refused("{}", &shape), "/a: missing, but required");
+    assert_eq!(refused("{}", &descriptor), "/a: required member is missing");
     // Only the second one has its members.
     assert_eq!(
-        refused(r#"{"b":"x"}"#, &shape),
+        refused(r#"{"b":"x"}"#, &descriptor),
         r#"/b: invalid type: string "x", expected u8"#
     );
 }
 
 #[test]
 fn a_branch_is_complete_with_all_its_members() {
-    fn both() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("a", NUMBER), Part::required("b", NUMBER)];
-        &Shape::Object(PARTS)
+    fn both() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("a", NUMBER), Field::required("b", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    fn second() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("b", NUMBER)];
-        &Shape::Object(PARTS)
+    fn second() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("b", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    let shape = Shape::FirstObject {
+    let descriptor = TypeDescriptor::ObjectUnion {
         expected: "Either (Both, Second)",
         branches: &[(&["a", "b"], both), (&["b"], second)],
     };
     assert_eq!(
-        refused(r#"{"b":{}}"#, &shape),
+        refused(r#"{"b":{}}"#, &descriptor),
         "/b: invalid type: map, expected u8"
     );
 }
 
 #[test]
 fn what_is_tolerated_is_not_to_blame() {
-    fn tolerant() -> &'static Shape {
-        const PARTS: &[Part] = &[
-            Part::optional("count", NUMBER).or_default(),
-            Part::required("name", TEXT),
+    fn tolerant() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[
+            Field::optional("count", NUMBER).or_default(),
+            Field::required("name", TEXT),
         ];
-        &Shape::Object(PARTS)
+        &TypeDescriptor::Object(FIELDS)
     }
-    let by_members = Shape::FirstObject {
+    let by_members = TypeDescriptor::ObjectUnion {
         expected: "One (Tolerant)",
         branches: &[(&["name"], tolerant)],
     };
-    let by_form = Shape::FirstValue {
+    let by_form = TypeDescriptor::ValueUnion {
         expected: "One (Tolerant)",
-        branches: &[(Form::Object, tolerant)],
+        branches: &[(JsonKind::Object, tolerant)],
     };
-    for shape in [by_members, by_form] {
+    for descriptor in [by_members, by_form] {
         assert_eq!(
-            refused(r#"{"count":"odd","name":5}"#, &shape),
+            refused(r#"{"count":"odd","name":5}"#, &descriptor),
             "/name: invalid type: integer `5`, expected a string"
         );
     }
 }
 
 /// A union of values: nothing, a number, a list whose items may be dropped, an object.
-fn values() -> &'static Shape {
-    &Shape::FirstValue {
+fn values() -> &'static TypeDescriptor {
+    &TypeDescriptor::ValueUnion {
         expected: "Values (Null, Number, List, Entry)",
         branches: &[
-            (Form::Null, UNIT),
-            (Form::Number, NUMBER),
-            (Form::Array, NUMBERS),
-            (Form::Object, entry),
+            (JsonKind::Null, UNIT),
+            (JsonKind::Number, NUMBER),
+            (JsonKind::Array, NUMBERS),
+            (JsonKind::Object, entry),
         ],
     }
 }
@@ -305,40 +310,40 @@ fn a_value_is_read_by_its_form() {
 
 #[test]
 fn a_value_that_one_branch_takes_as_it_is_loses_nothing_to_another() {
-    fn tolerant() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::optional("a", NUMBER).or_default()];
-        &Shape::Object(PARTS)
+    fn tolerant() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::optional("a", NUMBER).or_default()];
+        &TypeDescriptor::Object(FIELDS)
     }
-    fn strict() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("a", TEXT)];
-        &Shape::Object(PARTS)
+    fn strict() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("a", TEXT)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    let shape = Shape::FirstValue {
+    let descriptor = TypeDescriptor::ValueUnion {
         expected: "Either (Tolerant, Strict)",
-        branches: &[(Form::Any, tolerant), (Form::Any, strict)],
+        branches: &[(JsonKind::Any, tolerant), (JsonKind::Any, strict)],
     };
-    assert_eq!(whole(r#"{"a":"x"}"#, &shape), r#"{"a":"x"}"#);
-    assert_eq!(whole(r#"{"a":1}"#, &shape), r#"{"a":1}"#);
-    let (text, reports) = repaired(r#"{"a":[]}"#, &shape);
+    assert_eq!(whole(r#"{"a":"x"}"#, &descriptor), r#"{"a":"x"}"#);
+    assert_eq!(whole(r#"{"a":1}"#, &descriptor), r#"{"a":1}"#);
+    let (text, reports) = repaired(r#"{"a":[]}"#, &descriptor);
     assert_eq!((text.as_str(), reports.len()), ("{}", 1));
-    // Of members of one name that are both given one is dropped, so that is not strict.
-    let (text, reports) = repaired(r#"{"a":"x","a":"y"}"#, &shape);
+    // Dropping a duplicate member is not strict.
+    let (text, reports) = repaired(r#"{"a":"x","a":"y"}"#, &descriptor);
     assert_eq!(text, "{}");
     assert_eq!(reports.len(), 2);
 }
 
 #[test]
 fn what_comes_behind_a_union_may_be_dropped_again() {
-    const PARTS: &[Part] = &[
-        Part::required("value", values),
-        Part::optional("object", objects),
-        Part::optional("count", NUMBER).or_default(),
+    const FIELDS: &[Field] = &[
+        Field::required("value", values),
+        Field::optional("object", objects),
+        Field::optional("count", NUMBER).or_default(),
     ];
     for text in [
         r#"{"count":"","value":1}"#,
         r#"{"count":"","value":1,"object":{"name":"n"}}"#,
     ] {
-        let (text, reports) = repaired(text, &Shape::Object(PARTS));
+        let (text, reports) = repaired(text, &TypeDescriptor::Object(FIELDS));
         assert!(text.starts_with(r#"{"value":1"#), "{text}");
         assert_eq!(reports, [r#"/count: invalid type: string "", expected u8"#]);
     }
@@ -346,142 +351,145 @@ fn what_comes_behind_a_union_may_be_dropped_again() {
 
 #[test]
 fn a_branch_is_only_tried_with_values_of_its_form() {
-    let shape = Shape::FirstValue {
+    let descriptor = TypeDescriptor::ValueUnion {
         expected: "List (List)",
-        branches: &[(Form::Array, Option::<Vec<u8>>::shape)],
+        branches: &[(JsonKind::Array, Option::<Vec<u8>>::descriptor)],
     };
-    assert_eq!(whole("[1]", &shape), "[1]");
+    assert_eq!(whole("[1]", &descriptor), "[1]");
     assert_eq!(
-        refused("null", &shape),
+        refused("null", &descriptor),
         ": invalid type: null, expected List (List)"
     );
 }
 
 #[test]
 fn a_union_in_a_union_drops_nothing_while_that_tries_strictly() {
-    fn tolerant() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::optional("a", NUMBER).or_default()];
-        &Shape::FirstValue {
+    fn tolerant() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::optional("a", NUMBER).or_default()];
+        &TypeDescriptor::ValueUnion {
             expected: "One (Tolerant)",
-            branches: &[(Form::Any, || &Shape::Object(PARTS))],
+            branches: &[(JsonKind::Any, || &TypeDescriptor::Object(FIELDS))],
         }
     }
-    let shape = Shape::FirstValue {
+    let descriptor = TypeDescriptor::ValueUnion {
         expected: "Either (Tolerant, Texts)",
-        branches: &[(Form::Any, tolerant), (Form::Any, Map::<String>::shape)],
+        branches: &[
+            (JsonKind::Any, tolerant),
+            (JsonKind::Any, Map::<String>::descriptor),
+        ],
     };
-    assert_eq!(whole(r#"{"a":"x"}"#, &shape), r#"{"a":"x"}"#);
-    assert_eq!(repaired(r#"{"a":[]}"#, &shape).0, "{}");
+    assert_eq!(whole(r#"{"a":"x"}"#, &descriptor), r#"{"a":"x"}"#);
+    assert_eq!(repaired(r#"{"a":[]}"#, &descriptor).0, "{}");
 }
 
 /// An object that shares its members with a union by the tag `type`.
-fn shared(parts: &'static [Part]) -> Shape {
-    Shape::Object(parts)
+fn shared(fields: &'static [Field]) -> TypeDescriptor {
+    TypeDescriptor::Object(fields)
 }
 
-fn closed() -> &'static Shape {
+fn closed() -> &'static TypeDescriptor {
     &CLOSED
 }
 
 #[test]
 fn a_union_has_members_of_the_object_around_it() {
-    const PARTS: &[Part] = &[
-        Part::required("id", NUMBER),
-        Part::required("type", closed).flattened(),
+    const FIELDS: &[Field] = &[
+        Field::required("id", NUMBER),
+        Field::required("type", closed).flattened(),
     ];
     assert_eq!(
-        whole(r#"{"name":"n","type":"entry","id":1}"#, &shared(PARTS)),
+        whole(r#"{"name":"n","type":"entry","id":1}"#, &shared(FIELDS)),
         r#"{"id":1,"type":"entry","name":"n"}"#
     );
     assert_eq!(
-        refused(r#"{"id":1,"name":"n"}"#, &shared(PARTS)),
-        "/type: missing, but required"
+        refused(r#"{"id":1,"name":"n"}"#, &shared(FIELDS)),
+        "/type: required member is missing"
     );
     // What the object has taken is no member of an unknown variant.
     assert_eq!(
-        whole(r#"{"x":1,"id":1,"type":"later"}"#, &shared(PARTS)),
+        whole(r#"{"x":1,"id":1,"type":"later"}"#, &shared(FIELDS)),
         r#"{"id":1,"x":1,"type":"later"}"#
     );
 }
 
 #[test]
 fn a_union_that_may_be_absent_is_so_without_its_tag() {
-    const PARTS: &[Part] = &[
-        Part::optional("type", Option::<Closed>::shape).flattened(),
-        Part::required("id", NUMBER),
+    const FIELDS: &[Field] = &[
+        Field::optional("type", Option::<Closed>::descriptor).flattened(),
+        Field::required("id", NUMBER),
     ];
     struct Closed;
-    impl Shaped for Closed {
-        fn shape() -> &'static Shape {
+    impl Described for Closed {
+        fn descriptor() -> &'static TypeDescriptor {
             &CLOSED
         }
     }
     for text in [r#"{"id":1,"name":5}"#, r#"{"id":1,"type":null}"#] {
-        assert_eq!(whole(text, &shared(PARTS)), r#"{"id":1}"#);
+        assert_eq!(whole(text, &shared(FIELDS)), r#"{"id":1}"#);
     }
     assert_eq!(
-        whole(r#"{"id":1,"type":"entry","name":"n"}"#, &shared(PARTS)),
+        whole(r#"{"id":1,"type":"entry","name":"n"}"#, &shared(FIELDS)),
         r#"{"type":"entry","name":"n","id":1}"#
     );
     assert_eq!(
-        refused(r#"{"id":1,"type":"entry"}"#, &shared(PARTS)),
-        "/name: missing, but required"
+        refused(r#"{"id":1,"type":"entry"}"#, &shared(FIELDS)),
+        "/name: required member is missing"
     );
 }
 
 #[test]
 fn the_tag_of_an_absent_union_is_nobodys_member() {
-    fn by_kind() -> &'static Shape {
-        &Shape::Tagged(Variants {
+    fn by_kind() -> &'static TypeDescriptor {
+        &TypeDescriptor::TaggedUnion(TaggedVariants {
             tag: "kind",
             known: &[],
             default: None,
             takes_unknown: false,
         })
     }
-    const PARTS: &[Part] = &[
-        Part::optional("type", closed).flattened(),
-        Part::required("kind", by_kind).flattened(),
+    const FIELDS: &[Field] = &[
+        Field::optional("type", closed).flattened(),
+        Field::required("kind", by_kind).flattened(),
     ];
     assert_eq!(
-        whole(r#"{"type":null,"kind":"later","x":1}"#, &shared(PARTS)),
+        whole(r#"{"type":null,"kind":"later","x":1}"#, &shared(FIELDS)),
         r#"{"kind":"later","x":1}"#
     );
 }
 
 #[test]
 fn what_the_object_has_taken_makes_no_branch_complete() {
-    fn by_id() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("id", NUMBER)];
-        &Shape::Object(PARTS)
+    fn by_id() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("id", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    fn by_x() -> &'static Shape {
-        const PARTS: &[Part] = &[Part::required("x", NUMBER)];
-        &Shape::Object(PARTS)
+    fn by_x() -> &'static TypeDescriptor {
+        const FIELDS: &[Field] = &[Field::required("x", NUMBER)];
+        &TypeDescriptor::Object(FIELDS)
     }
-    fn union() -> &'static Shape {
-        &Shape::FirstObject {
+    fn union() -> &'static TypeDescriptor {
+        &TypeDescriptor::ObjectUnion {
             expected: "Either (ById, ByX)",
             branches: &[(&["id"], by_id), (&["x"], by_x)],
         }
     }
-    const PARTS: &[Part] = &[
-        Part::required("id", NUMBER),
-        Part::required("", union).flattened(),
+    const FIELDS: &[Field] = &[
+        Field::required("id", NUMBER),
+        Field::required("", union).flattened(),
     ];
     assert_eq!(
-        refused(r#"{"id":1,"x":[]}"#, &shared(PARTS)),
+        refused(r#"{"id":1,"x":[]}"#, &shared(FIELDS)),
         "/x: invalid type: sequence, expected u8"
     );
 }
 
 #[test]
 fn an_odd_union_is_left_out_and_its_members_are_free_again() {
-    const PARTS: &[Part] = &[
-        Part::optional("type", closed).or_default().flattened(),
-        Part::required("name", NUMBER),
+    const FIELDS: &[Field] = &[
+        Field::optional("type", closed).or_default().flattened(),
+        Field::required("name", NUMBER),
     ];
-    let (text, reports) = repaired(r#"{"type":"entry","name":7}"#, &shared(PARTS));
+    let (text, reports) = repaired(r#"{"type":"entry","name":7}"#, &shared(FIELDS));
     assert_eq!(text, r#"{"name":7}"#);
     assert_eq!(
         reports,

@@ -1,4 +1,4 @@
-//! Impls shared by generated string types: ids and enums with an open end.
+//! Impls shared by generated string types: ids and extensible enums.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,21 +6,21 @@ use std::marker::PhantomData;
 use serde_core::Deserializer;
 use serde_core::de::{Error, Visitor};
 
-/// Reads a string straight into `T`, without a `String` in between.
+/// Deserializes a string into `T` without an intermediate `String`.
 ///
 /// # Errors
-/// When the input is not a string.
-pub fn text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+/// Fails when the input is not a string.
+pub fn read_string<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: for<'a> From<&'a str>,
     D: Deserializer<'de>,
 {
-    deserializer.deserialize_str(TextVisitor(PhantomData))
+    deserializer.deserialize_str(StringVisitor(PhantomData))
 }
 
-struct TextVisitor<T>(PhantomData<T>);
+struct StringVisitor<T>(PhantomData<T>);
 
-impl<T: for<'a> From<&'a str>> Visitor<'_> for TextVisitor<T> {
+impl<T: for<'a> From<&'a str>> Visitor<'_> for StringVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,14 +32,13 @@ impl<T: for<'a> From<&'a str>> Visitor<'_> for TextVisitor<T> {
     }
 }
 
-/// Implements an identifier, a newtype over `Arc<str>`: cheap to clone, read with
-/// one allocation.
+/// Implements an identifier as a newtype over `Arc<str>`, which is cheap to clone.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_string_id {
     ($name:ident) => {
         impl $name {
-            /// The identifier's text.
+            /// Returns the text of the identifier.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -64,17 +63,17 @@ macro_rules! __acp_string_id {
             }
         }
 
-        $crate::__acp_text_impls!($name);
+        $crate::__acp_string_type!($name);
     };
 }
 
-/// Implements an enum of strings; the variant after `..` keeps any other text.
+/// Implements an enum of strings. The variant after `..` keeps unknown text.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_string_enum {
     ($name:ident { $($variant:ident = $text:literal,)* .. $other:ident }) => {
         impl $name {
-            /// The text that stands for the value on the wire.
+            /// Returns the text of the value on the wire.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -102,14 +101,14 @@ macro_rules! __acp_string_enum {
             }
         }
 
-        $crate::__acp_text_impls!($name);
+        $crate::__acp_string_type!($name);
     };
 }
 
-/// What identifiers and string enums have in common.
+/// Impls shared by identifiers and string enums.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __acp_text_impls {
+macro_rules! __acp_string_type {
     ($name:ident) => {
         impl ::core::fmt::Display for $name {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -144,12 +143,12 @@ macro_rules! __acp_text_impls {
             }
         }
 
-        $crate::__acp_deserialize_with!($name, $crate::runtime::text);
-        $crate::__acp_shape_of!($name, ::std::string::String);
+        $crate::__acp_deserialize_with!($name, $crate::runtime::read_string);
+        $crate::__acp_descriptor_of!($name, ::std::string::String);
     };
 }
 
-/// Implements `Deserialize` by a function of the runtime.
+/// Implements `Deserialize` with a given function.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_deserialize_with {

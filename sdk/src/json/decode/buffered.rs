@@ -1,5 +1,4 @@
-//! Members that were kept unparsed until it is known what they belong to, and
-//! that serde then reads as if they came only now.
+//! Buffered members: unparsed until their type is known, then read by serde.
 
 use std::slice;
 
@@ -8,28 +7,28 @@ use serde_core::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde_core::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess};
 use serde_json::value::RawValue;
 
-use super::members::{AnyRaw, Member, collect};
-use super::shape::Form;
+use super::descriptor::JsonKind;
+use super::members::{Member, RawJson, collect};
 use crate::json::reader::{self, Reader, StrictError};
 
-/// The members of an object, for the strict reader. What does not fit is `None`.
+/// The buffered members of an object. Methods return `None` when a value does not fit.
 #[derive(Debug)]
-pub struct Kept<'de> {
+pub struct BufferedFields<'de> {
     pub(crate) members: Vec<Member<'de>>,
 }
 
-impl Kept<'_> {
-    /// A member that must be there.
+impl BufferedFields<'_> {
+    /// Reads a required member.
     pub fn required<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         self.take(name)?.and_then(|raw| read_raw(raw))
     }
 
-    /// A member whose absence means the default.
+    /// Reads a member; absent means the default.
     pub fn optional<T: DeserializeOwned + Default>(&mut self, name: &str) -> Option<T> {
         self.optional_or(name, T::default)
     }
 
-    /// A member whose absence means what `default` makes.
+    /// Reads a member; absent means the result of `default`.
     pub fn optional_or<T: DeserializeOwned>(
         &mut self,
         name: &str,
@@ -41,25 +40,25 @@ impl Kept<'_> {
         }
     }
 
-    /// A member that must be there, and for which `null` means the default.
+    /// Reads a required member; `null` means the default.
     pub fn required_nullable<T: DeserializeOwned + Default>(&mut self, name: &str) -> Option<T> {
         self.required::<Option<T>>(name)
             .map(Option::unwrap_or_default)
     }
 
-    /// A member for which absence and `null` mean the default.
+    /// Reads a member; absent and `null` mean the default.
     pub fn nullable<T: DeserializeOwned + Default>(&mut self, name: &str) -> Option<T> {
         self.optional::<Option<T>>(name)
             .map(Option::unwrap_or_default)
     }
 
-    /// Reads the members that nobody has taken as a `T`, if they are those of one.
+    /// Reads the remaining members as a `T`.
     #[must_use]
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         self.read_without(None)
     }
 
-    /// As [`Self::read`]; nothing when the tag of the union `T` is absent or null.
+    /// Reads the remaining members as a union, or `Some(None)` without its tag.
     pub fn read_optional<T: DeserializeOwned>(&mut self, tag: &str) -> Option<Option<T>> {
         let mut members = self.members.iter_mut();
         let Some(member) = members.find(|member| !member.taken && member.name == tag) else {
@@ -72,7 +71,7 @@ impl Kept<'_> {
         self.read().map(Some)
     }
 
-    /// Reads the members but for those called `skipped`.
+    /// Reads the remaining members without those named `skipped`.
     pub(crate) fn read_without<T: DeserializeOwned>(
         &self,
         skipped: Option<&'static str>,
@@ -85,7 +84,7 @@ impl Kept<'_> {
         T::deserialize(MapAccessDeserializer::new(replay)).ok()
     }
 
-    /// Takes the member `name`, if it is there; there may be no second one.
+    /// Takes the member `name`. Fails when it is there twice.
     fn take(&mut self, name: &str) -> Option<Option<&RawValue>> {
         let mut members = self.members.iter_mut();
         let Some(member) = members.find(|member| !member.taken && member.name == name) else {
@@ -103,64 +102,66 @@ impl Kept<'_> {
     }
 }
 
-/// Reads a value strictly.
+/// Reads the text of a value strictly.
 #[must_use]
 pub fn read_raw<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
-    // How deep it may nest was for the reader to say that has kept it.
+    // The reader that buffered the value has limited its depth.
     reader::read_deep(raw.get()).ok()
 }
 
-/// `Deserialize` for an object whose members belong to several types.
+/// Deserializes an object whose members belong to several types.
 ///
 /// # Errors
-/// When `read` does not find what it needs.
-pub fn object<'de, T, D: Deserializer<'de>>(
+/// Fails when `read` returns `None`.
+pub fn read_shared_object<'de, T, D: Deserializer<'de>>(
     deserializer: D,
-    read: fn(&mut Kept<'_>) -> Option<T>,
+    read: fn(&mut BufferedFields<'_>) -> Option<T>,
 ) -> Result<T, D::Error> {
-    let mut kept = Kept {
+    let mut members = BufferedFields {
         members: collect(deserializer)?,
     };
-    read(&mut kept).ok_or_else(|| D::Error::custom("the members are not those of the type"))
+    read(&mut members).ok_or_else(|| D::Error::custom("invalid members for the type"))
 }
 
-/// How to read one branch of a union of objects, and the members it must have.
-type ObjectBranch<T> = (&'static [&'static str], fn(&Kept<'_>) -> Option<T>);
+/// The required members of a union branch, and how to read it.
+type ObjectBranch<T> = (
+    &'static [&'static str],
+    fn(&BufferedFields<'_>) -> Option<T>,
+);
 
-/// `Deserialize` for a union of objects without a tag: the first branch that takes
-/// the members.
+/// Deserializes an untagged union of objects as the first branch that accepts the members.
 ///
 /// # Errors
-/// When there is none.
-pub fn first_object_of<'de, T, D: Deserializer<'de>>(
+/// Fails when no branch accepts them.
+pub fn read_object_union<'de, T, D: Deserializer<'de>>(
     deserializer: D,
     expected: &str,
     branches: &[ObjectBranch<T>],
 ) -> Result<T, D::Error> {
-    let kept = Kept {
+    let members = BufferedFields {
         members: collect(deserializer)?,
     };
-    let complete = |(names, _): &&ObjectBranch<T>| names.iter().all(|name| kept.has(name));
+    let complete = |(names, _): &&ObjectBranch<T>| names.iter().all(|name| members.has(name));
     branches
         .iter()
         .filter(complete)
-        .find_map(|(_, read)| read(&kept))
+        .find_map(|(_, read)| read(&members))
         .ok_or_else(|| D::Error::custom(format_args!("invalid value: expected {expected}")))
 }
 
-/// How to read one branch of a union of values, and the form it takes.
-type ValueBranch<T> = (Form, fn(&RawValue) -> Option<T>);
+/// The JSON kind of a union branch, and how to read it.
+type ValueBranch<T> = (JsonKind, fn(&RawValue) -> Option<T>);
 
-/// `Deserialize` for a union of values without a tag: the first branch that takes the value.
+/// Deserializes an untagged union of values as the first branch that accepts the value.
 ///
 /// # Errors
-/// When there is none.
-pub fn first_value_of<'de, T, D: Deserializer<'de>>(
+/// Fails when no branch accepts it.
+pub fn read_value_union<'de, T, D: Deserializer<'de>>(
     deserializer: D,
     expected: &str,
     branches: &[ValueBranch<T>],
 ) -> Result<T, D::Error> {
-    let AnyRaw(raw) = serde_core::Deserialize::deserialize(deserializer)?;
+    let RawJson(raw) = serde_core::Deserialize::deserialize(deserializer)?;
     branches
         .iter()
         .filter(|(form, _)| form.has(&raw))
@@ -168,7 +169,7 @@ pub fn first_value_of<'de, T, D: Deserializer<'de>>(
         .ok_or_else(|| D::Error::custom(format_args!("invalid value: expected {expected}")))
 }
 
-/// Kept members, as serde wants them.
+/// Buffered members as a `MapAccess`.
 struct Replay<'a, 'de> {
     members: slice::Iter<'a, Member<'de>>,
     skipped: Option<&'static str>,

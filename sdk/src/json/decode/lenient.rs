@@ -1,7 +1,6 @@
-//! The second pass: a text, walked through along a shape and written anew.
+//! The lenient pass: reads a text by a descriptor and writes it anew.
 //!
-//! What is written reads strictly as the type of the shape. An attempt that fails takes back
-//! what it wrote and reported.
+//! The strict pass accepts the written text. A failed attempt reverts its output and reports.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,21 +9,22 @@ use serde_core::Deserializer as _;
 use serde_core::de::{SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::descriptor::TypeDescriptor;
 use super::members::{Member, collect};
-use super::shape::Shape;
 use super::{DecodeError, Leniency};
 use crate::json::map::keep_last;
 use crate::json::reader::{self, Reader, StrictError};
 use crate::json::scan::special;
 
-/// The deepest nesting of typed values; as the reader's own limit.
+/// The deepest nesting of typed values, as in the strict reader.
 const MAX_DEPTH: usize = 128;
 
-/// The most leniencies of one message that are reported one by one. A message
-/// can hold millions of bad items, and memory must not follow.
+/// The number of dropped values that are reported one by one.
+///
+/// A message can hold millions of invalid items; this bounds the memory for their reports.
 const MAX_REPORTS: usize = 100;
 
-/// A text that reads strictly, and what was dropped from it.
+/// A text that the strict pass accepts, with the values dropped from it.
 pub(super) struct Repaired {
     pub(super) text: String,
     reports: Vec<Leniency>,
@@ -32,7 +32,7 @@ pub(super) struct Repaired {
 }
 
 impl Repaired {
-    /// Hands the leniencies to `observer`.
+    /// Passes the dropped values to `observer`.
     pub(super) fn report(self, observer: &mut dyn FnMut(Leniency)) {
         self.reports.into_iter().for_each(&mut *observer);
         if self.unreported > 0 {
@@ -48,9 +48,9 @@ impl Repaired {
     }
 }
 
-/// Where the walk stands, what it may tolerate, and what it has written.
-pub(super) struct Walk {
-    /// Whether nothing may be dropped at present.
+/// The state of the lenient pass: position, leniency and output.
+pub(super) struct LenientReader {
+    /// Whether no value may be dropped at present.
     pub(super) strict: bool,
     depth: usize,
     path: Vec<Step>,
@@ -74,13 +74,13 @@ pub(super) struct Attempt {
     written: usize,
 }
 
-impl Walk {
-    /// Walks through `text` and drops what the schema allows to be dropped.
+impl LenientReader {
+    /// Drops from `text` the invalid values that the schema allows to be dropped.
     ///
     /// # Errors
-    /// When `text` is not JSON, or does not have the shape even so.
-    pub(super) fn repair(text: &str, shape: &Shape) -> Result<Repaired, DecodeError> {
-        let mut walk = Self {
+    /// Fails when `text` is not JSON, or another value is invalid.
+    pub(super) fn repair(text: &str, descriptor: &TypeDescriptor) -> Result<Repaired, DecodeError> {
+        let mut reader = Self {
             strict: false,
             depth: 0,
             path: Vec::new(),
@@ -88,59 +88,74 @@ impl Walk {
             unreported: 0,
             out: String::with_capacity(text.len()),
         };
-        let raw = walk.either(reader::read_deep(text), || serde_json::from_str(text))?;
-        walk.value(raw, shape)?;
+        let raw = reader.either(reader::read_deep(text), || serde_json::from_str(text))?;
+        reader.value(raw, descriptor)?;
         Ok(Repaired {
-            text: walk.out,
-            reports: walk.reports,
-            unreported: walk.unreported,
+            text: reader.out,
+            reports: reader.reports,
+            unreported: reader.unreported,
         })
     }
 
-    /// Writes `raw` as a value of `shape`.
-    pub(super) fn value(&mut self, raw: &RawValue, shape: &Shape) -> Result<(), DecodeError> {
-        match shape {
-            Shape::Any => self.write(raw),
-            Shape::Leaf(check) => {
+    /// Reads and writes a value of the described type.
+    pub(super) fn value(
+        &mut self,
+        raw: &RawValue,
+        descriptor: &TypeDescriptor,
+    ) -> Result<(), DecodeError> {
+        match descriptor {
+            TypeDescriptor::Any => self.write(raw),
+            TypeDescriptor::Scalar(check) => {
                 check(raw).map_err(|error| self.invalid(&error))?;
                 self.write(raw);
             }
-            Shape::Nullable(_) if raw.get() == "null" => self.write(raw),
-            Shape::Nullable(of) => return self.value(raw, of()),
-            Shape::List(of) => return self.list(raw, of(), false),
-            Shape::Map(of) => return self.map(raw, of()),
-            Shape::FirstValue { expected, branches } => {
+            TypeDescriptor::Nullable(_) if raw.get() == "null" => self.write(raw),
+            TypeDescriptor::Nullable(of) => return self.value(raw, of()),
+            TypeDescriptor::List(of) => return self.list(raw, of(), false),
+            TypeDescriptor::Map(of) => return self.map(raw, of()),
+            TypeDescriptor::ValueUnion { expected, branches } => {
                 return self.first_value(raw, expected, branches);
             }
-            Shape::Object(_) | Shape::Tagged(_) | Shape::FirstObject { .. } => {
-                return self.object(raw, shape);
+            TypeDescriptor::Object(_)
+            | TypeDescriptor::TaggedUnion(_)
+            | TypeDescriptor::ObjectUnion { .. } => {
+                return self.object(raw, descriptor);
             }
         }
         Ok(())
     }
 
-    /// Writes the valid items of a list; anything else as [`Self::value`] does.
-    pub(super) fn valid_items(&mut self, raw: &RawValue, shape: &Shape) -> Result<(), DecodeError> {
-        match shape {
-            Shape::Nullable(of) if raw.get() != "null" => self.valid_items(raw, of()),
-            Shape::List(of) => self.list(raw, of(), true),
-            _ => self.value(raw, shape),
+    /// Writes the valid items of a list, and any other value as [`Self::value`] does.
+    pub(super) fn valid_items(
+        &mut self,
+        raw: &RawValue,
+        descriptor: &TypeDescriptor,
+    ) -> Result<(), DecodeError> {
+        match descriptor {
+            TypeDescriptor::Nullable(of) if raw.get() != "null" => self.valid_items(raw, of()),
+            TypeDescriptor::List(of) => self.list(raw, of(), true),
+            _ => self.value(raw, descriptor),
         }
     }
 
-    fn list(&mut self, raw: &RawValue, item: &Shape, skip: bool) -> Result<(), DecodeError> {
+    fn list(
+        &mut self,
+        raw: &RawValue,
+        item: &TypeDescriptor,
+        skip: bool,
+    ) -> Result<(), DecodeError> {
         let items = Reader::deep(raw.get()).deserialize_seq(Items);
         let items = self.either(items, || raw.deserialize_seq(Items))?;
-        self.nested('[', ']', |walk| {
+        self.nested('[', ']', |reader| {
             for (index, raw) in items.into_iter().enumerate() {
-                walk.at(Step::Item(index), |walk| {
-                    let strict = walk.strict;
-                    let read = |walk: &mut Self| {
-                        walk.comma();
-                        walk.value(raw, item)
+                reader.at(Step::Item(index), |reader| {
+                    let strict = reader.strict;
+                    let read = |reader: &mut Self| {
+                        reader.comma();
+                        reader.value(raw, item)
                     };
-                    match walk.attempt(strict, read) {
-                        Err(error) if skip => walk.drop_value(error),
+                    match reader.attempt(strict, read) {
+                        Err(error) if skip => reader.drop_value(error),
                         result => result,
                     }
                 })?;
@@ -149,22 +164,22 @@ impl Walk {
         })
     }
 
-    fn map(&mut self, raw: &RawValue, value: &Shape) -> Result<(), DecodeError> {
+    fn map(&mut self, raw: &RawValue, value: &TypeDescriptor) -> Result<(), DecodeError> {
         let members = self.collect(raw)?;
         let named = members
             .into_iter()
             .map(|member| (member.name.into_owned(), member.raw));
         let members: Vec<(String, Cow<'_, RawValue>)> = keep_last(named.collect());
-        self.nested('{', '}', |walk| {
+        self.nested('{', '}', |reader| {
             for (name, raw) in members {
-                walk.name(&name);
-                walk.at(Step::Key(name), |walk| walk.value(&raw, value))?;
+                reader.name(&name);
+                reader.at(Step::Key(name), |reader| reader.value(&raw, value))?;
             }
             Ok(())
         })
     }
 
-    /// The members of an object, which `raw` must be.
+    /// Collects the members of the object `raw`.
     pub(super) fn collect<'a>(&self, raw: &'a RawValue) -> Result<Vec<Member<'a>>, DecodeError> {
         if !raw.get().starts_with('{') {
             let wrong = format!("invalid type: {}, expected an object", kind(raw));
@@ -173,34 +188,33 @@ impl Walk {
         self.either(collect(&mut Reader::deep(raw.get())), || collect(raw))
     }
 
-    /// What the strict reader has read, or what serde_json says that is wrong with it: the one
-    /// is fast, the other has words.
+    /// Returns the strict reader's result, or the error message of serde_json.
     fn either<T>(
         &self,
         fast: Result<T, StrictError>,
-        wordy: impl FnOnce() -> serde_json::Result<T>,
+        explain: impl FnOnce() -> serde_json::Result<T>,
     ) -> Result<T, DecodeError> {
         match fast {
             Ok(value) => Ok(value),
-            Err(_) => wordy().map_err(|error| self.invalid(&error)),
+            Err(_) => explain().map_err(|error| self.invalid(&error)),
         }
     }
 
-    /// Writes a value as it came.
+    /// Writes a value unchanged.
     pub(super) fn write(&mut self, raw: &RawValue) {
         self.out.push_str(raw.get());
     }
 
-    /// Writes what stands for nothing, where a value of `shape` must be.
-    pub(super) fn write_default(&mut self, shape: &Shape) {
-        self.out.push_str(match shape {
-            Shape::List(_) => "[]",
-            Shape::Map(_) => "{}",
+    /// Writes the empty value of the described type.
+    pub(super) fn write_default(&mut self, descriptor: &TypeDescriptor) {
+        self.out.push_str(match descriptor {
+            TypeDescriptor::List(_) => "[]",
+            TypeDescriptor::Map(_) => "{}",
             _ => "null",
         });
     }
 
-    /// Writes a member's name and what stands around it.
+    /// Writes the name of a member, with comma and colon.
     pub(super) fn name(&mut self, name: &str) {
         self.comma();
         if special(name.as_bytes()) == name.len() {
@@ -211,15 +225,15 @@ impl Walk {
         }
     }
 
-    /// Writes a comma, unless what comes is the first of its object or list.
+    /// Writes a comma, except before the first member or item.
     fn comma(&mut self) {
-        // No value ends in an opening bracket.
+        // No value ends with an opening bracket.
         if !self.out.ends_with(['{', '[']) {
             self.out.push(',');
         }
     }
 
-    /// An error at the place where the walk stands.
+    /// Returns an error at the current path.
     pub(super) fn error(&self, message: impl Into<String>) -> DecodeError {
         DecodeError {
             path: self.pointer(),
@@ -227,10 +241,10 @@ impl Walk {
         }
     }
 
-    /// The error of serde_json, at the place where the walk stands.
+    /// Returns an error of serde_json at the current path.
     pub(super) fn invalid(&self, error: &serde_json::Error) -> DecodeError {
         let text = error.to_string();
-        // Line and column count from the start of a fragment, which nobody sees.
+        // Line and column would be relative to a fragment of the message.
         let message = match text.rfind(" at line ") {
             Some(end) if !error.is_syntax() && !error.is_eof() => &text[..end],
             _ => &text,
@@ -238,13 +252,13 @@ impl Walk {
         self.error(message)
     }
 
-    /// Drops the value that `error` is about, or fails when nothing may be dropped.
+    /// Drops the value that caused `error`, or fails in strict mode.
     pub(super) fn drop_value(&mut self, error: DecodeError) -> Result<(), DecodeError> {
         if self.strict {
             return Err(error);
         }
         if self.reports.len() < MAX_REPORTS {
-            // The reason keeps the inner path when the error lies deeper than what is dropped.
+            // The reason keeps the inner path of an error inside the dropped value.
             let path = self.pointer();
             let reason = match error.path.strip_prefix(path.as_str()) {
                 Some(inner) if !inner.is_empty() => format!("{inner}: {}", error.message),
@@ -257,7 +271,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Runs `read` one step further down.
+    /// Runs `read` with one more step on the path.
     pub(super) fn at<T>(&mut self, step: Step, read: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(step);
         let result = read(self);
@@ -265,7 +279,7 @@ impl Walk {
         result
     }
 
-    /// Runs `read` between brackets, unless nesting is too deep.
+    /// Runs `read` between brackets; fails beyond the maximum depth.
     pub(super) fn nested(
         &mut self,
         open: char,
@@ -283,7 +297,7 @@ impl Walk {
         result
     }
 
-    /// Runs `read` as an attempt: what a failed one wrote and reported is forgotten.
+    /// Runs `read` as an attempt. A failed attempt reverts its output and reports.
     pub(super) fn attempt(
         &mut self,
         strict: bool,
@@ -295,7 +309,7 @@ impl Walk {
         result
     }
 
-    /// Starts an attempt, which [`Self::finish`] ends.
+    /// Starts an attempt; [`Self::finish`] ends it.
     pub(super) fn start(&mut self, strict: bool) -> Attempt {
         let before = std::mem::replace(&mut self.strict, strict);
         Attempt {
@@ -339,7 +353,7 @@ pub(in crate::json) fn push_escaped(pointer: &mut String, name: &str) {
     }
 }
 
-/// What kind of JSON value `raw` is, in words.
+/// Names the kind of a JSON value for errors.
 pub(super) fn kind(raw: &RawValue) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'{') => "object",
@@ -351,7 +365,7 @@ pub(super) fn kind(raw: &RawValue) -> &'static str {
     }
 }
 
-/// Collects the items of a list, unparsed.
+/// Collects the unparsed items of a list.
 struct Items;
 
 impl<'de> Visitor<'de> for Items {

@@ -1,88 +1,98 @@
-//! What a type looks like on the wire, as data: the second pass reads by it.
+//! Describes the JSON form of a type as data, for the lenient pass.
 //!
-//! A type gives its shape by a function, so that shapes can refer to each other in a
-//! circle.
+//! A type returns its descriptor from a function, so that descriptors can be recursive.
 
 use serde_json::value::RawValue;
 
-/// A type whose JSON form is known as data.
-pub trait Shaped {
-    /// The form.
-    fn shape() -> &'static Shape;
+/// A type with a descriptor of its JSON form.
+///
+/// Generated types implement it. A type written by hand implements it to travel in messages;
+/// with [`TypeDescriptor::Any`] it is read strictly by serde.
+pub trait Described {
+    /// Returns the descriptor.
+    fn descriptor() -> &'static TypeDescriptor;
 }
 
-/// Where to get the shape of a type.
-pub type Of = fn() -> &'static Shape;
+/// Returns the descriptor of a type.
+pub type DescriptorFn = fn() -> &'static TypeDescriptor;
 
-/// The JSON form of a type.
+/// Describes the JSON form of a type.
 #[derive(Debug)]
-pub enum Shape {
-    /// Any JSON value.
+#[non_exhaustive]
+pub enum TypeDescriptor {
+    /// Any JSON value; the type itself checks it.
     Any,
-    /// A value that is checked in one piece.
-    Leaf(fn(&RawValue) -> Result<(), serde_json::Error>),
-    /// `null` or what is inside.
-    Nullable(Of),
-    /// A list of items of one shape.
-    List(Of),
-    /// An object whose members all have one shape.
-    Map(Of),
+    /// A value that a function checks as a whole.
+    #[doc(hidden)]
+    Scalar(fn(&RawValue) -> Result<(), serde_json::Error>),
+    /// `null` or a value of the given type.
+    #[doc(hidden)]
+    Nullable(DescriptorFn),
+    /// An array of items of one type.
+    #[doc(hidden)]
+    List(DescriptorFn),
+    /// An object whose members all have one type.
+    #[doc(hidden)]
+    Map(DescriptorFn),
     /// An object with known members.
-    Object(&'static [Part]),
-    /// Objects that are told apart by a tag.
-    Tagged(Variants),
-    /// Objects that are told apart by the members which they must have.
-    FirstObject {
-        /// The union and its branches, in words.
+    #[doc(hidden)]
+    Object(&'static [Field]),
+    /// A union of objects with a tag.
+    #[doc(hidden)]
+    TaggedUnion(TaggedVariants),
+    /// A union of objects, selected by their required members.
+    #[doc(hidden)]
+    ObjectUnion {
+        /// Names the union and its branches in errors.
         expected: &'static str,
-        /// For each branch the members that it must have.
-        branches: &'static [(&'static [&'static str], Of)],
+        /// The required members and the type of each branch.
+        branches: &'static [(&'static [&'static str], DescriptorFn)],
     },
-    /// Values that are told apart by trying.
-    FirstValue {
-        /// The union and its branches, in words.
+    /// A union of values, selected by trying.
+    #[doc(hidden)]
+    ValueUnion {
+        /// Names the union and its branches in errors.
         expected: &'static str,
-        /// For each branch the form that it has from outside.
-        branches: &'static [(Form, Of)],
+        /// The JSON kind and the type of each branch.
+        branches: &'static [(JsonKind, DescriptorFn)],
     },
 }
 
-/// The variants of a union with a tag.
+/// The variants of a tagged union.
 #[derive(Debug)]
-pub struct Variants {
-    /// The name of the member that is the tag.
+pub struct TaggedVariants {
+    /// Name of the tag member.
     pub tag: &'static str,
-    /// The known values of the tag, and what stands beside them; one that nothing stands
-    /// beside has the shape of `()`.
-    pub known: &'static [(&'static str, Of)],
-    /// The variant without a tag.
-    pub default: Option<Of>,
-    /// Whether that is also tried when the tag has an unknown value.
+    /// Known tag values with their payload types; `()` for a variant without payload.
+    pub known: &'static [(&'static str, DescriptorFn)],
+    /// Type of the variant without a tag.
+    pub default: Option<DescriptorFn>,
+    /// Whether `default` is also tried for unknown tag values.
     pub takes_unknown: bool,
 }
 
-/// A member of an object, or a union whose members are among the object's.
+/// A member of an object, or a union whose members are merged into the object.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// The name on the wire; of a union its tag.
+pub struct Field {
+    /// Name on the wire; for a union the name of its tag.
     pub(super) name: &'static str,
-    pub(super) of: Of,
-    /// Absence is an error.
+    pub(super) of: DescriptorFn,
+    /// Whether absence is an error.
     pub(super) required: bool,
-    /// An invalid value is left out.
+    /// Whether an invalid value is dropped.
     pub(super) lenient: bool,
-    /// Invalid items are left out.
+    /// Whether invalid items are dropped.
     pub(super) items: bool,
-    /// `null` means the default.
+    /// Whether `null` means the default.
     pub(super) nullable: bool,
-    /// What it has are members of the object itself.
+    /// Whether its members are merged into the object.
     pub(super) flattened: bool,
 }
 
-impl Part {
-    /// A member that must be there.
+impl Field {
+    /// Describes a required member.
     #[must_use]
-    pub const fn required(name: &'static str, of: Of) -> Self {
+    pub const fn required(name: &'static str, of: DescriptorFn) -> Self {
         Self {
             name,
             of,
@@ -94,16 +104,16 @@ impl Part {
         }
     }
 
-    /// A member whose absence means the default.
+    /// Describes a member whose absence means the default.
     #[must_use]
-    pub const fn optional(name: &'static str, of: Of) -> Self {
+    pub const fn optional(name: &'static str, of: DescriptorFn) -> Self {
         Self {
             required: false,
             ..Self::required(name, of)
         }
     }
 
-    /// The same, where an invalid value is left out with a report.
+    /// Allows an invalid value to be dropped.
     #[must_use]
     pub const fn or_default(self) -> Self {
         Self {
@@ -112,7 +122,7 @@ impl Part {
         }
     }
 
-    /// The same, where each invalid item is left out with a report.
+    /// Allows invalid items to be dropped.
     #[must_use]
     pub const fn valid_items(self) -> Self {
         Self {
@@ -121,7 +131,7 @@ impl Part {
         }
     }
 
-    /// The same, where `null` means the default.
+    /// Lets `null` mean the default.
     #[must_use]
     pub const fn or_null(self) -> Self {
         Self {
@@ -130,8 +140,9 @@ impl Part {
         }
     }
 
-    /// The same, of a union whose members are among the object's. An optional one is absent
-    /// when its tag is absent or `null`.
+    /// Merges the members of a union into the object.
+    ///
+    /// An optional union is absent when its tag is absent or `null`.
     #[must_use]
     pub const fn flattened(self) -> Self {
         Self {
@@ -141,9 +152,9 @@ impl Part {
     }
 }
 
-/// What a JSON value looks like from outside.
+/// The kind of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum JsonKind {
     /// `null`
     Null,
     /// `true` or `false`
@@ -152,7 +163,7 @@ pub enum Form {
     Number,
     /// Any string.
     String,
-    /// A list.
+    /// An array.
     Array,
     /// An object.
     Object,
@@ -160,8 +171,8 @@ pub enum Form {
     Any,
 }
 
-impl Form {
-    /// Whether `raw` has this form, as far as its first byte tells.
+impl JsonKind {
+    /// Whether `raw` is of this kind, by its first byte.
     pub(super) fn has(self, raw: &RawValue) -> bool {
         let first = raw.get().as_bytes().first();
         match self {
@@ -176,20 +187,20 @@ impl Form {
     }
 }
 
-/// Gives a type the shape of another.
+/// Implements `Described` with the descriptor of another type.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __acp_shape_of {
+macro_rules! __acp_descriptor_of {
     ($name:ident, $ty:ty) => {
-        impl $crate::runtime::Shaped for $name {
-            fn shape() -> &'static $crate::runtime::Shape {
-                <$ty as $crate::runtime::Shaped>::shape()
+        impl $crate::runtime::Described for $name {
+            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
+                <$ty as $crate::runtime::Described>::descriptor()
             }
         }
     };
 }
 
-/// Gives a newtype the JSON form of what is in it.
+/// Implements a newtype with the JSON form of its content.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_wrapper {
@@ -211,13 +222,13 @@ macro_rules! __acp_wrapper {
             }
         }
 
-        $crate::__acp_shape_of!($name, $ty);
+        $crate::__acp_descriptor_of!($name, $ty);
     };
 }
 
-/// Gives the shape of a union by the values of its tag, each with what stands beside it.
-/// After `or` comes the variant without a tag; after `otherwise` one that also takes what
-/// has an unknown tag.
+/// Implements a tagged union from its tag values and their payload types.
+///
+/// `or` names the variant without a tag; `otherwise` one that also accepts unknown tag values.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_tagged_union {
@@ -226,31 +237,31 @@ macro_rules! __acp_tagged_union {
     };
     ($name:ident [$tag:literal] or $default:ident { $($key:literal: $ty:ty),* $(,)? }) => {
         $crate::__acp_tagged_union!(
-            @ $name [$tag] Some(<$default as $crate::runtime::Shaped>::shape), false,
+            @ $name [$tag] Some(<$default as $crate::runtime::Described>::descriptor), false,
             { $($key: $ty),* }
         );
     };
     ($name:ident [$tag:literal] otherwise $default:ident { $($key:literal: $ty:ty),* $(,)? }) => {
         $crate::__acp_tagged_union!(
-            @ $name [$tag] Some(<$default as $crate::runtime::Shaped>::shape), true,
+            @ $name [$tag] Some(<$default as $crate::runtime::Described>::descriptor), true,
             { $($key: $ty),* }
         );
     };
     (@ $name:ident [$tag:literal] $default:expr, $takes:literal, { $($key:literal: $ty:ty),* }) => {
-        impl $crate::runtime::Shaped for $name {
-            fn shape() -> &'static $crate::runtime::Shape {
-                const SHAPE: &$crate::runtime::Shape =
-                    &$crate::runtime::Shape::Tagged($crate::runtime::Variants {
+        impl $crate::runtime::Described for $name {
+            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
+                const DESCRIPTOR: &$crate::runtime::TypeDescriptor =
+                    &$crate::runtime::TypeDescriptor::TaggedUnion($crate::runtime::TaggedVariants {
                         tag: $tag,
-                        known: &[$(($key, <$ty as $crate::runtime::Shaped>::shape)),*],
+                        known: &[$(($key, <$ty as $crate::runtime::Described>::descriptor)),*],
                         default: $default,
                         takes_unknown: $takes,
                     });
-                SHAPE
+                DESCRIPTOR
             }
         }
 
-        $crate::__acp_deserialize_with!($name, $crate::runtime::tagged);
+        $crate::__acp_deserialize_with!($name, $crate::runtime::read_tagged_union);
 
         impl $crate::runtime::Members for $name {
             #[inline]
@@ -273,22 +284,21 @@ macro_rules! __acp_tagged_union {
     };
 }
 
-/// Implements the decoding of a union of objects without a tag: each variant with its
-/// payload and the members that this must have.
+/// Implements an untagged union of objects from the payloads and their required members.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_object_union {
     ($name:ident { $($variant:ident: $ty:ty = [$($member:literal),*]),* $(,)? }) => {
-        impl $crate::runtime::Shaped for $name {
-            fn shape() -> &'static $crate::runtime::Shape {
-                const SHAPE: &$crate::runtime::Shape = &$crate::runtime::Shape::FirstObject {
+        impl $crate::runtime::Described for $name {
+            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
+                const DESCRIPTOR: &$crate::runtime::TypeDescriptor = &$crate::runtime::TypeDescriptor::ObjectUnion {
                     expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
                     branches: &[$((
                         &[$($member),*],
-                        <$ty as $crate::runtime::Shaped>::shape,
+                        <$ty as $crate::runtime::Described>::descriptor,
                     )),*],
                 };
-                SHAPE
+                DESCRIPTOR
             }
         }
 
@@ -296,7 +306,7 @@ macro_rules! __acp_object_union {
             fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> ::core::result::Result<Self, D::Error> {
-                $crate::runtime::first_object_of(
+                $crate::runtime::read_object_union(
                     deserializer,
                     concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
                     &[$((&[$($member),*], |kept| kept.read().map(Self::$variant))),*],
@@ -333,8 +343,9 @@ macro_rules! __acp_object_union {
     };
 }
 
-/// Implements the decoding of a union of any values without a tag: each variant with its
-/// payload and the form of its JSON. A variant whose form is `Null` has no payload.
+/// Implements the reading of an untagged union of values from the payloads and their kinds.
+///
+/// A variant of the kind `Null` has no payload.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_value_union {
@@ -345,16 +356,16 @@ macro_rules! __acp_value_union {
         |raw| $crate::runtime::read_raw(raw).map(Self::$variant)
     };
     ($name:ident { $($variant:ident: $ty:ty = $form:ident),* $(,)? }) => {
-        impl $crate::runtime::Shaped for $name {
-            fn shape() -> &'static $crate::runtime::Shape {
-                const SHAPE: &$crate::runtime::Shape = &$crate::runtime::Shape::FirstValue {
+        impl $crate::runtime::Described for $name {
+            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
+                const DESCRIPTOR: &$crate::runtime::TypeDescriptor = &$crate::runtime::TypeDescriptor::ValueUnion {
                     expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
                     branches: &[$((
-                        $crate::runtime::Form::$form,
-                        <$ty as $crate::runtime::Shaped>::shape,
+                        $crate::runtime::JsonKind::$form,
+                        <$ty as $crate::runtime::Described>::descriptor,
                     )),*],
                 };
-                SHAPE
+                DESCRIPTOR
             }
         }
 
@@ -362,11 +373,11 @@ macro_rules! __acp_value_union {
             fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> ::core::result::Result<Self, D::Error> {
-                $crate::runtime::first_value_of(
+                $crate::runtime::read_value_union(
                     deserializer,
                     concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
                     &[$((
-                        $crate::runtime::Form::$form,
+                        $crate::runtime::JsonKind::$form,
                         $crate::__acp_value_union!(@read $variant $form),
                     )),*],
                 )
