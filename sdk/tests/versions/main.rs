@@ -14,3 +14,10 @@ mod clients;
 mod combinations;
 mod flow;
 mod support;
+mod table;
+
+/// The toy version, as a crate that adds a version would include it.
+#[allow(clippy::all, dead_code, reason = "generated")]
+mod v3 {
+    include!("v3/generated.rs");
+}
