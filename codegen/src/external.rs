@@ -11,16 +11,17 @@ use quote::{format_ident, quote};
 use syn::Path;
 
 use crate::Error;
+use crate::emit::identifiers;
 use crate::ir::Type;
 use crate::lower::escape;
-use crate::refine::identifiers;
 
 /// The paths of external types by their name in the generated module.
 #[derive(Default)]
 pub(crate) struct Types {
+    /// Re-exported in any case.
     definitions: BTreeMap<String, Path>,
-    /// Types of inline schemas in external definitions.
-    inline: BTreeMap<String, Path>,
+    /// Re-exported when used: types of inline schemas, and the module that is extended.
+    on_use: BTreeMap<String, Path>,
 }
 
 impl Types {
@@ -36,13 +37,7 @@ impl Types {
         let mut found = Self::default();
         for (name, text) in paths {
             let at = format!("/$defs/{}", escape(name));
-            let path: Path = syn::parse_str(text).map_err(|_| {
-                Error::unsupported(
-                    &at,
-                    format!("`{text}` is not the path of a Rust type"),
-                    "write an absolute path such as `::acp_sdk::v1::SessionId`",
-                )
-            })?;
+            let path = parse(&at, text)?;
             if !types.iter().any(|ty| ty.name == *name && ty.at == at) {
                 let problem = match document.def(name) {
                     Some(_) => "no type is generated for the definition",
@@ -63,26 +58,40 @@ impl Types {
                 if let Some(last) = path.segments.last_mut() {
                     last.ident = format_ident!("{}", ty.name);
                 }
-                found.inline.insert(ty.name.clone(), path);
+                found.on_use.insert(ty.name.clone(), path);
             }
             found.definitions.insert(name.clone(), path);
         }
         Ok(found)
     }
 
-    /// Whether the type `name` is defined elsewhere.
-    pub(crate) fn contains(&self, name: &str) -> bool {
-        self.definitions.contains_key(name) || self.inline.contains_key(name)
+    /// Adds a type that is no definition, re-exported when it is used.
+    ///
+    /// # Errors
+    /// When the path does not parse.
+    pub(crate) fn add(&mut self, name: &str, path: &str) -> Result<(), Error> {
+        self.on_use.insert(name.to_owned(), parse("", path)?);
+        Ok(())
     }
 
-    /// Re-exports all definitions, and the inline types that `chunks` use.
+    /// Has definitions re-exported only when they are used.
+    pub(crate) fn reexport_on_use(&mut self) {
+        self.on_use.append(&mut self.definitions);
+    }
+
+    /// Whether the type `name` is defined elsewhere.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.definitions.contains_key(name) || self.on_use.contains_key(name)
+    }
+
+    /// Re-exports all definitions, and the other types that `chunks` use.
     pub(crate) fn reexports(&self, chunks: &[TokenStream]) -> TokenStream {
-        let mut used = BTreeSet::new();
+        let mut found = BTreeSet::new();
         for chunk in chunks {
-            identifiers(chunk.clone(), &mut used);
+            identifiers(chunk.clone(), &mut found);
         }
-        let inline = self.inline.iter().filter(|(name, _)| used.contains(*name));
-        let items = self.definitions.iter().chain(inline).map(|(name, path)| {
+        let used = self.on_use.iter().filter(|(name, _)| found.contains(*name));
+        let items = self.definitions.iter().chain(used).map(|(name, path)| {
             let last = path.segments.last().map(|last| last.ident.to_string());
             let rename = (last.as_deref() != Some(name)).then(|| {
                 let name = format_ident!("{name}");
@@ -92,4 +101,14 @@ impl Types {
         });
         quote!(#(#items)*)
     }
+}
+
+fn parse(at: &str, path: &str) -> Result<Path, Error> {
+    syn::parse_str(path).map_err(|_| {
+        Error::unsupported(
+            at,
+            format!("`{path}` is not the path of a Rust type"),
+            "write an absolute path such as `::acp_sdk::v1::SessionId`",
+        )
+    })
 }

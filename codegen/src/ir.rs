@@ -1,6 +1,6 @@
 //! The passes' view of a document: types and what the wire asks of them.
 //!
-//! Names of Rust items and fields are not here: typify chooses them (`types`), and
+//! Names of Rust items and fields are not here: typify chooses them (`typify_adapter`), and
 //! what follows looks them up by the name on the wire.
 
 use serde_json::Value;

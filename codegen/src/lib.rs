@@ -7,13 +7,14 @@
 //! 1. a [`Document`] with its overlays, and its method table;
 //! 2. `lower`: JSON Schema idioms to what typify digests, beside an IR of what the
 //!    wire asks;
-//! 3. `types`: typify, of whose output only names and types are kept;
-//! 4. `refine`: items with docs, constructors and serde;
+//! 3. `typify_adapter`: typify, of whose output only names and types are kept;
+//! 4. `emit`: items with docs, constructors and serde;
 //! 5. `dispatch`: method markers, traits, handles, services;
 //! 6. `schemas`, on demand: the types' own schemas, for `schemars`;
 //! 7. `format`.
 //!
-//! Beside it stands [`diff()`], which says what a new document changes for whom.
+//! `extension` generates only what an overlay adds to a protocol whose types exist already.
+//! [`diff()`] lists what a new document changes, and for whom it breaks.
 //!
 //! ```no_run
 //! // build.rs
@@ -22,22 +23,23 @@
 //! ```
 
 mod builder;
-mod clash;
 #[cfg(feature = "tools")]
 mod diff;
 mod dispatch;
+mod emit;
 mod error;
 mod export;
+mod extension;
 mod external;
 mod format;
 mod ir;
 mod lower;
+mod name_collisions;
 mod names;
 mod overrides;
-mod refine;
 mod schemas;
 mod source;
-mod types;
+mod typify_adapter;
 #[cfg(feature = "tools")]
 pub mod vectors;
 
@@ -52,6 +54,7 @@ pub use self::builder::Builder;
 pub use self::diff::{Change, diff};
 pub use self::error::Error;
 pub use self::export::export;
+use self::extension::Extension;
 use self::overrides::{Overrides, Table};
 pub use self::source::{read, read_stdin};
 
@@ -130,30 +133,63 @@ pub struct Output {
 /// When the document's methods are not complete, or a definition has a form that
 /// has no Rust type; the error says where.
 pub fn generate(document: &Document, options: &Options) -> Result<Output, Error> {
-    pipeline(document, options).map_err(|error| error.in_document(document))
+    pipeline(document, options, None).map_err(|error| error.in_document(document))
 }
 
-fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
+/// Generates only what `document` adds to `base`, for use with the types in `module`.
+///
+/// `document` is `base` with overlays. The text refers to the types of `base` as
+/// `module::Name`, such as `::acp_sdk::v1::SessionId`. It has the new types; a trait with the
+/// new methods of each role, a [`Layer`] that dispatches them, and calls of them on the
+/// existing handle; conversions between existing unions and their new members; accessors of
+/// typed keys of open objects.
+///
+/// [`Layer`]: https://docs.rs/acp-sdk
+///
+/// # Errors
+/// As [`generate`], and when the document changes a definition of `base` in another way: its
+/// type exists already. [`generate`] makes a whole protocol of such a document.
+pub fn generate_extension(
+    base: &Document,
+    document: &Document,
+    module: &str,
+    options: &Options,
+) -> Result<Output, Error> {
+    let generated = Extension::new(base, document, module)
+        .and_then(|extension| pipeline(&extension.document, options, Some(&extension)));
+    generated.map_err(|error| error.in_document(document))
+}
+
+fn pipeline(
+    document: &Document,
+    options: &Options,
+    extension: Option<&Extension>,
+) -> Result<Output, Error> {
+    let extends = extension.is_some();
     let overrides = Overrides::new(options.overrides);
     let protocol = Protocol::from_document(document)?;
     let lowered = lower::lower(document, &overrides)?;
     let roles = dispatch::roles(&protocol)?;
-    names::check(&lowered.types, &roles)?;
-    clash::check(&lowered.types)?;
-    let skeletons = types::Skeletons::new(&lowered.plain)?;
-    let mut paths: BTreeMap<String, String> = overrides.external().collect();
-    paths.extend(options.external.clone());
-    let external = external::Types::new(document, &paths, &lowered.types)?;
-    let model = refine::Model::new(&lowered.types, &skeletons, &external);
-    let calls = dispatch::calls(&protocol, &model, &overrides, options);
-    clash::functions(calls.iter().flat_map(|call| call.names(&roles)))?;
-    let mut chunks = refine::types(&model, &dispatch::uses(&roles, &calls))?;
-    chunks.extend(dispatch::dispatch(document, &model, &roles, &calls)?);
+    names::check(&lowered.types, &roles, extends)?;
+    name_collisions::check(&lowered.types)?;
+    let skeletons = typify_adapter::Skeletons::new(&lowered.plain)?;
+    let external = external_types(document, options, extension, &overrides, &lowered, &roles)?;
+    let model = emit::Model::new(&lowered.types, &skeletons, &external);
+    let mut calls = dispatch::calls(&protocol, &model, &overrides, options);
+    name_collisions::functions(calls.iter().flat_map(|call| call.names(&roles)))?;
+    if let Some(extension) = extension {
+        calls.retain(|call| extension.adds(call));
+    }
+    let mut chunks = emit::types(&model, &dispatch::uses(&roles, &calls, extends))?;
+    chunks.extend(match extension {
+        None => dispatch::dispatch(document, &model, &roles, &calls)?,
+        Some(extension) => extension.items(&model, &roles, &calls)?,
+    });
     if options.json_schemas {
         chunks.push(schemas::items(model.own_types(), lowered.schemas));
     }
     let reexports = external.reexports(&chunks);
-    chunks.insert(0, refine::imports(&chunks));
+    chunks.insert(0, emit::imports(&chunks));
     chunks.insert(1, reexports);
     if options.complete {
         overrides.check_used()?;
@@ -161,6 +197,28 @@ fn pipeline(document: &Document, options: &Options) -> Result<Output, Error> {
     Ok(Output {
         text: format::format(chunks)?,
         types: model.own_types().count(),
-        methods: protocol.methods().count(),
+        methods: calls.len(),
     })
+}
+
+/// The types that exist elsewhere: by the overrides, by the options, and of what is extended.
+fn external_types(
+    document: &Document,
+    options: &Options,
+    extension: Option<&Extension>,
+    overrides: &Overrides,
+    lowered: &lower::Lowered,
+    roles: &[dispatch::Role],
+) -> Result<external::Types, Error> {
+    let mut paths: BTreeMap<String, String> = overrides.external().collect();
+    paths.extend(extension.map(Extension::external).unwrap_or_default());
+    paths.extend(options.external.clone());
+    let mut types = external::Types::new(document, &paths, &lowered.types)?;
+    if let Some(extension) = extension {
+        types.reexport_on_use();
+        for name in roles.iter().flat_map(|role| role.existing()) {
+            types.add(&name, &extension.path(&name))?;
+        }
+    }
+    Ok(types)
 }

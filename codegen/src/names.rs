@@ -59,9 +59,9 @@ const RUST: &[&str] = &[
 ];
 
 /// Fails when a type has a name that generated code needs for something else.
-pub(crate) fn check(types: &[Type], roles: &[Role]) -> Result<(), Error> {
+pub(crate) fn check(types: &[Type], roles: &[Role], extends: bool) -> Result<(), Error> {
     types.iter().try_for_each(is_rust)?;
-    let of_roles: Vec<String> = roles.iter().flat_map(|role| role.names()).collect();
+    let of_roles: Vec<String> = roles.iter().flat_map(|role| role.names(extends)).collect();
     for ty in types {
         let of_role = of_roles
             .contains(&ty.name)

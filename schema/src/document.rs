@@ -3,9 +3,9 @@
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use crate::text::read;
+use crate::strict_json::read;
 use crate::walk::{escaped, schemas};
-use crate::{Error, V1, V2, endless};
+use crate::{Error, V1, V2, infinite_types};
 
 /// The keywords that documents add to JSON Schema.
 const KEYWORDS: [&str; 10] = [
@@ -181,7 +181,7 @@ impl Document {
         self.check_schemas()?;
         self.version()?;
         self.transcript()?;
-        let Some(way) = endless::first(self) else {
+        let Some(way) = infinite_types::first(self) else {
             return Ok(());
         };
         let at = format!(

@@ -2,11 +2,11 @@
 //! table and, with the feature `validate`, a validator of messages.
 
 mod document;
-mod endless;
 mod error;
+mod infinite_types;
 mod protocol;
 mod side;
-mod text;
+mod strict_json;
 mod transcript;
 #[cfg(feature = "validate")]
 mod validate;

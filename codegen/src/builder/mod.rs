@@ -9,7 +9,7 @@ use acp_schema::{Document, Side, V1_UNSTABLE, V2_UNSTABLE};
 use serde_json::Value;
 
 use self::extend::Extension;
-use crate::{Error, Options, export, generate, read};
+use crate::{Error, Options, export, generate, generate_extension, read};
 
 /// Generates from a document and extensions of your own, in `build.rs`.
 ///
@@ -44,6 +44,8 @@ use crate::{Error, Options, export, generate, read};
 pub struct Builder {
     base: Base,
     options: Options,
+    /// The module with the types of the base, in which case only extensions are generated.
+    extends: Option<String>,
     unstable: bool,
     steps: Vec<Step>,
 }
@@ -94,6 +96,7 @@ impl Builder {
         Self {
             base,
             options,
+            extends: None,
             unstable: false,
             steps: Vec::new(),
         }
@@ -124,6 +127,18 @@ impl Builder {
     pub fn external(mut self, definition: &str, path: &str) -> Self {
         let paths = &mut self.options.external;
         paths.insert(definition.into(), path.into());
+        self
+    }
+
+    /// Generates only the extensions, for use with the types of the base in `module`, such
+    /// as `::acp_sdk::v1`; see [`generate_extension`].
+    ///
+    /// The extensions may add types, methods, members of tagged unions and typed keys of
+    /// `_meta`. Generation fails when an overlay changes an existing definition in another
+    /// way; generate the whole protocol then.
+    #[must_use]
+    pub fn extends(mut self, module: &str) -> Self {
+        self.extends = Some(module.into());
         self
     }
 
@@ -253,7 +268,12 @@ impl Builder {
     /// # Errors
     /// As [`Self::document`], and when generation fails.
     pub fn generate(&self) -> Result<String, Error> {
-        Ok(generate(&self.document()?, &self.options)?.text)
+        let document = self.document()?;
+        let output = match &self.extends {
+            None => generate(&document, &self.options)?,
+            Some(module) => generate_extension(&self.base()?, &document, module, &self.options)?,
+        };
+        Ok(output.text)
     }
 
     /// Generates into `file` in the build script's `OUT_DIR` and tells Cargo which

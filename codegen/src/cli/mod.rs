@@ -10,7 +10,7 @@ mod vectors;
 
 use std::path::{Path, PathBuf};
 
-use acp_codegen::{Error, Options, generate};
+use acp_codegen::{Error, Options, generate, generate_extension};
 use acp_schema::{Document, V1_UNSTABLE, V2_UNSTABLE};
 use clap::{Args, Parser, ValueEnum};
 
@@ -38,6 +38,10 @@ pub(crate) enum Command {
         /// of a generated one. May be given several times.
         #[arg(long, value_name = "DEFINITION=PATH", value_parser = external)]
         external: Vec<(String, String)>,
+        /// Generates only what the overlays add, for use with the types in MODULE, such as
+        /// `::acp_sdk::v1`.
+        #[arg(long, value_name = "MODULE")]
+        extends: Option<String>,
         /// Where to write; standard output if not given. The file is replaced at
         /// once when all went well, and left alone otherwise.
         #[arg(long, value_name = "FILE")]
@@ -146,12 +150,18 @@ impl Command {
                 source,
                 json_schemas,
                 external,
+                extends,
                 out,
             } => {
                 let mut options = source.options();
                 options.json_schemas = json_schemas;
                 options.external.extend(external);
-                let output = generate(&source.document()?, &options)?;
+                let base = source.base()?;
+                let document = source.overlaid(base.clone())?;
+                let output = match extends {
+                    None => generate(&document, &options)?,
+                    Some(module) => generate_extension(&base, &document, &module, &options)?,
+                };
                 write(out.as_deref(), &output.text)?;
             }
             Self::Methods { source, json } => {
@@ -195,18 +205,26 @@ impl Command {
 
 impl Source {
     fn document(&self) -> Result<Document, Error> {
-        let mut document = match &self.file {
-            Some(path) => {
-                let (name, text) = read(path)?;
-                Document::parse(&name, &text)?
-            }
-            None => self.bundled()?,
-        };
+        self.overlaid(self.base()?)
+    }
+
+    fn overlaid(&self, mut document: Document) -> Result<Document, Error> {
         for path in &self.overlays {
             let (name, text) = read(path)?;
             document = document.overlay(&name, &text)?;
         }
         Ok(document)
+    }
+
+    /// The document without overlays.
+    fn base(&self) -> Result<Document, Error> {
+        match &self.file {
+            Some(path) => {
+                let (name, text) = read(path)?;
+                Ok(Document::parse(&name, &text)?)
+            }
+            None => self.bundled(),
+        }
     }
 
     fn bundled(&self) -> Result<Document, Error> {

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::{Call, Role, handled_by};
-use crate::refine::{described, written};
+use crate::emit::{described, written};
 
 pub(super) fn items(role: Role, calls: &[Call<'_>]) -> TokenStream {
     let handle = role.ident("Handle");

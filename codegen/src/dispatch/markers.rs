@@ -7,8 +7,8 @@ use quote::{format_ident, quote};
 
 use super::Call;
 use super::version::Version;
+use crate::emit::{Model, described};
 use crate::ir::{Presence, Shape};
-use crate::refine::{Model, described};
 
 /// The member by which messages belong to a session.
 const SESSION: &str = "sessionId";

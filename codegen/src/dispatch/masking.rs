@@ -19,11 +19,16 @@ use crate::lower::is_any;
 /// References that lead into each other are followed so far.
 const DEPTH: usize = 8;
 
-pub(super) fn items(document: &Document, calls: &[Call<'_>]) -> Result<TokenStream, Error> {
+/// The table of the definitions that `covers` names.
+pub(super) fn items(
+    document: &Document,
+    calls: &[Call<'_>],
+    covers: impl Fn(&str) -> bool,
+) -> Result<TokenStream, Error> {
     let named = document.transcript()?;
     let mut members = Members::default();
-    for (_, schema) in document.defs() {
-        if schema.get("x-docs-ignore").is_none() {
+    for (name, schema) in document.defs() {
+        if covers(name) && schema.get("x-docs-ignore").is_none() {
             members.collect(document, schema);
         }
     }

@@ -5,6 +5,7 @@
 //! role, and one arm of that role's dispatch. A method that both roles handle is in
 //! both traits and handles, and has one marker. Behaviour stays in the runtime.
 
+mod extension;
 mod handles;
 mod markers;
 mod masking;
@@ -21,11 +22,12 @@ use proc_macro2::TokenStream;
 use quote::format_ident;
 use syn::Ident;
 
+pub(crate) use self::extension::extension;
 pub(crate) use self::role::{Role, roles};
 use self::version::Version;
+use crate::emit::Model;
 use crate::lower::ANY;
 use crate::overrides::{Hint, Overrides};
-use crate::refine::Model;
 use crate::{Error, Options};
 
 /// A method with the Rust names it gets.
@@ -45,6 +47,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The definition of its params.
+    pub(crate) fn params_definition(&self) -> &str {
+        self.method.kind.params()
+    }
+
     /// The sides that handle it, its function, and the definition of its params.
     pub(crate) fn names(&self, roles: &[Role]) -> impl Iterator<Item = (Side, String, String)> {
         let sides: Vec<Side> = match self.method.side {
@@ -74,11 +81,17 @@ pub(crate) fn calls<'a>(
 }
 
 /// What the docs of params and results say about where they are used.
-pub(crate) fn uses(roles: &[Role], calls: &[Call<'_>]) -> BTreeMap<String, String> {
+/// In an extension (`extends`), traits have other names.
+pub(crate) fn uses(roles: &[Role], calls: &[Call<'_>], extends: bool) -> BTreeMap<String, String> {
+    let (handler, caller) = match extends {
+        true => ("Extension", "HandleExt"),
+        false => ("", "Handle"),
+    };
     let mut uses: BTreeMap<String, String> = BTreeMap::new();
     for role in roles.iter().copied() {
         for call in handled_by(role, calls) {
-            let (name, function) = (role.ident(""), &call.function);
+            let (name, caller) = (role.ident(handler), role.ident(caller));
+            let function = &call.function;
             let mut add = |ty: &Ident, text: String| {
                 let known = uses.entry(ty.to_string()).or_default();
                 if !known.is_empty() {
@@ -88,7 +101,7 @@ pub(crate) fn uses(roles: &[Role], calls: &[Call<'_>]) -> BTreeMap<String, Strin
             };
             add(
                 &call.params,
-                format!("Handled by [`{name}::{function}`], sent by [`{name}Handle::{function}`]."),
+                format!("Handled by [`{name}::{function}`], sent by [`{caller}::{function}`]."),
             );
             if let Some(result) = &call.result {
                 add(result, format!("Returned by [`{name}::{function}`]."));
@@ -130,7 +143,7 @@ pub(crate) fn dispatch(
     if let Some(version) = version {
         chunks.push(version.items(model, calls)?);
     }
-    chunks.push(masking::items(document, calls)?);
+    chunks.push(masking::items(document, calls, |_| true)?);
     Ok(chunks)
 }
 

@@ -11,6 +11,16 @@ use crate::lower::escape;
 /// What follows the name of a role in the names of generated types.
 const SUFFIXES: [&str; 4] = ["", "Context", "Handle", "Service"];
 
+/// What follows it in those of an extension.
+const EXTENSION: [&str; 6] = [
+    "Context",
+    "Handle",
+    "Extension",
+    "ExtensionLayer",
+    "ExtensionService",
+    "HandleExt",
+];
+
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Role {
@@ -46,9 +56,18 @@ impl Role {
         format_ident!("{}{suffix}", self.side.as_str().to_pascal_case())
     }
 
+    /// The names of the types that an extension takes from the module that it extends.
+    pub(crate) fn existing(self) -> [String; 2] {
+        ["Context", "Handle"].map(|suffix| self.ident(suffix).to_string())
+    }
+
     /// The names of all types that are generated for the role.
-    pub(crate) fn names(self) -> impl Iterator<Item = String> {
-        SUFFIXES
+    pub(crate) fn names(self, extends: bool) -> impl Iterator<Item = String> {
+        let suffixes = match extends {
+            true => EXTENSION.as_slice(),
+            false => SUFFIXES.as_slice(),
+        };
+        suffixes
             .iter()
             .map(move |suffix| self.ident(suffix).to_string())
     }

@@ -5,36 +5,14 @@ use quote::quote;
 
 use super::version::Version;
 use super::{Call, Role, handled_by};
-use crate::refine::written;
+use crate::emit::written;
 
 pub(super) fn items(role: Role, calls: &[Call<'_>], version: Option<&Version>) -> TokenStream {
     let service = role.ident("Service");
     let (name, ctx) = (role.ident(""), role.ident("Context"));
-    let arm = |call: &Call<'_>| {
-        let (method, function) = (&call.method.name, &call.function);
-        let (receiver, verb) = match call.result {
-            Some(_) => match version.filter(|_| Version::is_negotiated_by(call)) {
-                Some(Version { marker, .. }) => {
-                    (quote!(request), quote!(answer_initialize::<#marker, _, _>))
-                }
-                None => (quote!(request), quote!(answer)),
-            },
-            None => (quote!(notification), quote!(handle)),
-        };
-        quote! {
-            #method => #receiver.#verb(move |ctx, params| async move {
-                handler.#function(&#ctx::new(ctx), params).await
-            })
-        }
-    };
-    let requests: Vec<_> = handled_by(role, calls)
-        .filter(|call| call.result.is_some())
-        .map(arm)
-        .collect();
-    let notifications: Vec<_> = handled_by(role, calls)
-        .filter(|call| call.result.is_none())
-        .map(arm)
-        .collect();
+    let arm = |call: &Call<'_>| arm(role, call, version);
+    let requests: Vec<_> = requests(role, calls).map(arm).collect();
+    let notifications: Vec<_> = notifications(role, calls).map(arm).collect();
     let request = matched(
         &requests,
         &quote!(request.method()),
@@ -94,8 +72,49 @@ pub(super) fn items(role: Role, calls: &[Call<'_>], version: Option<&Version>) -
     }
 }
 
+/// The requests that a role handles.
+pub(super) fn requests<'a>(
+    role: Role,
+    calls: &'a [Call<'a>],
+) -> impl Iterator<Item = &'a Call<'a>> {
+    handled_by(role, calls).filter(|call| call.result.is_some())
+}
+
+/// The notifications that a role handles.
+pub(super) fn notifications<'a>(
+    role: Role,
+    calls: &'a [Call<'a>],
+) -> impl Iterator<Item = &'a Call<'a>> {
+    handled_by(role, calls).filter(|call| call.result.is_none())
+}
+
+/// The arm of a method, with `handler` in scope.
+fn arm(role: Role, call: &Call<'_>, version: Option<&Version>) -> TokenStream {
+    let (method, value) = (&call.method.name, dispatched(role, call, version));
+    quote!(#method => #value)
+}
+
+/// Gives the message to the method of `handler`.
+pub(super) fn dispatched(role: Role, call: &Call<'_>, version: Option<&Version>) -> TokenStream {
+    let (ctx, function) = (role.ident("Context"), &call.function);
+    let (receiver, verb) = match call.result {
+        Some(_) => match version.filter(|_| Version::is_negotiated_by(call)) {
+            Some(Version { marker, .. }) => {
+                (quote!(request), quote!(answer_initialize::<#marker, _, _>))
+            }
+            None => (quote!(request), quote!(answer)),
+        },
+        None => (quote!(notification), quote!(handle)),
+    };
+    quote! {
+        #receiver.#verb(move |ctx, params| async move {
+            handler.#function(&#ctx::new(ctx), params).await
+        })
+    }
+}
+
 /// A match over method names; only its last arm when there are no others.
-fn matched(arms: &[TokenStream], on: &TokenStream, other: &TokenStream) -> TokenStream {
+pub(super) fn matched(arms: &[TokenStream], on: &TokenStream, other: &TokenStream) -> TokenStream {
     if arms.is_empty() {
         return other.clone();
     }

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::{Call, Role, handled_by};
 use crate::Error;
-use crate::refine::{described, written};
+use crate::emit::{described, written};
 
 pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error> {
     let name = role.ident("");
@@ -54,7 +54,11 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error
     })
 }
 
-fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> {
+/// The function of a method in its trait.
+///
+/// # Errors
+/// When a default answer in the override table is no Rust expression.
+pub(super) fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> {
     let Call {
         function,
         params,

@@ -8,7 +8,7 @@ use syn::Ident;
 
 use super::Call;
 use crate::Error;
-use crate::refine::{Model, written};
+use crate::emit::{Model, written};
 
 /// The request that negotiates the version, and its member with the number.
 const INITIALIZE: &str = "initialize";

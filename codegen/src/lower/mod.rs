@@ -15,8 +15,9 @@ use acp_schema::Document;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::union::tag;
+pub(crate) use self::value::target;
 #[cfg(feature = "tools")]
-pub(crate) use self::value::{integer_format, integer_range, nullable, target};
+pub(crate) use self::value::{integer_format, integer_range, nullable};
 use crate::Error;
 use crate::ir::{Constant, Shape, Type};
 use crate::overrides::{Hint, Overrides};

@@ -10,23 +10,23 @@
 //! The vectors are derived from the document alone, so an implementation in any
 //! language can be held against them.
 
-mod fault;
-mod judge;
+mod invalid;
+mod oracle;
 mod random;
+mod resolved;
 mod sample;
-mod view;
 
 use std::collections::BTreeSet;
 
 use acp_schema::{Document, Protocol};
 use serde_json::{Value, json};
 
-use self::judge::{Verdict, judge};
+use self::oracle::{Verdict, classify};
+use self::resolved::{Form, View};
 use self::sample::{Amount, choices, object, variations};
-use self::view::{Form, View};
 use crate::Error;
-use crate::clash;
 use crate::lower::{is_any, lower};
+use crate::name_collisions;
 use crate::names;
 use crate::overrides::{self, Overrides};
 
@@ -88,8 +88,8 @@ pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
     Protocol::from_document(document)?;
     let lowered = lower(document, &Overrides::new(overrides::V1));
     let lowered = lowered.map_err(|error| error.in_document(document))?;
-    names::check(&lowered.types, &[])
-        .and_then(|()| clash::check(&lowered.types))
+    names::check(&lowered.types, &[], false)
+        .and_then(|()| name_collisions::check(&lowered.types))
         .map_err(|error| error.in_document(document))?;
     let is_type = |schema: &Value| {
         let envelope = schema.get("x-docs-ignore").is_some_and(|flag| flag == true);
@@ -109,21 +109,21 @@ pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
 #[must_use]
 pub fn random(document: &Document, definition: &str, seed: u32, faults: u32) -> Vector {
     let value = random::random(document, definition, seed.into(), faults.into());
-    judged(document, definition, format!("seed {seed}"), value)
+    vector(document, definition, format!("seed {seed}"), value)
 }
 
 fn of(document: &Document, name: &str) -> Vec<Vector> {
     let mut seen = BTreeSet::new();
     let candidates = valid(document, name)
         .into_iter()
-        .chain(fault::faults(document, name));
+        .chain(invalid::faults(document, name));
     candidates
         .filter(|(_, value)| seen.insert(value.to_string()))
-        .map(|(what, value)| judged(document, name, what, value))
+        .map(|(what, value)| vector(document, name, what, value))
         .collect()
 }
 
-fn judged(document: &Document, definition: &str, name: String, value: Value) -> Vector {
+fn vector(document: &Document, definition: &str, name: String, value: Value) -> Vector {
     let expect = expect(document, definition, &value);
     Vector {
         name,
@@ -135,7 +135,7 @@ fn judged(document: &Document, definition: &str, name: String, value: Value) -> 
 /// What a reader of the definition must make of any value.
 #[must_use]
 pub fn expect(document: &Document, definition: &str, value: &Value) -> Expect {
-    match judge(document, definition, value) {
+    match classify(document, definition, value) {
         Verdict::Valid { means } => Expect::Valid { means },
         Verdict::Lenient { means, dropped } => Expect::Lenient { means, dropped },
         Verdict::Invalid { paths } => Expect::Invalid { paths },
@@ -143,7 +143,7 @@ pub fn expect(document: &Document, definition: &str, value: &Value) -> Expect {
 }
 
 /// Valid values with their names.
-fn valid(document: &Document, name: &str) -> Vec<fault::Named> {
+fn valid(document: &Document, name: &str) -> Vec<invalid::Named> {
     let top = View::definition(document, name);
     let Form::Object(forms) = &top.form else {
         let choices = choices(document, &top).into_iter().enumerate();

@@ -4,9 +4,9 @@
 use acp_schema::Document;
 use serde_json::{Map, Value, json};
 
-use super::fault::kinds;
+use super::invalid::kinds;
+use super::resolved::{Alternative, Form, View};
 use super::sample::number;
-use super::view::{Alternative, Form, View};
 
 /// How deep a value nests before only what is required follows.
 const DEPTH: usize = 5;

@@ -3,7 +3,7 @@
 use acp_schema::Document;
 use serde_json::{Map, Number, Value, json};
 
-use super::view::{Alternative, Field, Form, View};
+use super::resolved::{Alternative, Field, Form, View};
 use crate::lower::target;
 
 /// How deep the fullest value nests before the rest of it is the least.

@@ -32,7 +32,9 @@ impl Letter {
         self
     }
 
-    /// Returns the member `example.com/seen-by` of [`meta`](Self::meta), `None` if it is absent or invalid.
+    /// Returns the member `example.com/seen-by` of [`meta`](Letter::meta).
+    ///
+    /// `None` if the member is absent or invalid.
     ///
     /// Who has read it.
     #[must_use]
@@ -40,7 +42,7 @@ impl Letter {
         self.meta.as_ref()?.get("example.com/seen-by")
     }
 
-    /// Sets the member `example.com/seen-by` of [`meta`](Self::meta).
+    /// Sets the member `example.com/seen-by` of [`meta`](Letter::meta).
     #[must_use]
     pub fn with_meta_seen_by(mut self, value: &Readers) -> Self {
         let object = self
@@ -52,13 +54,15 @@ impl Letter {
         self
     }
 
-    /// Returns the member `readers` of [`extra`](Self::extra), `None` if it is absent or invalid.
+    /// Returns the member `readers` of [`extra`](Letter::extra).
+    ///
+    /// `None` if the member is absent or invalid.
     #[must_use]
     pub fn extra_readers(&self) -> Option<Readers> {
         self.extra.get("readers")
     }
 
-    /// Sets the member `readers` of [`extra`](Self::extra).
+    /// Sets the member `readers` of [`extra`](Letter::extra).
     #[must_use]
     pub fn with_extra_readers(mut self, value: &Readers) -> Self {
         let object = ::std::mem::take(&mut self.extra).with("readers", value);

@@ -4,8 +4,8 @@
 use acp_schema::Document;
 use serde_json::{Value, json};
 
+use super::resolved::{Alternative, Field, Form, View};
 use super::sample::{Amount, number, object, sample};
-use super::view::{Alternative, Field, Form, View};
 use crate::lower::target;
 
 /// One value of each kind of JSON.

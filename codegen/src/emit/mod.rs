@@ -2,6 +2,7 @@
 //!
 //! Each file has one concern and adds it to a type's skeleton.
 
+mod accessors;
 mod construct;
 mod decode;
 mod defaults;
@@ -17,10 +18,11 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::{Ident, Type as RustType};
 
+pub(crate) use self::accessors::accessors;
 pub(crate) use self::docs::{described, written};
 use crate::ir::{Shape, Type};
 use crate::names::RUNTIME;
-use crate::types::{Skeleton, Skeletons};
+use crate::typify_adapter::{Skeleton, Skeletons};
 use crate::{Error, external};
 
 /// The types of a document with their skeletons.

@@ -1,13 +1,12 @@
 //! Constructors: `new` with what is required, a setter for each of the rest.
 
-use heck::ToSnakeCase as _;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Type as RustType};
 
 use super::structs::Part;
-use super::{Model, described, head, unions, unwrap_option, written};
-use crate::ir::{Presence, Shape, Typed};
+use super::{Model, accessors, head, unions, unwrap_option};
+use crate::ir::{Presence, Shape};
 
 pub(super) fn items(
     model: &Model<'_>,
@@ -27,7 +26,8 @@ pub(super) fn items(
         Some(quote!(fn #ident() -> #ty { #value }))
     });
     let typed = parts.iter().flat_map(|part| {
-        let one = move |typed| self::typed(part, typed);
+        let optional = part.field.presence == Presence::Optional;
+        let one = move |typed| accessors(part.ident, name, optional, typed).inherent();
         part.field.typed.iter().map(one)
     });
     let by_hand = (!required && !own_defaults).then(|| {
@@ -131,51 +131,6 @@ fn setter(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
         #[must_use]
         pub fn #name(mut self, #ident: #parameter) -> Self {
             self.#ident = #value;
-            self
-        }
-    }
-}
-
-/// Getter and setter of a member of a free object that has a type.
-fn typed(part: &Part<'_>, typed: &Typed) -> TokenStream {
-    let Typed { key, docs, ty } = typed;
-    let (field, ty) = (part.ident, format_ident!("{ty}"));
-    let word = key.rsplit('/').next().unwrap_or(key).to_snake_case();
-    let get = format_ident!("{field}_{word}");
-    let set = format_ident!("with_{field}_{word}");
-    let place = format!(
-        "Returns the member `{key}` of [`{field}`](Self::{field}), `None` if it is absent or \
-         invalid."
-    );
-    let get_docs = match docs {
-        Some(docs) => {
-            let (place, docs) = (written(&place), described(Some(docs), ""));
-            quote!(#place #[doc = ""] #docs)
-        }
-        None => written(&place),
-    };
-    let set_docs = written(&format!(
-        "Sets the member `{key}` of [`{field}`](Self::{field})."
-    ));
-    let optional = part.field.presence == Presence::Optional;
-    let (object, whole) = match optional {
-        true => (quote!(self.#field.as_ref()?), quote!(Some(object))),
-        false => (quote!(self.#field), quote!(object)),
-    };
-    let old = match optional {
-        true => quote!(self.#field.take().unwrap_or_default()),
-        false => quote!(::std::mem::take(&mut self.#field)),
-    };
-    quote! {
-        #get_docs
-        #[must_use]
-        pub fn #get(&self) -> Option<#ty> { #object.get(#key) }
-
-        #set_docs
-        #[must_use]
-        pub fn #set(mut self, value: &#ty) -> Self {
-            let object = #old.with(#key, value);
-            self.#field = #whole;
             self
         }
     }

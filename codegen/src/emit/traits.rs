@@ -7,7 +7,7 @@ use quote::{ToTokens as _, format_ident, quote};
 
 use super::Model;
 use crate::ir::{Shape, Type};
-use crate::types::{Skeleton, Skeletons};
+use crate::typify_adapter::{Skeleton, Skeletons};
 
 /// `#[derive(Clone, Debug, PartialEq, …)]`.
 pub(super) fn derives(model: &Model<'_>, ty: &Type, more: &[&str]) -> TokenStream {

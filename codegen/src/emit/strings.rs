@@ -7,7 +7,7 @@ use quote::{format_ident, quote};
 use super::{Model, catch_all, described};
 use crate::Error;
 use crate::ir::{Constant, Type};
-use crate::types::Skeleton;
+use crate::typify_adapter::Skeleton;
 
 pub(super) fn id(ty: &Type) -> TokenStream {
     let name = format_ident!("{}", ty.name);

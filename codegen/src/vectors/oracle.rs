@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use acp_schema::Document;
 use serde_json::{Map, Value};
 
-use super::view::{Alternative, Field, Form, Integer, View};
+use super::resolved::{Alternative, Field, Form, Integer, View};
 use crate::lower::escape;
 
 /// What becomes of a value.
@@ -24,17 +24,17 @@ pub(super) enum Verdict {
 }
 
 /// Judges a value as one of the definition `name`.
-pub(super) fn judge(document: &Document, name: &str, value: &Value) -> Verdict {
-    let mut judge = Judge {
+pub(super) fn classify(document: &Document, name: &str, value: &Value) -> Verdict {
+    let mut oracle = Oracle {
         document,
         dropped: Vec::new(),
         odd: false,
     };
-    match judge.read(&View::definition(document, name), value, "") {
+    match oracle.read(&View::definition(document, name), value, "") {
         Err(paths) => Verdict::Invalid { paths },
-        Ok(means) if judge.odd || !judge.dropped.is_empty() => Verdict::Lenient {
+        Ok(means) if oracle.odd || !oracle.dropped.is_empty() => Verdict::Lenient {
             means,
-            dropped: judge.dropped,
+            dropped: oracle.dropped,
         },
         Ok(means) => Verdict::Valid { means },
     }
@@ -43,14 +43,14 @@ pub(super) fn judge(document: &Document, name: &str, value: &Value) -> Verdict {
 /// What a value means, or the places that are to blame.
 type Read = Result<Value, Vec<String>>;
 
-struct Judge<'a> {
+struct Oracle<'a> {
     document: &'a Document,
     dropped: Vec<String>,
     /// Something is not as the schema says, though nothing was dropped.
     odd: bool,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Oracle<'a> {
     fn read(&mut self, view: &View<'a>, value: &Value, at: &str) -> Read {
         let wrong = || Err(vec![at.to_owned()]);
         let same = || Ok(value.clone());
@@ -97,7 +97,7 @@ impl<'a> Judge<'a> {
                     .iter()
                     .map(|branch| View::of(self.document, branch));
                 let views: Vec<View<'a>> = views.collect();
-                self.first(&views, |judge, view| judge.read(view, value, at))
+                self.first(&views, |oracle, view| oracle.read(view, value, at))
             }
             _ => wrong(),
         }
@@ -157,8 +157,8 @@ impl<'a> Judge<'a> {
             .into_iter()
             .filter(|form| Some(tags_in(form).count()) == most);
         let fullest: Vec<&Alternative<'a>> = fullest.collect();
-        let read = self.first(&fullest, |judge, form| {
-            judge.fields(&form.fields, value, at)
+        let read = self.first(&fullest, |oracle, form| {
+            oracle.fields(&form.fields, value, at)
         });
         read.map_err(|mut paths| {
             // A tag that is missing or no text may be to blame as well, and so may
@@ -199,7 +199,7 @@ impl<'a> Judge<'a> {
         let is_beside = |name: &str| beside.iter().any(|field| field.name == name);
         // Whether the schema has a place for it is all that the open end decides.
         let valid = forms.iter().filter(|form| form.open).any(|form| {
-            let mut strict = Judge {
+            let mut strict = Oracle {
                 document: self.document,
                 dropped: Vec::new(),
                 odd: false,
@@ -354,15 +354,15 @@ impl<'a> Judge<'a> {
         let mut lenient = None;
         let mut wrong = Vec::new();
         for one in all {
-            let mut judge = Judge {
+            let mut oracle = Oracle {
                 document: self.document,
                 dropped: Vec::new(),
                 odd: false,
             };
-            match read(&mut judge, one) {
-                Ok(means) if judge.dropped.is_empty() && !judge.odd => return Ok(means),
+            match read(&mut oracle, one) {
+                Ok(means) if oracle.dropped.is_empty() && !oracle.odd => return Ok(means),
                 Ok(means) => {
-                    lenient.get_or_insert((means, judge.dropped));
+                    lenient.get_or_insert((means, oracle.dropped));
                 }
                 Err(paths) => wrong.extend(paths),
             }

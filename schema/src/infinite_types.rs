@@ -16,7 +16,7 @@ pub(crate) fn first(document: &Document) -> Option<Vec<&str>> {
     loop {
         let before = pending.len();
         pending.retain(|(name, schema)| {
-            let ends = endless_in(schema, &ending).is_none();
+            let ends = infinite_in(schema, &ending).is_none();
             if ends {
                 ending.insert(name);
             }
@@ -29,7 +29,7 @@ pub(crate) fn first(document: &Document) -> Option<Vec<&str>> {
     let mut way = vec![pending.first()?.0];
     loop {
         let schema = document.def(way.last()?)?;
-        let next = endless_in(schema, &ending)?;
+        let next = infinite_in(schema, &ending)?;
         let known = way.contains(&next);
         way.push(next);
         if known {
@@ -40,7 +40,7 @@ pub(crate) fn first(document: &Document) -> Option<Vec<&str>> {
 
 /// The definition, not one of `ending`, that every value of the schema contains; none if
 /// there is a value without.
-fn endless_in<'a>(schema: &'a Value, ending: &HashSet<&str>) -> Option<&'a str> {
+fn infinite_in<'a>(schema: &'a Value, ending: &HashSet<&str>) -> Option<&'a str> {
     let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array);
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         // What leads elsewhere than to a definition is judged by others.
@@ -53,11 +53,11 @@ fn endless_in<'a>(schema: &'a Value, ending: &HashSet<&str>) -> Option<&'a str> 
         return None;
     }
     let mut parts = list("allOf").into_iter().flatten();
-    if let Some(name) = parts.find_map(|part| endless_in(part, ending)) {
+    if let Some(name) = parts.find_map(|part| infinite_in(part, ending)) {
         return Some(name);
     }
     for branches in [list("oneOf"), list("anyOf")].into_iter().flatten() {
-        let mut each = branches.iter().map(|branch| endless_in(branch, ending));
+        let mut each = branches.iter().map(|branch| infinite_in(branch, ending));
         if let Some(Some(name)) = each.next()
             && each.all(|name| name.is_some())
         {
@@ -65,11 +65,11 @@ fn endless_in<'a>(schema: &'a Value, ending: &HashSet<&str>) -> Option<&'a str> 
         }
     }
     if schema.get("minItems").and_then(Value::as_u64) > Some(0) {
-        return endless_in(schema.get("items")?, ending);
+        return infinite_in(schema.get("items")?, ending);
     }
     let properties = schema.get("properties")?;
     let mut required = list("required")?.iter().filter_map(Value::as_str);
-    required.find_map(|name| endless_in(properties.get(name)?, ending))
+    required.find_map(|name| infinite_in(properties.get(name)?, ending))
 }
 
 fn may_be_null(schema: &Value) -> bool {

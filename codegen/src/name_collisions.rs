@@ -32,17 +32,17 @@ pub(crate) fn check(types: &[Type]) -> Result<(), Error> {
             }
             Shape::Struct(fields) => {
                 let names = fields.iter().map(|field| field.wire.as_str());
-                let clash = twice(names, |name| {
+                let collision = twice(names, |name| {
                     name.replace(|c| !is_part(c), "-").to_snake_case()
                 });
-                let Some(clash) = clash else { continue };
-                return Err(one_name(ty.at.clone(), "members", &clash));
+                let Some(collision) = collision else { continue };
+                return Err(one_name(ty.at.clone(), "members", &collision));
             }
             Shape::Integer(values) => {
                 let names = values.iter().map(|value| value.name.as_str());
-                let clash = twice(names, |name| name.to_shouty_snake_case());
-                let Some(clash) = clash else { continue };
-                return Err(one_name(ty.at.clone(), "values", &clash));
+                let collision = twice(names, |name| name.to_shouty_snake_case());
+                let Some(collision) = collision else { continue };
+                return Err(one_name(ty.at.clone(), "values", &collision));
             }
             _ => continue,
         };
@@ -54,8 +54,8 @@ pub(crate) fn check(types: &[Type]) -> Result<(), Error> {
         let lettered = twice(names.iter().copied(), |name| {
             pascal(&name.replace(|c| c == '_' || !is_part(c), "X"))
         });
-        if let (Some(_), Some(clash)) = (plain, lettered) {
-            return Err(one_name(ty.at.clone(), what, &clash));
+        if let (Some(_), Some(collision)) = (plain, lettered) {
+            return Err(one_name(ty.at.clone(), what, &collision));
         }
     }
     Ok(())
@@ -84,7 +84,7 @@ pub(crate) fn functions(
     Ok(())
 }
 
-struct Clash {
+struct Collision {
     /// On the wire.
     names: [String; 2],
     in_rust: String,
@@ -94,25 +94,25 @@ struct Clash {
 fn twice<'a>(
     names: impl Iterator<Item = &'a str>,
     in_rust: impl Fn(&str) -> String,
-) -> Option<Clash> {
+) -> Option<Collision> {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     for name in names {
         let in_rust = in_rust(name);
         if let Some(first) = known.insert(in_rust.clone(), name) {
             let names = [first.to_owned(), name.to_owned()];
-            return Some(Clash { names, in_rust });
+            return Some(Collision { names, in_rust });
         }
     }
     None
 }
 
-fn one_name(at: String, what: &str, clash: &Clash) -> Error {
-    let [first, second] = &clash.names;
+fn one_name(at: String, what: &str, collision: &Collision) -> Error {
+    let [first, second] = &collision.names;
     let message = match first == second {
         true => format!("two {what} are called `{first}`"),
         false => format!(
             "the {what} `{first}` and `{second}` would both be `{}` in Rust",
-            clash.in_rust
+            collision.in_rust
         ),
     };
     Error::unsupported(

@@ -9,7 +9,7 @@ use syn::Ident;
 use super::{Model, catch_all, described, traits};
 use crate::Error;
 use crate::ir::{Content, Field, Form, Presence, Shape, Type, Union, Variant};
-use crate::types::Slot;
+use crate::typify_adapter::Slot;
 
 pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<TokenStream, Error> {
     let name = format_ident!("{}", ty.name);
