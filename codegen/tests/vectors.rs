@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
 
-use acp_codegen::vectors::{Vectors, vectors};
+use acp_codegen::vectors::{Expect, Vector, Vectors, vectors};
 use acp_schema::Document;
 use serde_json::{Value, json};
 
@@ -126,4 +126,26 @@ fn a_document_that_cannot_be_generated_has_no_vectors() {
     let document =
         Document::parse("t.json", r##"{"$defs": {"A": {"$ref": "#/$defs/B"}}}"##).unwrap();
     assert!(vectors(&document).is_err());
+}
+
+/// With a step for each word and vector this would take minutes.
+#[test]
+fn an_enum_of_many_words_has_a_vector_for_each() {
+    const WORDS: usize = 20_000;
+    let words: Vec<String> = (0..WORDS).map(|index| format!("w{index}")).collect();
+    let text = json!({ "$defs": {
+        "Word": { "type": "string", "enum": words },
+        "Entry": {
+            "type": "object",
+            "properties": { "word": { "type": "string", "enum": words } },
+            "required": ["word"],
+        },
+    } });
+    let document = Document::parse("words.json", &text.to_string()).unwrap();
+    let valid = |vectors: &Vectors| {
+        let of_valid = |vector: &&Vector| matches!(vector.expect, Expect::Valid { .. });
+        vectors.vectors.iter().filter(of_valid).count()
+    };
+    let counts: Vec<usize> = vectors(&document).unwrap().iter().map(valid).collect();
+    assert!(counts.iter().all(|count| *count >= WORDS), "{counts:?}");
 }

@@ -69,7 +69,7 @@ fn conversions(model: &Model<'_>, member: &Member) -> TokenStream {
             pub fn #function(value: &#union) -> Option<Self> {
                 match value {
                     #union::#unknown(variant) => {
-                        runtime::extension::from_variant(#value, variant)
+                        runtime::payload_of(#value, variant)
                     }
                     _ => None,
                 }
@@ -78,7 +78,7 @@ fn conversions(model: &Model<'_>, member: &Member) -> TokenStream {
 
         impl From<#payload> for #union {
             fn from(value: #payload) -> Self {
-                Self::#unknown(runtime::extension::to_variant(#tag, #value, &value))
+                Self::#unknown(runtime::variant_of(#tag, #value, &value))
             }
         }
     }

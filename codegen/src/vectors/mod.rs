@@ -22,7 +22,7 @@ use acp_schema::{Document, Protocol};
 use serde_json::{Value, json};
 
 use self::oracle::{Verdict, classify};
-use self::resolved::{Form, View};
+use self::resolved::{Form, View, Views};
 use self::sample::{Amount, choices, object, variations};
 use crate::Error;
 use crate::lower::{is_any, lower};
@@ -109,33 +109,38 @@ pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
 #[must_use]
 pub fn random(document: &Document, definition: &str, seed: u32, faults: u32) -> Vector {
     let value = random::random(document, definition, seed.into(), faults.into());
-    vector(document, definition, format!("seed {seed}"), value)
+    Vector {
+        name: format!("seed {seed}"),
+        expect: expect(document, definition, &value),
+        value,
+    }
 }
 
 fn of(document: &Document, name: &str) -> Vec<Vector> {
+    let (views, top) = (Views::new(document), View::definition(document, name));
     let mut seen = BTreeSet::new();
     let candidates = valid(document, name)
         .into_iter()
         .chain(invalid::faults(document, name));
     candidates
         .filter(|(_, value)| seen.insert(value.to_string()))
-        .map(|(what, value)| vector(document, name, what, value))
+        .map(|(name, value)| Vector {
+            expect: expected(&views, &top, &value),
+            name,
+            value,
+        })
         .collect()
-}
-
-fn vector(document: &Document, definition: &str, name: String, value: Value) -> Vector {
-    let expect = expect(document, definition, &value);
-    Vector {
-        name,
-        value,
-        expect,
-    }
 }
 
 /// What a reader of the definition must make of any value.
 #[must_use]
 pub fn expect(document: &Document, definition: &str, value: &Value) -> Expect {
-    match classify(document, definition, value) {
+    let top = View::definition(document, definition);
+    expected(&Views::new(document), &top, value)
+}
+
+fn expected<'a>(views: &Views<'a>, top: &View<'a>, value: &Value) -> Expect {
+    match classify(views, top, value) {
         Verdict::Valid { means } => Expect::Valid { means },
         Verdict::Lenient { means, dropped } => Expect::Lenient { means, dropped },
         Verdict::Invalid { paths } => Expect::Invalid { paths },

@@ -1,18 +1,18 @@
-//! What a reader must make of a value, by the schema alone.
+//! The expected result of reading a value, by the schema alone.
 //!
 //! A small interpreter of schemas with their leniency: it says whether a value is
 //! valid, which parts of an invalid one are dropped, which places are to blame when
 //! it cannot be read, and what it means with absent members filled in.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
-use acp_schema::Document;
 use serde_json::{Map, Value};
 
-use super::resolved::{Alternative, Field, Form, Integer, View};
+use super::resolved::{Alternative, Field, Form, Integer, View, Views};
 use crate::lower::escape;
 
-/// What becomes of a value.
+/// The result of reading a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// The schema accepts it.
@@ -23,14 +23,10 @@ pub(super) enum Verdict {
     Invalid { paths: Vec<String> },
 }
 
-/// Judges a value as one of the definition `name`.
-pub(super) fn classify(document: &Document, name: &str, value: &Value) -> Verdict {
-    let mut oracle = Oracle {
-        document,
-        dropped: Vec::new(),
-        odd: false,
-    };
-    match oracle.read(&View::definition(document, name), value, "") {
+/// Reads a value as one of the definition whose view is `top`.
+pub(super) fn classify<'a>(views: &Views<'a>, top: &View<'a>, value: &Value) -> Verdict {
+    let mut oracle = Oracle::new(views);
+    match oracle.read(top, value, "") {
         Err(paths) => Verdict::Invalid { paths },
         Ok(means) if oracle.odd || !oracle.dropped.is_empty() => Verdict::Lenient {
             means,
@@ -43,14 +39,22 @@ pub(super) fn classify(document: &Document, name: &str, value: &Value) -> Verdic
 /// What a value means, or the places that are to blame.
 type Read = Result<Value, Vec<String>>;
 
-struct Oracle<'a> {
-    document: &'a Document,
+struct Oracle<'v, 'a> {
+    views: &'v Views<'a>,
     dropped: Vec<String>,
     /// Something is not as the schema says, though nothing was dropped.
     odd: bool,
 }
 
-impl<'a> Oracle<'a> {
+impl<'v, 'a> Oracle<'v, 'a> {
+    fn new(views: &'v Views<'a>) -> Self {
+        Self {
+            views,
+            dropped: Vec::new(),
+            odd: false,
+        }
+    }
+
     fn read(&mut self, view: &View<'a>, value: &Value, at: &str) -> Read {
         let wrong = || Err(vec![at.to_owned()]);
         let same = || Ok(value.clone());
@@ -73,18 +77,18 @@ impl<'a> Oracle<'a> {
                 same()
             }
             (Form::Text(text), Value::String(word)) => {
-                self.odd |= !text.open && !text.words.contains(&word.as_str());
+                self.odd |= !text.open && !text.known.contains(word.as_str());
                 self.odd |= word.chars().count() < text.least;
                 same()
             }
             (Form::Array { items, least }, Value::Array(values)) => {
                 self.odd |= values.len() < *least;
-                let item = View::of(self.document, items);
+                let item = self.views.of(items);
                 let read = |(index, value)| self.read(&item, value, &format!("{at}/{index}"));
                 values.iter().enumerate().map(read).collect()
             }
             (Form::Map(values), Value::Object(members)) => {
-                let member = View::of(self.document, values);
+                let member = self.views.of(values);
                 let read = |(name, value): (&String, &Value)| {
                     let at = format!("{at}/{}", escape(name));
                     Ok((name.clone(), self.read(&member, value, &at)?))
@@ -93,10 +97,8 @@ impl<'a> Oracle<'a> {
             }
             (Form::Object(forms), Value::Object(members)) => self.object(forms, members, at),
             (Form::Choice(branches), _) => {
-                let views = branches
-                    .iter()
-                    .map(|branch| View::of(self.document, branch));
-                let views: Vec<View<'a>> = views.collect();
+                let views = branches.iter().map(|branch| self.views.of(branch));
+                let views: Vec<Rc<View<'a>>> = views.collect();
                 self.first(&views, |oracle, view| oracle.read(view, value, at))
             }
             _ => wrong(),
@@ -199,11 +201,7 @@ impl<'a> Oracle<'a> {
         let is_beside = |name: &str| beside.iter().any(|field| field.name == name);
         // Whether the schema has a place for it is all that the open end decides.
         let valid = forms.iter().filter(|form| form.open).any(|form| {
-            let mut strict = Oracle {
-                document: self.document,
-                dropped: Vec::new(),
-                odd: false,
-            };
+            let mut strict = Oracle::new(self.views);
             let (_, union) = split(form, tag);
             strict.fields(&union, value, at).is_ok() && !strict.odd && strict.dropped.is_empty()
         });
@@ -244,7 +242,7 @@ impl<'a> Oracle<'a> {
         value: Option<&Value>,
         at: &str,
     ) -> Result<Option<Value>, Vec<String>> {
-        let view = View::of(self.document, field.schema);
+        let view = self.views.of(field.schema);
         let Some(value) = value else {
             if field.required {
                 return Err(vec![at.to_owned()]);
@@ -271,7 +269,7 @@ impl<'a> Oracle<'a> {
                 if field.marked("x-deserialize-skip-invalid-items") =>
             {
                 self.odd |= values.len() < *least;
-                Ok(self.valid_items(&View::of(self.document, items), values, at))
+                Ok(self.valid_items(&self.views.of(items), values, at))
             }
             _ => self.read(&view, value, at),
         };
@@ -354,11 +352,7 @@ impl<'a> Oracle<'a> {
         let mut lenient = None;
         let mut wrong = Vec::new();
         for one in all {
-            let mut oracle = Oracle {
-                document: self.document,
-                dropped: Vec::new(),
-                odd: false,
-            };
+            let mut oracle = Oracle::new(self.views);
             match read(&mut oracle, one) {
                 Ok(means) if oracle.dropped.is_empty() && !oracle.odd => return Ok(means),
                 Ok(means) => {

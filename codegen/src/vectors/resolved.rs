@@ -4,6 +4,10 @@
 //! two check each other. It covers the documents that `generate` accepts; a form
 //! that it does not know accepts anything.
 
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
 use acp_schema::Document;
 use serde_json::Value;
 
@@ -52,6 +56,8 @@ pub(super) struct Integer {
 pub(super) struct Text<'a> {
     /// The words that have a meaning.
     pub(super) words: Vec<&'a str>,
+    /// The same, to look up.
+    pub(super) known: HashSet<&'a str>,
     /// Whether other words are valid.
     pub(super) open: bool,
     pub(super) least: usize,
@@ -97,6 +103,40 @@ impl<'a> View<'a> {
     /// The view of a schema inside a definition.
     pub(super) fn of(document: &'a Document, schema: &'a Value) -> Self {
         look(document, schema, false)
+    }
+}
+
+/// The views of a document, each made once.
+///
+/// Many vectors are read by the same schema, and the view of an enum has all its words.
+#[derive(Debug)]
+pub(super) struct Views<'a> {
+    document: &'a Document,
+    /// By the address of the schema, which the document keeps in its place.
+    known: RefCell<HashMap<*const Value, Rc<View<'a>>>>,
+}
+
+impl<'a> Views<'a> {
+    pub(super) fn new(document: &'a Document) -> Self {
+        Self {
+            document,
+            known: RefCell::default(),
+        }
+    }
+
+    /// The view of a schema inside a definition.
+    pub(super) fn of(&self, schema: &'a Value) -> Rc<View<'a>> {
+        let known = self
+            .known
+            .borrow()
+            .get(&std::ptr::from_ref(schema))
+            .cloned();
+        known.unwrap_or_else(|| {
+            let view = Rc::new(View::of(self.document, schema));
+            let mut known = self.known.borrow_mut();
+            known.insert(std::ptr::from_ref(schema), view.clone());
+            view
+        })
     }
 }
 
@@ -195,6 +235,7 @@ fn is_object(document: &Document, schema: &Value) -> bool {
 fn text<'a>(schema: &'a Value, branches: &[&'a Value]) -> Option<Text<'a>> {
     let mut text = Text {
         words: Vec::new(),
+        known: HashSet::new(),
         open: false,
         least: size(schema, "minLength"),
         format: schema.get("format").and_then(Value::as_str),
@@ -212,6 +253,7 @@ fn text<'a>(schema: &'a Value, branches: &[&'a Value]) -> Option<Text<'a>> {
             return None;
         }
     }
+    text.known = text.words.iter().copied().collect();
     Some(text)
 }
 

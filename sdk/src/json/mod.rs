@@ -37,6 +37,7 @@
 // writes, the strict pass reads.
 
 mod decode;
+mod extension;
 mod integer;
 mod map;
 mod meta;
@@ -80,6 +81,7 @@ pub mod codegen {
         BufferedFields, DescriptorFn, Field, JsonKind, TaggedVariants, read_object_union, read_raw,
         read_shared_object, read_value_union,
     };
+    pub use super::extension::{payload_of, variant_of};
     pub use super::object::{
         MemberWriter, Members, Object, Omissible, next_member, read_member, read_nullable_member,
         read_object, required_member, skip_member, write_object, write_optional,
