@@ -185,8 +185,16 @@ fn pipeline(
         None => dispatch::dispatch(document, &model, &roles, &calls)?,
         Some(extension) => extension.items(&model, &roles, &calls)?,
     });
+    let mut foreign = Vec::new();
+    if !extends {
+        let types = model.types.iter();
+        foreign.extend(types.filter(|ty| !model.is_own(&ty.name)));
+        chunks.extend(foreign.iter().filter_map(|ty| emit::codes(ty)));
+    }
     if options.json_schemas {
-        chunks.push(schemas::items(model.own_types(), lowered.schemas));
+        let foreign: Vec<&str> = foreign.iter().map(|ty| ty.name.as_str()).collect();
+        let own = model.own_types();
+        chunks.push(schemas::items(own, &foreign, lowered.schemas));
     }
     let reexports = external.reexports(&chunks);
     chunks.insert(0, emit::imports(&chunks));

@@ -62,6 +62,21 @@ pub(crate) type Table = &'static [&'static [Row]];
 /// Hints that hold for both versions.
 const BOTH: &[Row] = &[
     Row {
+        at: "Error",
+        hint: Hint::External("::acp_sdk::RpcError"),
+        reason: "the error object is JSON-RPC's, and the same in every version",
+    },
+    Row {
+        at: "ErrorCode",
+        hint: Hint::External("::acp_sdk::ErrorCode"),
+        reason: "unknown codes are preserved, so the type is the same in every version",
+    },
+    Row {
+        at: "RequestId",
+        hint: Hint::External("::acp_sdk::RequestId"),
+        reason: "the id is JSON-RPC's, and the same in every version",
+    },
+    Row {
         at: "session/request_permission",
         hint: Hint::RequiredMethod,
         reason: "the protocol demands it of every client",

@@ -25,15 +25,20 @@ const NAMED: &[&str] = &[
 /// The macro call that implements `JsonSchema` for the types of `schemas`.
 ///
 /// Definitions that are no types stand among them, so that references can be followed.
+///
+/// `external` types have a `JsonSchema` elsewhere, and are referred to by it.
 pub(crate) fn items<'a>(
     types: impl Iterator<Item = &'a Type>,
+    external: &[&str],
     schemas: BTreeMap<String, Value>,
 ) -> TokenStream {
     let schemas = schemas.into_iter();
     let schemas: Map<String, Value> = schemas.map(|(name, it)| (name, plain(it))).collect();
     let text = Value::Object(schemas).to_string();
     let names = types.map(|ty| format_ident!("{}", ty.name));
-    quote!(runtime::json_schemas!(#text { #(#names),* });)
+    let external = external.iter().map(|name| format_ident!("{name}"));
+    let external = (external.len() > 0).then(|| quote!([#(#external),*]));
+    quote!(runtime::json_schemas!(#text #external { #(#names),* });)
 }
 
 /// A schema without the keywords that only a generator understands.

@@ -7,56 +7,12 @@ use ::acp_sdk::runtime::{
     Json, Map, Meta, Method, Notification, Params, Patch, Peer, Service, TaggedUnion,
     UnknownVariant, VariantReader, VariantWriter,
 };
-
-/// JSON-RPC request id, which correlates a response with its request.
-///
-/// Assigned by the sender, which must not reuse it while the request is open. Each side
-/// numbers its own requests; both may use the same id at the same time.
-///
-/// Specification: [Communication model](https://agentclientprotocol.com/protocol/v1/overview#communication-model).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RequestId {
-    /// Null id. Legal in JSON-RPC, but its response cannot be correlated reliably; avoid it.
-    Null,
-    /// Integer id, usually a counter that starts at 0 or 1.
-    Number(i64),
-    /// String id with any content.
-    Str(String),
-}
-
-impl From<i64> for RequestId {
-    fn from(value: i64) -> Self {
-        Self::Number(value)
-    }
-}
-
-impl From<String> for RequestId {
-    fn from(value: String) -> Self {
-        Self::Str(value)
-    }
-}
-
-impl From<&str> for RequestId {
-    fn from(value: &str) -> Self {
-        Self::Str(value.to_owned())
-    }
-}
-
-impl Serialize for RequestId {
-    fn serialize<S: runtime::serde::Serializer>(
-        &self,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Number(value) => value.serialize(serializer),
-            Self::Str(value) => value.serialize(serializer),
-        }
-    }
-}
-
-runtime::value_union!(RequestId { Null: () = Null, Number: i64 = Number, Str: String = String });
+#[doc(no_inline)]
+pub use ::acp_sdk::RpcError as Error;
+#[doc(no_inline)]
+pub use ::acp_sdk::ErrorCode;
+#[doc(no_inline)]
+pub use ::acp_sdk::RequestId;
 
 /// `fs/write_text_file` writes a text file, and creates it if it does not exist.
 ///
@@ -4667,82 +4623,6 @@ runtime::string_enum!(StopReason {
     Cancelled = "cancelled",
     ..Unknown
 });
-
-/// JSON-RPC error object of a failed request.
-///
-/// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Error {
-    /// Error code for programs; see the predefined codes.
-    pub code: ErrorCode,
-    /// Error message for people, in one sentence.
-    pub message: String,
-    /// Additional data of any type, such as the invalid param's path; absent when none.
-    pub data: Option<Json>,
-}
-
-impl Error {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(code: impl Into<ErrorCode>, message: impl Into<String>) -> Self {
-        Self {
-            code: code.into(),
-            message: message.into(),
-            data: None,
-        }
-    }
-
-    /// Sets [`data`](Self::data).
-    #[must_use]
-    pub fn with_data(mut self, data: impl Into<Json>) -> Self {
-        self.data = Some(data.into());
-        self
-    }
-}
-
-runtime::members!(Error {
-    code "code": ErrorCode = required,
-    message "message": String = required,
-    data "data": Option<Json> = optional + or_default,
-});
-
-/// JSON-RPC error code.
-///
-/// JSON-RPC reserves -32768 to -32000; ACP adds a few codes of its own. Unknown codes are
-/// preserved.
-///
-/// Specification: [Error handling](https://agentclientprotocol.com/protocol/v1/overview#error-handling).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ErrorCode(i32);
-
-impl ErrorCode {
-    /// The message is not valid JSON.
-    pub const PARSE_ERROR: Self = Self(-32700);
-
-    /// The JSON is neither a request nor a notification nor a response.
-    pub const INVALID_REQUEST: Self = Self(-32600);
-
-    /// The method is unknown to the receiver, or not advertised by it.
-    pub const METHOD_NOT_FOUND: Self = Self(-32601);
-
-    /// The params have the wrong type or an invalid value for the method.
-    pub const INVALID_PARAMS: Self = Self(-32602);
-
-    /// The receiver failed for an internal reason.
-    pub const INTERNAL_ERROR: Self = Self(-32603);
-
-    /// The operation was aborted, at the caller's request or for lack of time or resources.
-    pub const REQUEST_CANCELLED: Self = Self(-32800);
-
-    /// The user must authenticate first. Offer the agent's authentication methods, then retry.
-    pub const AUTHENTICATION_REQUIRED: Self = Self(-32000);
-
-    /// The params refer to something that does not exist, such as a session or file.
-    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-}
-
-runtime::integer!(ErrorCode, i32);
 
 /// `session/update` reports progress and changes of a session as they occur.
 ///
@@ -10202,3 +10082,32 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
         },
     ],
 };
+
+/// Values of [`ErrorCode`] that this document names.
+pub mod error_codes {
+    use super::ErrorCode;
+
+    /// The message is not valid JSON.
+    pub const PARSE_ERROR: ErrorCode = ErrorCode::new(-32700);
+
+    /// The JSON is neither a request nor a notification nor a response.
+    pub const INVALID_REQUEST: ErrorCode = ErrorCode::new(-32600);
+
+    /// The method is unknown to the receiver, or not advertised by it.
+    pub const METHOD_NOT_FOUND: ErrorCode = ErrorCode::new(-32601);
+
+    /// The params have the wrong type or an invalid value for the method.
+    pub const INVALID_PARAMS: ErrorCode = ErrorCode::new(-32602);
+
+    /// The receiver failed for an internal reason.
+    pub const INTERNAL_ERROR: ErrorCode = ErrorCode::new(-32603);
+
+    /// The operation was aborted, at the caller's request or for lack of time or resources.
+    pub const REQUEST_CANCELLED: ErrorCode = ErrorCode::new(-32800);
+
+    /// The user must authenticate first. Offer the agent's authentication methods, then retry.
+    pub const AUTHENTICATION_REQUIRED: ErrorCode = ErrorCode::new(-32000);
+
+    /// The params refer to something that does not exist, such as a session or file.
+    pub const RESOURCE_NOT_FOUND: ErrorCode = ErrorCode::new(-32002);
+}

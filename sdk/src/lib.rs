@@ -55,11 +55,11 @@ mod version;
 pub use crate::connection::{ConnectionBuilder, Driver, Observer};
 pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
+pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
 pub use crate::transcript::Transcript;
 pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
 #[cfg(unix)]
 pub use crate::transport::{connect_unix, serve_unix};
-pub use crate::v1::Error as RpcError;
 pub use crate::v1::V1;
 #[cfg(feature = "v2")]
 pub use crate::v2::V2;

@@ -20,6 +20,7 @@ use syn::{Ident, Type as RustType};
 
 pub(crate) use self::accessors::accessors;
 pub(crate) use self::docs::{described, written};
+pub(crate) use self::strings::codes;
 use crate::ir::{Shape, Type};
 use crate::names::RUNTIME;
 use crate::typify_adapter::{Skeleton, Skeletons};

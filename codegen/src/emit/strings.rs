@@ -1,12 +1,12 @@
 //! Ids, enums of strings, integers: small types over macros of the runtime.
 
-use heck::ToShoutySnakeCase as _;
+use heck::{ToShoutySnakeCase as _, ToSnakeCase as _};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Model, catch_all, described};
+use super::{Model, catch_all, described, written};
 use crate::Error;
-use crate::ir::{Constant, Type};
+use crate::ir::{Constant, Shape, Type};
 use crate::typify_adapter::Skeleton;
 
 pub(super) fn id(ty: &Type) -> TokenStream {
@@ -86,4 +86,34 @@ pub(super) fn integer(model: &Model<'_>, ty: &Type, values: &[Constant<i64>]) ->
 
         runtime::integer!(#name, #repr);
     }
+}
+
+/// The named values of an integer whose type exists elsewhere, as a module of constants.
+pub(crate) fn codes(ty: &Type) -> Option<TokenStream> {
+    let Shape::Integer(values) = &ty.shape else {
+        return None;
+    };
+    let [_, ..] = values.as_slice() else {
+        return None;
+    };
+    let name = format_ident!("{}", ty.name);
+    let module = format_ident!("{}s", ty.name.to_snake_case());
+    let docs = written(&format!(
+        "Values of [`{}`] that this document names.",
+        ty.name
+    ));
+    let constants = values.iter().map(|value| {
+        let ident = format_ident!("{}", value.name.to_shouty_snake_case());
+        let docs = described(value.docs.as_deref(), &format!("`{}`", value.name));
+        let number = Literal::i64_unsuffixed(value.value);
+        quote!(#docs pub const #ident: #name = #name::new(#number);)
+    });
+    Some(quote! {
+        #docs
+        pub mod #module {
+            use super::#name;
+
+            #(#constants)*
+        }
+    })
 }

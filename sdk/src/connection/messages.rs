@@ -15,11 +15,11 @@ use crate::json::codegen::read_raw;
 use crate::jsonrpc::{
     self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome, Response, clip, read_batch,
 };
+use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{
     self, BoxFuture, HandlerFuture, IncomingNotification, IncomingRequest, Service,
 };
 use crate::transport::Frame;
-use crate::v1::{Error as RpcError, ErrorCode};
 
 /// Error answers to lines that are no message: this many at once, and one more for each
 /// message, so that a flood of garbage is not answered by a flood of errors.

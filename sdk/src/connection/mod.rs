@@ -50,9 +50,9 @@ pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
 use crate::json::{Encode, encode_raw};
+use crate::jsonrpc::RpcError;
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
 use crate::transcript::Recorder;
-use crate::v1::Error as RpcError;
 
 /// What the loop, the handlers and the callers of one connection have in common.
 pub(crate) struct Shared {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::lanes::LaneId;
 use crate::error::{CloseReason, Error, Result};
-use crate::v1::Error as RpcError;
+use crate::jsonrpc::RpcError;
 
 /// What a caller is told, once.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span};
 
 use crate::error::Error;
-use crate::v1::ErrorCode;
+use crate::jsonrpc::ErrorCode;
 
 /// One request being watched. Dropped, it says how long it took and what became of it.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::json::Json;
-use crate::jsonrpc::clip;
-use crate::v1::{Error as RpcError, ErrorCode};
+use crate::jsonrpc::{ErrorCode, RpcError, clip};
 
 /// The result of a handler.
 pub type HandlerResult<T> = Result<T, HandlerError>;
@@ -135,11 +134,6 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
             }
             Err(error) => error,
         };
-        #[cfg(feature = "v2")]
-        let error = match error.downcast::<crate::v2::Error>() {
-            Ok(response) => return Self::response(from_v2(*response)),
-            Err(error) => error,
-        };
         let message = with_sources(&*error);
         Self {
             response: Box::new(RpcError::new(ErrorCode::INTERNAL_ERROR, message)),
@@ -165,26 +159,3 @@ fn with_sources(error: &dyn StdError) -> String {
     }
     text
 }
-
-#[cfg(feature = "v2")]
-fn from_v2(error: crate::v2::Error) -> RpcError {
-    let data = error.data.map(|data| match serde_json::to_value(&data) {
-        Ok(data) => Json::from(data),
-        Err(error) => Json::from(serde_json::json!(error.to_string())),
-    });
-    let same = RpcError::new(error.code.get(), error.message);
-    match data {
-        Some(data) => same.with_data(data),
-        None => same,
-    }
-}
-
-#[cfg(feature = "v2")]
-impl fmt::Display for crate::v2::Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (code {})", self.message, self.code)
-    }
-}
-
-#[cfg(feature = "v2")]
-impl StdError for crate::v2::Error {}

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use self::close_reason::{CloseReason, ProcessExit};
 pub use self::handler_error::{HandlerError, HandlerResult};
-use crate::v1::{Error as RpcError, ErrorCode};
+use crate::jsonrpc::{ErrorCode, RpcError};
 
 /// The result of this crate's calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -153,14 +153,6 @@ impl std::error::Error for Error {
         }
     }
 }
-
-impl fmt::Display for RpcError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (code {})", self.message, self.code)
-    }
-}
-
-impl std::error::Error for RpcError {}
 
 #[cfg(test)]
 mod tests;

@@ -97,11 +97,12 @@ fn merge(schema: &mut Map<String, Value>, referred: Value) {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_json_schemas {
-    ($text:literal { $($name:ident),* $(,)? }) => {
+    ($text:literal $([$($external:ident),*])? { $($name:ident),* $(,)? }) => {
         static SCHEMAS: ::std::sync::LazyLock<$crate::runtime::Schemas> =
             ::std::sync::LazyLock::new(|| {
                 $crate::runtime::Schemas::new($text, |name, generator| match name {
                     $(stringify!($name) => Some(generator.subschema_for::<$name>()),)*
+                    $($(stringify!($external) => Some(generator.subschema_for::<$external>()),)*)?
                     _ => None,
                 })
             });

@@ -6,8 +6,8 @@ use serde_core::de::MapAccess;
 use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::types::ErrorCode;
 use crate::json::{MemberName, Object, next_member, read_member, read_object, skip_member};
-use crate::v1::ErrorCode;
 
 /// One message, borrowed from the line it arrived in.
 #[derive(Debug)]

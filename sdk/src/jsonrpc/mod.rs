@@ -8,9 +8,10 @@
 mod batch;
 mod incoming;
 mod outgoing;
-
-pub(crate) use crate::v1::{Error as RpcError, ErrorCode};
+mod types;
 
 pub(crate) use batch::{BadBatch, MOST as MOST_IN_BATCH, read_batch};
 pub(crate) use incoming::{Incoming, Outcome, clip, read};
+pub use types::{ErrorCode, RequestId, RpcError};
+
 pub(crate) use outgoing::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};

@@ -5,9 +5,9 @@
 
 use serde_json::value::RawValue;
 
+use super::types::RpcError;
 use crate::json::{Encode, EncodeError, encode};
 use crate::runtime;
-use crate::v1::Error as RpcError;
 
 /// The protocol-level notification that gives up a request.
 ///

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{Peer, decode_quietly};
 use crate::connection::RequestState;
-use crate::v1::RequestId;
+use crate::jsonrpc::RequestId;
 
 /// The message being handled and the way back to who sent it.
 #[derive(Debug, Clone)]

@@ -10,9 +10,8 @@ use super::{BoxFuture, Context, Json, Leniency, Method, Params, Payload, Peer, R
 use crate::connection::{Batch, RequestState, Shared, Trace};
 use crate::error::{HandlerError, HandlerResult};
 use crate::json::Encode;
-use crate::jsonrpc::clip;
+use crate::jsonrpc::{ErrorCode, clip};
 use crate::transcript::MaskingRules;
-use crate::v1::ErrorCode;
 use crate::version::{Negotiating, ProtocolVersion};
 
 /// Handles the messages of one side. Generated for the traits `Agent` and `Client`.

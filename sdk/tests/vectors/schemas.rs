@@ -40,7 +40,15 @@ pub(crate) fn the_schemas_of_types_accept_what_the_document_does(suite: &Suite) 
 }
 
 pub(crate) fn exported_again_the_types_add_nothing(suite: &Suite) {
+    // The types of JSON-RPC have schemas of their own.
+    let json_rpc = |schema: &Value| {
+        let text = schema.to_string();
+        ["RpcError", "ErrorCode", "RequestId"]
+            .iter()
+            .any(|name| text.contains(name))
+    };
     let schemas = suite.types.iter().map(|ty| (ty.schema)());
+    let schemas = schemas.filter(|schema| !json_rpc(schema));
     let overlay = export(&suite.document, schemas).unwrap();
     assert_eq!(overlay, json!({ "$defs": {} }));
 }

@@ -12,8 +12,24 @@ use crate::{Suite, tests};
 
 tests!(SUITE);
 
+/// The types of JSON-RPC are those of all versions: data of an error has any form, and ids may
+/// be null, as in version 1.
+const JSON_RPC: &str = r##"{ "x-patch": [
+    {
+        "op": "replace",
+        "path": "/$defs/Error/properties/data",
+        "value": { "x-deserialize-default-on-error": true }
+    },
+    {
+        "op": "add",
+        "path": "/$defs/RequestId/anyOf/0",
+        "value": { "title": "Null", "type": "null" }
+    }
+] }"##;
+
 static SUITE: LazyLock<Suite> = LazyLock::new(|| {
     let document = Document::v2().unwrap();
+    let document = document.overlay("JSON-RPC", JSON_RPC).unwrap();
     let overlay = ("v2.unstable.json", V2_UNSTABLE);
     Suite {
         // Groups without options are not allowed, and yet options may be dropped.
@@ -40,8 +56,7 @@ const KNOWN: &[Known] = &[
         reason: "theirs keeps the details of an error as they come, ours reads the forms that \
                  are defined",
         applies: |found| {
-            let errors = ["Error", "ErrorData", "ErrorStopReason"];
-            errors.contains(&found.definition)
+            found.definition == "ErrorData"
                 && matches!(
                     &found.kind,
                     Kind::Written {
@@ -49,6 +64,14 @@ const KNOWN: &[Known] = &[
                         ..
                     }
                 )
+        },
+    },
+    Known {
+        reason: "ours has the ids of JSON-RPC, null included, and theirs those of the version",
+        applies: |found| {
+            let places = ["RequestId", "ElicitationMode", "ElicitationScope"];
+            matches!(&found.kind, Kind::OnlyOurs(message)
+                if places.iter().any(|place| message.contains(place)))
         },
     },
     Known {
