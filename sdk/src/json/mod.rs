@@ -57,15 +57,14 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::decode::MemberName;
 pub use self::decode::{
     DecodeError, Described, Leniency, TypeDescriptor, decode, decode_leniently, decode_result,
     from_str, from_str_reporting,
 };
 pub use self::map::Map;
 pub use self::meta::Meta;
-pub(crate) use self::object::{Object, next_member, read_member, read_object, skip_member};
 pub use self::patch::Patch;
+pub(crate) use self::reader::{StrictError, read_members, read_text};
 pub use self::tagged::UnknownVariant;
 pub use self::value::Json;
 pub(crate) use self::writer::{Encode, encode_raw};

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_core::de::MapAccess;
-use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::types::ErrorCode;
-use crate::json::{MemberName, Object, next_member, read_member, read_object, skip_member};
+use crate::json::{self, StrictError};
 
 /// One message, borrowed from the line it arrived in.
 #[derive(Debug)]
@@ -46,47 +44,35 @@ pub(crate) enum Outcome<'a> {
     Malformed,
 }
 
-/// The members of a message. An explicit `null` is kept apart from an absent member.
-#[derive(Default)]
+/// The members of a message. An explicit `null` differs from an absent member.
 struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
-    method: Option<Option<MemberName<'a>>>,
+    method: Option<Cow<'a, str>>,
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
 }
 
-impl<'de> Object<'de> for Envelope<'de> {
-    const NAME: &'static str = "Envelope";
-    const MEMBERS: &'static [&'static str] =
-        &["jsonrpc", "id", "method", "params", "result", "error"];
+impl<'a> Envelope<'a> {
+    const MEMBERS: [&'static str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-    fn member(name: &str) -> usize {
-        let place = Self::MEMBERS.iter().position(|member| *member == name);
-        place.unwrap_or(usize::MAX)
-    }
+    /// How most messages begin.
+    const BEGIN: &'static str = "{\"jsonrpc\":\"2.0\",";
 
-    fn read<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut envelope = Self::default();
-        while let Some(member) = next_member::<Self, A>(&mut map)? {
-            match member {
-                0 => read_member(&mut map, "jsonrpc", &mut envelope.jsonrpc)?,
-                1 => read_member(&mut map, "id", &mut envelope.id)?,
-                2 => read_member(&mut map, "method", &mut envelope.method)?,
-                3 => read_member(&mut map, "params", &mut envelope.params)?,
-                4 => read_member(&mut map, "result", &mut envelope.result)?,
-                5 => read_member(&mut map, "error", &mut envelope.error)?,
-                _ => skip_member(&mut map)?,
-            }
-        }
-        Ok(envelope)
-    }
-}
-
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read_object(deserializer)
+    /// Reads a message; validates all of `text`.
+    fn read(text: &'a str) -> Result<Self, StrictError> {
+        let members = json::read_members(text, &Self::MEMBERS, Self::BEGIN)?;
+        let [jsonrpc, id, method, params, result, error] = members;
+        let method = method.filter(|method| method.get() != "null");
+        Ok(Self {
+            jsonrpc,
+            id,
+            method: method.map(json::read_text).transpose()?,
+            params,
+            result,
+            error,
+        })
     }
 }
 
@@ -96,7 +82,7 @@ pub(crate) fn read(line: &[u8]) -> Incoming<'_> {
         Ok(text) => text,
         Err(error) => return parse_error(format!("the line is not UTF-8: {error}")),
     };
-    match serde_json::from_str::<Envelope<'_>>(text) {
+    match Envelope::read(text) {
         Ok(envelope) => sort(envelope),
         Err(error) => not_an_envelope(text, &error),
     }
@@ -111,7 +97,6 @@ fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
         result,
         error,
     } = envelope;
-    let method = method.flatten().map(|MemberName(name)| name);
     let versioned = jsonrpc.is_some_and(|version| version.get() == "\"2.0\"");
     if let Some(id) = id.filter(|id| !is_id(id)) {
         let reason = format!(
@@ -151,9 +136,9 @@ fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
 }
 
 /// Says why a line is not an object with the members of JSON-RPC.
-fn not_an_envelope<'a>(text: &'a str, error: &serde_json::Error) -> Incoming<'a> {
-    // Skipping validates the syntax without recursion and without building anything.
-    if serde_json::from_str::<&RawValue>(text).is_err() {
+fn not_an_envelope<'a>(text: &'a str, error: &StrictError) -> Incoming<'a> {
+    // serde_json names the line and column of invalid syntax.
+    if let Err(error) = serde_json::from_str::<&RawValue>(text) {
         return parse_error(format!("the line is not JSON: {error}"));
     }
     match text.trim_ascii_start().as_bytes().first() {

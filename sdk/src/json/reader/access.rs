@@ -80,7 +80,7 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 impl Reader<'_> {
     /// Returns whether another member or item comes before `close`; consumes the comma.
     #[inline]
-    fn more(&mut self, close: u8, first: &mut bool) -> Result<bool, StrictError> {
+    pub(super) fn more(&mut self, close: u8, first: &mut bool) -> Result<bool, StrictError> {
         let next = self.next()?;
         if next == close {
             self.closed = Some(self.at);

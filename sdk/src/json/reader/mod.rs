@@ -7,6 +7,7 @@
 //! is an integer by its value, as in JSON Schema (`1.0` and `1e2` are integers).
 
 mod access;
+mod envelope;
 mod error;
 mod key;
 mod number;
@@ -22,6 +23,7 @@ use serde_core::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use self::access::{Items, Members, RawText, Whole};
+pub(crate) use self::envelope::{read_members, read_text};
 pub(crate) use self::error::StrictError;
 use self::string::Text;
 use super::raw_value;

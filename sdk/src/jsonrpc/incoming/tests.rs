@@ -45,6 +45,50 @@ fn an_escaped_method_name_is_unescaped() {
 }
 
 #[test]
+fn members_are_found_in_any_order_and_spelling() {
+    for line in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[1]}}"#,
+        r#"{"id":1,"method":"x","params":{"a":[1]},"jsonrpc":"2.0"}"#,
+        r#"{ "jsonrpc" : "2.0" , "id" : 1 , "method" : "x" , "params" : {"a":[1]} } "#,
+        r#"{"jsonrpc":"2.0", "id":1,"more":[{}],"m\u0065thod":"x","params":{"a":[1]}}"#,
+    ] {
+        let Incoming::Request { id, method, params } = read(line.as_bytes()) else {
+            panic!("{line}");
+        };
+        let params = params.map(RawValue::get);
+        assert_eq!(
+            (id.get(), &*method, params),
+            ("1", "x", Some(r#"{"a":[1]}"#))
+        );
+    }
+}
+
+#[test]
+fn invalid_json_anywhere_in_the_line_is_a_parse_error() {
+    for line in [
+        r#"{"jsonrpc":"2.0",}"#,
+        r#"{"jsonrpc":"2.0","#,
+        r#"{"jsonrpc":"2.0",,"id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":tru}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","other":[1,]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#,
+        r#"{"jsonrpc":"2.0" "id":1}"#,
+        r#"{"jsonrpc":"2.0","id":01,"method":"x"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"\x"}"#,
+    ] {
+        assert_eq!(code_of(line), (-32700, None, true), "{line}");
+    }
+    for line in [
+        r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"x"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{},"params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#,
+    ] {
+        assert_eq!(code_of(line).0, -32600, "{line}");
+    }
+}
+
+#[test]
 fn null_and_absent_members_differ() {
     let null = br#"{"jsonrpc":"2.0","id":1,"result":null}"#;
     assert!(matches!(
