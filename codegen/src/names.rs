@@ -15,6 +15,7 @@ pub(crate) const RUNTIME: &[&str] = &[
     "HandlerFuture",
     "IncomingNotification",
     "IncomingRequest",
+    "IntoOption",
     "Json",
     "Map",
     "Meta",

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use acp_codegen::{Builder, Options, generate};
 use acp_schema::Document;
 
@@ -48,6 +50,42 @@ fn version_2_is_generated_with_and_without_proposals() {
     assert!(!text.contains("fn fork_session("));
     let text = Builder::v2().unstable().generate().unwrap();
     assert!(text.contains("fn fork_session("));
+}
+
+#[test]
+fn constructors_agree_on_the_order_of_their_arguments() {
+    for builder in [Builder::v1(), Builder::v2()] {
+        let text = builder.unstable().generate().unwrap();
+        let mut seen: BTreeMap<(String, String), String> = BTreeMap::new();
+        let mut pairs = 0;
+        for (before, rest) in text
+            .match_indices("pub fn new(")
+            .map(|(at, _)| text.split_at(at))
+        {
+            let owner = before.rsplit_once("\nimpl ").unwrap().1;
+            let owner = owner.split_once(' ').unwrap().0.to_owned();
+            let arguments = &rest["pub fn new(".len()..rest.find(") -> Self").unwrap()];
+            // An id comes first, whatever it is called.
+            let names: Vec<String> = arguments
+                .split(',')
+                .filter_map(|argument| argument.split_once(": "))
+                .map(|(name, ty)| match ty.contains("Id>") {
+                    true => format!("{} (id)", name.trim()),
+                    false => name.trim().to_owned(),
+                })
+                .collect();
+            for (index, first) in names.iter().enumerate() {
+                for second in &names[index + 1..] {
+                    let pair = (second.to_string(), first.to_string());
+                    let other = seen.get(&pair);
+                    assert_eq!(other, None, "{owner}::new has {first} before {second}");
+                    seen.insert((first.to_string(), second.to_string()), owner.clone());
+                    pairs += 1;
+                }
+            }
+        }
+        assert!(pairs > 50, "{pairs} pairs of arguments");
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
     self, BufferedFields, Context, HandlerFuture, IncomingNotification, IncomingRequest,
-    Json, Map, Meta, Method, Notification, Params, Patch, Peer, Service, TaggedUnion,
-    UnknownVariant, VariantReader, VariantWriter,
+    IntoOption, Json, Map, Meta, Method, Notification, Params, Patch, Peer, Service,
+    TaggedUnion, UnknownVariant, VariantReader, VariantWriter,
 };
 #[doc(no_inline)]
 pub use ::acp_sdk::RpcError as Error;
@@ -53,8 +53,8 @@ impl WriteTextFileRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -114,22 +114,22 @@ impl ReadTextFileRequest {
 
     /// Sets [`line`](Self::line).
     #[must_use]
-    pub fn with_line(mut self, line: u32) -> Self {
-        self.line = Some(line);
+    pub fn with_line(mut self, line: impl Into<Option<u32>>) -> Self {
+        self.line = line.into();
         self
     }
 
     /// Sets [`limit`](Self::limit).
     #[must_use]
-    pub fn with_limit(mut self, limit: u32) -> Self {
-        self.limit = Some(limit);
+    pub fn with_limit(mut self, limit: impl Into<Option<u32>>) -> Self {
+        self.limit = limit.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -182,8 +182,8 @@ impl RequestPermissionRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -246,29 +246,29 @@ impl ToolCallUpdate {
 
     /// Sets [`kind`](Self::kind).
     #[must_use]
-    pub fn with_kind(mut self, kind: impl Into<ToolKind>) -> Self {
-        self.kind = Some(kind.into());
+    pub fn with_kind<M>(mut self, kind: impl IntoOption<ToolKind, M>) -> Self {
+        self.kind = kind.into_option();
         self
     }
 
     /// Sets [`status`](Self::status).
     #[must_use]
-    pub fn with_status(mut self, status: impl Into<ToolCallStatus>) -> Self {
-        self.status = Some(status.into());
+    pub fn with_status<M>(mut self, status: impl IntoOption<ToolCallStatus, M>) -> Self {
+        self.status = status.into_option();
         self
     }
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`name`](Self::name).
     #[must_use]
-    pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+    pub fn with_name<M>(mut self, name: impl IntoOption<String, M>) -> Self {
+        self.name = name.into_option();
         self
     }
 
@@ -288,22 +288,22 @@ impl ToolCallUpdate {
 
     /// Sets [`raw_input`](Self::raw_input).
     #[must_use]
-    pub fn with_raw_input(mut self, raw_input: impl Into<Json>) -> Self {
-        self.raw_input = Some(raw_input.into());
+    pub fn with_raw_input<M>(mut self, raw_input: impl IntoOption<Json, M>) -> Self {
+        self.raw_input = raw_input.into_option();
         self
     }
 
     /// Sets [`raw_output`](Self::raw_output).
     #[must_use]
-    pub fn with_raw_output(mut self, raw_output: impl Into<Json>) -> Self {
-        self.raw_output = Some(raw_output.into());
+    pub fn with_raw_output<M>(mut self, raw_output: impl IntoOption<Json, M>) -> Self {
+        self.raw_output = raw_output.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -597,22 +597,25 @@ impl Annotations {
 
     /// Sets [`last_modified`](Self::last_modified).
     #[must_use]
-    pub fn with_last_modified(mut self, last_modified: impl Into<String>) -> Self {
-        self.last_modified = Some(last_modified.into());
+    pub fn with_last_modified<M>(
+        mut self,
+        last_modified: impl IntoOption<String, M>,
+    ) -> Self {
+        self.last_modified = last_modified.into_option();
         self
     }
 
     /// Sets [`priority`](Self::priority).
     #[must_use]
-    pub fn with_priority(mut self, priority: f64) -> Self {
-        self.priority = Some(priority);
+    pub fn with_priority(mut self, priority: impl Into<Option<f64>>) -> Self {
+        self.priority = priority.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -667,15 +670,18 @@ impl TextContent {
 
     /// Sets [`annotations`](Self::annotations).
     #[must_use]
-    pub fn with_annotations(mut self, annotations: Annotations) -> Self {
-        self.annotations = Some(annotations);
+    pub fn with_annotations(
+        mut self,
+        annotations: impl Into<Option<Annotations>>,
+    ) -> Self {
+        self.annotations = annotations.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -719,22 +725,25 @@ impl ImageContent {
 
     /// Sets [`annotations`](Self::annotations).
     #[must_use]
-    pub fn with_annotations(mut self, annotations: Annotations) -> Self {
-        self.annotations = Some(annotations);
+    pub fn with_annotations(
+        mut self,
+        annotations: impl Into<Option<Annotations>>,
+    ) -> Self {
+        self.annotations = annotations.into();
         self
     }
 
     /// Sets [`uri`](Self::uri).
     #[must_use]
-    pub fn with_uri(mut self, uri: impl Into<String>) -> Self {
-        self.uri = Some(uri.into());
+    pub fn with_uri<M>(mut self, uri: impl IntoOption<String, M>) -> Self {
+        self.uri = uri.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -777,15 +786,18 @@ impl AudioContent {
 
     /// Sets [`annotations`](Self::annotations).
     #[must_use]
-    pub fn with_annotations(mut self, annotations: Annotations) -> Self {
-        self.annotations = Some(annotations);
+    pub fn with_annotations(
+        mut self,
+        annotations: impl Into<Option<Annotations>>,
+    ) -> Self {
+        self.annotations = annotations.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -839,43 +851,49 @@ impl ResourceLink {
 
     /// Sets [`annotations`](Self::annotations).
     #[must_use]
-    pub fn with_annotations(mut self, annotations: Annotations) -> Self {
-        self.annotations = Some(annotations);
+    pub fn with_annotations(
+        mut self,
+        annotations: impl Into<Option<Annotations>>,
+    ) -> Self {
+        self.annotations = annotations.into();
         self
     }
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`mime_type`](Self::mime_type).
     #[must_use]
-    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
+    pub fn with_mime_type<M>(mut self, mime_type: impl IntoOption<String, M>) -> Self {
+        self.mime_type = mime_type.into_option();
         self
     }
 
     /// Sets [`size`](Self::size).
     #[must_use]
-    pub fn with_size(mut self, size: i64) -> Self {
-        self.size = Some(size);
+    pub fn with_size(mut self, size: impl Into<Option<i64>>) -> Self {
+        self.size = size.into();
         self
     }
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -950,15 +968,15 @@ impl TextResourceContents {
 
     /// Sets [`mime_type`](Self::mime_type).
     #[must_use]
-    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
+    pub fn with_mime_type<M>(mut self, mime_type: impl IntoOption<String, M>) -> Self {
+        self.mime_type = mime_type.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1000,15 +1018,15 @@ impl BlobResourceContents {
 
     /// Sets [`mime_type`](Self::mime_type).
     #[must_use]
-    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
+    pub fn with_mime_type<M>(mut self, mime_type: impl IntoOption<String, M>) -> Self {
+        self.mime_type = mime_type.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1049,15 +1067,18 @@ impl EmbeddedResource {
 
     /// Sets [`annotations`](Self::annotations).
     #[must_use]
-    pub fn with_annotations(mut self, annotations: Annotations) -> Self {
-        self.annotations = Some(annotations);
+    pub fn with_annotations(
+        mut self,
+        annotations: impl Into<Option<Annotations>>,
+    ) -> Self {
+        self.annotations = annotations.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1092,8 +1113,8 @@ impl Content {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1133,15 +1154,15 @@ impl Diff {
 
     /// Sets [`old_text`](Self::old_text).
     #[must_use]
-    pub fn with_old_text(mut self, old_text: impl Into<String>) -> Self {
-        self.old_text = Some(old_text.into());
+    pub fn with_old_text<M>(mut self, old_text: impl IntoOption<String, M>) -> Self {
+        self.old_text = old_text.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1190,8 +1211,8 @@ impl Terminal {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1230,15 +1251,15 @@ impl ToolCallLocation {
 
     /// Sets [`line`](Self::line).
     #[must_use]
-    pub fn with_line(mut self, line: u32) -> Self {
-        self.line = Some(line);
+    pub fn with_line(mut self, line: impl Into<Option<u32>>) -> Self {
+        self.line = line.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1283,8 +1304,8 @@ impl PermissionOption {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1390,22 +1411,25 @@ impl CreateTerminalRequest {
 
     /// Sets [`cwd`](Self::cwd).
     #[must_use]
-    pub fn with_cwd(mut self, cwd: impl Into<String>) -> Self {
-        self.cwd = Some(cwd.into());
+    pub fn with_cwd<M>(mut self, cwd: impl IntoOption<String, M>) -> Self {
+        self.cwd = cwd.into_option();
         self
     }
 
     /// Sets [`output_byte_limit`](Self::output_byte_limit).
     #[must_use]
-    pub fn with_output_byte_limit(mut self, output_byte_limit: u64) -> Self {
-        self.output_byte_limit = Some(output_byte_limit);
+    pub fn with_output_byte_limit(
+        mut self,
+        output_byte_limit: impl Into<Option<u64>>,
+    ) -> Self {
+        self.output_byte_limit = output_byte_limit.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1447,8 +1471,8 @@ impl EnvVariable {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1493,8 +1517,8 @@ impl TerminalOutputRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1540,8 +1564,8 @@ impl ReleaseTerminalRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1587,8 +1611,8 @@ impl WaitForTerminalExitRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1634,8 +1658,8 @@ impl KillTerminalRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1678,8 +1702,8 @@ impl CreateElicitationRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -1780,8 +1804,11 @@ impl ElicitationSessionScope {
 
     /// Sets [`tool_call_id`](Self::tool_call_id).
     #[must_use]
-    pub fn with_tool_call_id(mut self, tool_call_id: impl Into<ToolCallId>) -> Self {
-        self.tool_call_id = Some(tool_call_id.into());
+    pub fn with_tool_call_id<M>(
+        mut self,
+        tool_call_id: impl IntoOption<ToolCallId, M>,
+    ) -> Self {
+        self.tool_call_id = tool_call_id.into_option();
         self
     }
 }
@@ -1857,8 +1884,8 @@ impl ElicitationSchema {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
@@ -1881,15 +1908,18 @@ impl ElicitationSchema {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 
@@ -2067,15 +2097,18 @@ impl EnumOption {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2126,50 +2159,53 @@ impl StringPropertySchema {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`min_length`](Self::min_length).
     #[must_use]
-    pub fn with_min_length(mut self, min_length: u32) -> Self {
-        self.min_length = Some(min_length);
+    pub fn with_min_length(mut self, min_length: impl Into<Option<u32>>) -> Self {
+        self.min_length = min_length.into();
         self
     }
 
     /// Sets [`max_length`](Self::max_length).
     #[must_use]
-    pub fn with_max_length(mut self, max_length: u32) -> Self {
-        self.max_length = Some(max_length);
+    pub fn with_max_length(mut self, max_length: impl Into<Option<u32>>) -> Self {
+        self.max_length = max_length.into();
         self
     }
 
     /// Sets [`pattern`](Self::pattern).
     #[must_use]
-    pub fn with_pattern(mut self, pattern: impl Into<String>) -> Self {
-        self.pattern = Some(pattern.into());
+    pub fn with_pattern<M>(mut self, pattern: impl IntoOption<String, M>) -> Self {
+        self.pattern = pattern.into_option();
         self
     }
 
     /// Sets [`format`](Self::format).
     #[must_use]
-    pub fn with_format(mut self, format: impl Into<StringFormat>) -> Self {
-        self.format = Some(format.into());
+    pub fn with_format<M>(mut self, format: impl IntoOption<StringFormat, M>) -> Self {
+        self.format = format.into_option();
         self
     }
 
     /// Sets [`default`](Self::default).
     #[must_use]
-    pub fn with_default(mut self, default: impl Into<String>) -> Self {
-        self.default = Some(default.into());
+    pub fn with_default<M>(mut self, default: impl IntoOption<String, M>) -> Self {
+        self.default = default.into_option();
         self
     }
 
@@ -2189,8 +2225,8 @@ impl StringPropertySchema {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2237,43 +2273,46 @@ impl NumberPropertySchema {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`minimum`](Self::minimum).
     #[must_use]
-    pub fn with_minimum(mut self, minimum: f64) -> Self {
-        self.minimum = Some(minimum);
+    pub fn with_minimum(mut self, minimum: impl Into<Option<f64>>) -> Self {
+        self.minimum = minimum.into();
         self
     }
 
     /// Sets [`maximum`](Self::maximum).
     #[must_use]
-    pub fn with_maximum(mut self, maximum: f64) -> Self {
-        self.maximum = Some(maximum);
+    pub fn with_maximum(mut self, maximum: impl Into<Option<f64>>) -> Self {
+        self.maximum = maximum.into();
         self
     }
 
     /// Sets [`default`](Self::default).
     #[must_use]
-    pub fn with_default(mut self, default: f64) -> Self {
-        self.default = Some(default);
+    pub fn with_default(mut self, default: impl Into<Option<f64>>) -> Self {
+        self.default = default.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2316,43 +2355,46 @@ impl IntegerPropertySchema {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`minimum`](Self::minimum).
     #[must_use]
-    pub fn with_minimum(mut self, minimum: i64) -> Self {
-        self.minimum = Some(minimum);
+    pub fn with_minimum(mut self, minimum: impl Into<Option<i64>>) -> Self {
+        self.minimum = minimum.into();
         self
     }
 
     /// Sets [`maximum`](Self::maximum).
     #[must_use]
-    pub fn with_maximum(mut self, maximum: i64) -> Self {
-        self.maximum = Some(maximum);
+    pub fn with_maximum(mut self, maximum: impl Into<Option<i64>>) -> Self {
+        self.maximum = maximum.into();
         self
     }
 
     /// Sets [`default`](Self::default).
     #[must_use]
-    pub fn with_default(mut self, default: i64) -> Self {
-        self.default = Some(default);
+    pub fn with_default(mut self, default: impl Into<Option<i64>>) -> Self {
+        self.default = default.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2391,29 +2433,32 @@ impl BooleanPropertySchema {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`default`](Self::default).
     #[must_use]
-    pub fn with_default(mut self, default: bool) -> Self {
-        self.default = Some(default);
+    pub fn with_default(mut self, default: impl Into<Option<bool>>) -> Self {
+        self.default = default.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2500,8 +2545,8 @@ impl StringMultiSelectItems {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2532,8 +2577,8 @@ impl TitledMultiSelectItems {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2582,29 +2627,32 @@ impl MultiSelectPropertySchema {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`min_items`](Self::min_items).
     #[must_use]
-    pub fn with_min_items(mut self, min_items: u64) -> Self {
-        self.min_items = Some(min_items);
+    pub fn with_min_items(mut self, min_items: impl Into<Option<u64>>) -> Self {
+        self.min_items = min_items.into();
         self
     }
 
     /// Sets [`max_items`](Self::max_items).
     #[must_use]
-    pub fn with_max_items(mut self, max_items: u64) -> Self {
-        self.max_items = Some(max_items);
+    pub fn with_max_items(mut self, max_items: impl Into<Option<u64>>) -> Self {
+        self.max_items = max_items.into();
         self
     }
 
@@ -2617,8 +2665,8 @@ impl MultiSelectPropertySchema {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2828,15 +2876,18 @@ impl InitializeResponse {
 
     /// Sets [`agent_info`](Self::agent_info).
     #[must_use]
-    pub fn with_agent_info(mut self, agent_info: Implementation) -> Self {
-        self.agent_info = Some(agent_info);
+    pub fn with_agent_info(
+        mut self,
+        agent_info: impl Into<Option<Implementation>>,
+    ) -> Self {
+        self.agent_info = agent_info.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2934,8 +2985,8 @@ impl AgentCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -2997,8 +3048,8 @@ impl PromptCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3047,8 +3098,8 @@ impl McpCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3092,15 +3143,21 @@ impl SessionCapabilities {
 
     /// Sets [`list`](Self::list).
     #[must_use]
-    pub fn with_list(mut self, list: SessionListCapabilities) -> Self {
-        self.list = Some(list);
+    pub fn with_list(
+        mut self,
+        list: impl Into<Option<SessionListCapabilities>>,
+    ) -> Self {
+        self.list = list.into();
         self
     }
 
     /// Sets [`delete`](Self::delete).
     #[must_use]
-    pub fn with_delete(mut self, delete: SessionDeleteCapabilities) -> Self {
-        self.delete = Some(delete);
+    pub fn with_delete(
+        mut self,
+        delete: impl Into<Option<SessionDeleteCapabilities>>,
+    ) -> Self {
+        self.delete = delete.into();
         self
     }
 
@@ -3108,30 +3165,38 @@ impl SessionCapabilities {
     #[must_use]
     pub fn with_additional_directories(
         mut self,
-        additional_directories: SessionAdditionalDirectoriesCapabilities,
+        additional_directories: impl Into<
+            Option<SessionAdditionalDirectoriesCapabilities>,
+        >,
     ) -> Self {
-        self.additional_directories = Some(additional_directories);
+        self.additional_directories = additional_directories.into();
         self
     }
 
     /// Sets [`resume`](Self::resume).
     #[must_use]
-    pub fn with_resume(mut self, resume: SessionResumeCapabilities) -> Self {
-        self.resume = Some(resume);
+    pub fn with_resume(
+        mut self,
+        resume: impl Into<Option<SessionResumeCapabilities>>,
+    ) -> Self {
+        self.resume = resume.into();
         self
     }
 
     /// Sets [`close`](Self::close).
     #[must_use]
-    pub fn with_close(mut self, close: SessionCloseCapabilities) -> Self {
-        self.close = Some(close);
+    pub fn with_close(
+        mut self,
+        close: impl Into<Option<SessionCloseCapabilities>>,
+    ) -> Self {
+        self.close = close.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3164,8 +3229,8 @@ impl SessionListCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3191,8 +3256,8 @@ impl SessionDeleteCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3222,8 +3287,8 @@ impl SessionAdditionalDirectoriesCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3251,8 +3316,8 @@ impl SessionResumeCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3280,8 +3345,8 @@ impl SessionCloseCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3309,15 +3374,15 @@ impl AgentAuthCapabilities {
 
     /// Sets [`logout`](Self::logout).
     #[must_use]
-    pub fn with_logout(mut self, logout: LogoutCapabilities) -> Self {
-        self.logout = Some(logout);
+    pub fn with_logout(mut self, logout: impl Into<Option<LogoutCapabilities>>) -> Self {
+        self.logout = logout.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3346,8 +3411,8 @@ impl LogoutCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3454,8 +3519,11 @@ impl AuthMethodTerminal {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
@@ -3475,8 +3543,8 @@ impl AuthMethodTerminal {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3520,15 +3588,18 @@ impl AuthMethodAgent {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3571,15 +3642,15 @@ impl Implementation {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3613,8 +3684,8 @@ impl AuthenticateResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3642,8 +3713,8 @@ impl LogoutResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3683,8 +3754,8 @@ impl NewSessionResponse {
 
     /// Sets [`modes`](Self::modes).
     #[must_use]
-    pub fn with_modes(mut self, modes: SessionModeState) -> Self {
-        self.modes = Some(modes);
+    pub fn with_modes(mut self, modes: impl Into<Option<SessionModeState>>) -> Self {
+        self.modes = modes.into();
         self
     }
 
@@ -3700,8 +3771,8 @@ impl NewSessionResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3743,8 +3814,8 @@ impl SessionModeState {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3795,15 +3866,18 @@ impl SessionMode {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -3858,25 +3932,28 @@ impl SessionConfigOption {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`category`](Self::category).
     #[must_use]
-    pub fn with_category(
+    pub fn with_category<M>(
         mut self,
-        category: impl Into<SessionConfigOptionCategory>,
+        category: impl IntoOption<SessionConfigOptionCategory, M>,
     ) -> Self {
-        self.category = Some(category.into());
+        self.category = category.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4074,15 +4151,18 @@ impl SessionConfigSelectOption {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4128,8 +4208,8 @@ impl SessionConfigSelectGroup {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4225,8 +4305,8 @@ impl LoadSessionResponse {
 
     /// Sets [`modes`](Self::modes).
     #[must_use]
-    pub fn with_modes(mut self, modes: SessionModeState) -> Self {
-        self.modes = Some(modes);
+    pub fn with_modes(mut self, modes: impl Into<Option<SessionModeState>>) -> Self {
+        self.modes = modes.into();
         self
     }
 
@@ -4242,8 +4322,8 @@ impl LoadSessionResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4283,15 +4363,18 @@ impl ListSessionsResponse {
 
     /// Sets [`next_cursor`](Self::next_cursor).
     #[must_use]
-    pub fn with_next_cursor(mut self, next_cursor: impl Into<String>) -> Self {
-        self.next_cursor = Some(next_cursor.into());
+    pub fn with_next_cursor<M>(
+        mut self,
+        next_cursor: impl IntoOption<String, M>,
+    ) -> Self {
+        self.next_cursor = next_cursor.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4350,22 +4433,22 @@ impl SessionInfo {
 
     /// Sets [`title`](Self::title).
     #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+    pub fn with_title<M>(mut self, title: impl IntoOption<String, M>) -> Self {
+        self.title = title.into_option();
         self
     }
 
     /// Sets [`updated_at`](Self::updated_at).
     #[must_use]
-    pub fn with_updated_at(mut self, updated_at: impl Into<String>) -> Self {
-        self.updated_at = Some(updated_at.into());
+    pub fn with_updated_at<M>(mut self, updated_at: impl IntoOption<String, M>) -> Self {
+        self.updated_at = updated_at.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4401,8 +4484,8 @@ impl DeleteSessionResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4434,8 +4517,8 @@ impl ResumeSessionResponse {
 
     /// Sets [`modes`](Self::modes).
     #[must_use]
-    pub fn with_modes(mut self, modes: SessionModeState) -> Self {
-        self.modes = Some(modes);
+    pub fn with_modes(mut self, modes: impl Into<Option<SessionModeState>>) -> Self {
+        self.modes = modes.into();
         self
     }
 
@@ -4451,8 +4534,8 @@ impl ResumeSessionResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4484,8 +4567,8 @@ impl CloseSessionResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4513,8 +4596,8 @@ impl SetSessionModeResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4546,8 +4629,8 @@ impl SetSessionConfigOptionResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4583,8 +4666,8 @@ impl PromptResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4659,8 +4742,8 @@ impl SessionNotification {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4895,15 +4978,18 @@ impl ContentChunk {
 
     /// Sets [`message_id`](Self::message_id).
     #[must_use]
-    pub fn with_message_id(mut self, message_id: impl Into<MessageId>) -> Self {
-        self.message_id = Some(message_id.into());
+    pub fn with_message_id<M>(
+        mut self,
+        message_id: impl IntoOption<MessageId, M>,
+    ) -> Self {
+        self.message_id = message_id.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -4962,22 +5048,22 @@ impl ToolCall {
 
     /// Sets [`name`](Self::name).
     #[must_use]
-    pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+    pub fn with_name<M>(mut self, name: impl IntoOption<String, M>) -> Self {
+        self.name = name.into_option();
         self
     }
 
     /// Sets [`kind`](Self::kind).
     #[must_use]
-    pub fn with_kind(mut self, kind: impl Into<ToolKind>) -> Self {
-        self.kind = Some(kind.into());
+    pub fn with_kind<M>(mut self, kind: impl IntoOption<ToolKind, M>) -> Self {
+        self.kind = kind.into_option();
         self
     }
 
     /// Sets [`status`](Self::status).
     #[must_use]
-    pub fn with_status(mut self, status: impl Into<ToolCallStatus>) -> Self {
-        self.status = Some(status.into());
+    pub fn with_status<M>(mut self, status: impl IntoOption<ToolCallStatus, M>) -> Self {
+        self.status = status.into_option();
         self
     }
 
@@ -4997,22 +5083,22 @@ impl ToolCall {
 
     /// Sets [`raw_input`](Self::raw_input).
     #[must_use]
-    pub fn with_raw_input(mut self, raw_input: impl Into<Json>) -> Self {
-        self.raw_input = Some(raw_input.into());
+    pub fn with_raw_input<M>(mut self, raw_input: impl IntoOption<Json, M>) -> Self {
+        self.raw_input = raw_input.into_option();
         self
     }
 
     /// Sets [`raw_output`](Self::raw_output).
     #[must_use]
-    pub fn with_raw_output(mut self, raw_output: impl Into<Json>) -> Self {
-        self.raw_output = Some(raw_output.into());
+    pub fn with_raw_output<M>(mut self, raw_output: impl IntoOption<Json, M>) -> Self {
+        self.raw_output = raw_output.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5064,8 +5150,8 @@ impl PlanEntry {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5146,8 +5232,8 @@ impl Plan {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5187,15 +5273,18 @@ impl AvailableCommand {
 
     /// Sets [`input`](Self::input).
     #[must_use]
-    pub fn with_input(mut self, input: impl Into<AvailableCommandInput>) -> Self {
-        self.input = Some(input.into());
+    pub fn with_input<M>(
+        mut self,
+        input: impl IntoOption<AvailableCommandInput, M>,
+    ) -> Self {
+        self.input = input.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5251,8 +5340,8 @@ impl UnstructuredCommandInput {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5286,8 +5375,8 @@ impl AvailableCommandsUpdate {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5321,8 +5410,8 @@ impl CurrentModeUpdate {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5353,8 +5442,8 @@ impl ConfigOptionUpdate {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5403,8 +5492,8 @@ impl SessionInfoUpdate {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5442,8 +5531,8 @@ impl Cost {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5484,15 +5573,15 @@ impl UsageUpdate {
 
     /// Sets [`cost`](Self::cost).
     #[must_use]
-    pub fn with_cost(mut self, cost: Cost) -> Self {
-        self.cost = Some(cost);
+    pub fn with_cost(mut self, cost: impl Into<Option<Cost>>) -> Self {
+        self.cost = cost.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5562,15 +5651,18 @@ impl Notice {
 
     /// Sets [`description`](Self::description).
     #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+    pub fn with_description<M>(
+        mut self,
+        description: impl IntoOption<String, M>,
+    ) -> Self {
+        self.description = description.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5718,8 +5810,8 @@ impl CompactionSummaryChunk {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5759,8 +5851,8 @@ impl CompleteElicitationNotification {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5815,15 +5907,18 @@ impl InitializeRequest {
 
     /// Sets [`client_info`](Self::client_info).
     #[must_use]
-    pub fn with_client_info(mut self, client_info: Implementation) -> Self {
-        self.client_info = Some(client_info);
+    pub fn with_client_info(
+        mut self,
+        client_info: impl Into<Option<Implementation>>,
+    ) -> Self {
+        self.client_info = client_info.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5879,8 +5974,11 @@ impl ClientCapabilities {
 
     /// Sets [`session`](Self::session).
     #[must_use]
-    pub fn with_session(mut self, session: ClientSessionCapabilities) -> Self {
-        self.session = Some(session);
+    pub fn with_session(
+        mut self,
+        session: impl Into<Option<ClientSessionCapabilities>>,
+    ) -> Self {
+        self.session = session.into();
         self
     }
 
@@ -5893,15 +5991,18 @@ impl ClientCapabilities {
 
     /// Sets [`elicitation`](Self::elicitation).
     #[must_use]
-    pub fn with_elicitation(mut self, elicitation: ElicitationCapabilities) -> Self {
-        self.elicitation = Some(elicitation);
+    pub fn with_elicitation(
+        mut self,
+        elicitation: impl Into<Option<ElicitationCapabilities>>,
+    ) -> Self {
+        self.elicitation = elicitation.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5954,8 +6055,8 @@ impl FileSystemCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -5993,8 +6094,11 @@ impl ClientSessionCapabilities {
 
     /// Sets [`compaction`](Self::compaction).
     #[must_use]
-    pub fn with_compaction(mut self, compaction: CompactionCapabilities) -> Self {
-        self.compaction = Some(compaction);
+    pub fn with_compaction(
+        mut self,
+        compaction: impl Into<Option<CompactionCapabilities>>,
+    ) -> Self {
+        self.compaction = compaction.into();
         self
     }
 
@@ -6002,23 +6106,26 @@ impl ClientSessionCapabilities {
     #[must_use]
     pub fn with_config_options(
         mut self,
-        config_options: SessionConfigOptionsCapabilities,
+        config_options: impl Into<Option<SessionConfigOptionsCapabilities>>,
     ) -> Self {
-        self.config_options = Some(config_options);
+        self.config_options = config_options.into();
         self
     }
 
     /// Sets [`notices`](Self::notices).
     #[must_use]
-    pub fn with_notices(mut self, notices: NoticeCapabilities) -> Self {
-        self.notices = Some(notices);
+    pub fn with_notices(
+        mut self,
+        notices: impl Into<Option<NoticeCapabilities>>,
+    ) -> Self {
+        self.notices = notices.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6069,15 +6176,18 @@ impl SessionConfigOptionsCapabilities {
 
     /// Sets [`boolean`](Self::boolean).
     #[must_use]
-    pub fn with_boolean(mut self, boolean: BooleanConfigOptionCapabilities) -> Self {
-        self.boolean = Some(boolean);
+    pub fn with_boolean(
+        mut self,
+        boolean: impl Into<Option<BooleanConfigOptionCapabilities>>,
+    ) -> Self {
+        self.boolean = boolean.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6106,8 +6216,8 @@ impl BooleanConfigOptionCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6162,8 +6272,8 @@ impl AuthCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6198,22 +6308,28 @@ impl ElicitationCapabilities {
 
     /// Sets [`form`](Self::form).
     #[must_use]
-    pub fn with_form(mut self, form: ElicitationFormCapabilities) -> Self {
-        self.form = Some(form);
+    pub fn with_form(
+        mut self,
+        form: impl Into<Option<ElicitationFormCapabilities>>,
+    ) -> Self {
+        self.form = form.into();
         self
     }
 
     /// Sets [`url`](Self::url).
     #[must_use]
-    pub fn with_url(mut self, url: ElicitationUrlCapabilities) -> Self {
-        self.url = Some(url);
+    pub fn with_url(
+        mut self,
+        url: impl Into<Option<ElicitationUrlCapabilities>>,
+    ) -> Self {
+        self.url = url.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6243,8 +6359,8 @@ impl ElicitationFormCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6272,8 +6388,8 @@ impl ElicitationUrlCapabilities {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6311,8 +6427,8 @@ impl AuthenticateRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6347,8 +6463,8 @@ impl LogoutRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6402,8 +6518,8 @@ impl NewSessionRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6509,8 +6625,8 @@ impl HttpHeader {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6555,8 +6671,8 @@ impl McpServerHttp {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6602,8 +6718,8 @@ impl McpServerSse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6653,8 +6769,8 @@ impl McpServerStdio {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6696,9 +6812,9 @@ impl LoadSessionRequest {
     /// Creates the value from its required fields.
     #[must_use]
     pub fn new(
-        mcp_servers: Vec<McpServer>,
-        cwd: impl Into<String>,
         session_id: impl Into<SessionId>,
+        cwd: impl Into<String>,
+        mcp_servers: Vec<McpServer>,
     ) -> Self {
         Self {
             mcp_servers,
@@ -6721,8 +6837,8 @@ impl LoadSessionRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6763,22 +6879,22 @@ impl ListSessionsRequest {
 
     /// Sets [`cwd`](Self::cwd).
     #[must_use]
-    pub fn with_cwd(mut self, cwd: impl Into<String>) -> Self {
-        self.cwd = Some(cwd.into());
+    pub fn with_cwd<M>(mut self, cwd: impl IntoOption<String, M>) -> Self {
+        self.cwd = cwd.into_option();
         self
     }
 
     /// Sets [`cursor`](Self::cursor).
     #[must_use]
-    pub fn with_cursor(mut self, cursor: impl Into<String>) -> Self {
-        self.cursor = Some(cursor.into());
+    pub fn with_cursor<M>(mut self, cursor: impl IntoOption<String, M>) -> Self {
+        self.cursor = cursor.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6818,8 +6934,8 @@ impl DeleteSessionRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6886,8 +7002,8 @@ impl ResumeSessionRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6930,8 +7046,8 @@ impl CloseSessionRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -6976,8 +7092,8 @@ impl SetSessionModeRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7027,8 +7143,8 @@ impl SetSessionConfigOptionRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7193,8 +7309,8 @@ impl PromptRequest {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7226,8 +7342,8 @@ impl WriteTextFileResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7260,8 +7376,8 @@ impl ReadTextFileResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7297,8 +7413,8 @@ impl RequestPermissionResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7377,8 +7493,8 @@ impl SelectedPermissionOutcome {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7414,8 +7530,8 @@ impl CreateTerminalResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7457,15 +7573,18 @@ impl TerminalOutputResponse {
 
     /// Sets [`exit_status`](Self::exit_status).
     #[must_use]
-    pub fn with_exit_status(mut self, exit_status: TerminalExitStatus) -> Self {
-        self.exit_status = Some(exit_status);
+    pub fn with_exit_status(
+        mut self,
+        exit_status: impl Into<Option<TerminalExitStatus>>,
+    ) -> Self {
+        self.exit_status = exit_status.into();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7501,22 +7620,22 @@ impl TerminalExitStatus {
 
     /// Sets [`exit_code`](Self::exit_code).
     #[must_use]
-    pub fn with_exit_code(mut self, exit_code: u32) -> Self {
-        self.exit_code = Some(exit_code);
+    pub fn with_exit_code(mut self, exit_code: impl Into<Option<u32>>) -> Self {
+        self.exit_code = exit_code.into();
         self
     }
 
     /// Sets [`signal`](Self::signal).
     #[must_use]
-    pub fn with_signal(mut self, signal: impl Into<String>) -> Self {
-        self.signal = Some(signal.into());
+    pub fn with_signal<M>(mut self, signal: impl IntoOption<String, M>) -> Self {
+        self.signal = signal.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7548,8 +7667,8 @@ impl ReleaseTerminalResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7582,22 +7701,22 @@ impl WaitForTerminalExitResponse {
 
     /// Sets [`exit_code`](Self::exit_code).
     #[must_use]
-    pub fn with_exit_code(mut self, exit_code: u32) -> Self {
-        self.exit_code = Some(exit_code);
+    pub fn with_exit_code(mut self, exit_code: impl Into<Option<u32>>) -> Self {
+        self.exit_code = exit_code.into();
         self
     }
 
     /// Sets [`signal`](Self::signal).
     #[must_use]
-    pub fn with_signal(mut self, signal: impl Into<String>) -> Self {
-        self.signal = Some(signal.into());
+    pub fn with_signal<M>(mut self, signal: impl IntoOption<String, M>) -> Self {
+        self.signal = signal.into_option();
         self
     }
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7629,8 +7748,8 @@ impl KillTerminalResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7664,8 +7783,8 @@ impl CreateElicitationResponse {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7879,8 +7998,8 @@ impl CancelNotification {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }
@@ -7917,8 +8036,8 @@ impl CancelRequestNotification {
 
     /// Sets [`meta`](Self::meta).
     #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Meta>) -> Self {
-        self.meta = Some(meta.into());
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
         self
     }
 }

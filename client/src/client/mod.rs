@@ -183,7 +183,7 @@ impl Client {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
         let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
-        let request = LoadSessionRequest::new(Vec::new(), cwd, id.clone());
+        let request = LoadSessionRequest::new(id.clone(), cwd, Vec::new());
         let call = self.inner.agent.load_session(request);
         let state = |response: LoadSessionResponse| (response.modes, response.config_options);
         self.open_again(id, "session/load", call, state).await

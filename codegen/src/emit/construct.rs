@@ -62,15 +62,12 @@ fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool
             pub fn new() -> Self { Self::default() }
         };
     }
-    let mut parameters = Vec::new();
     let mut values = Vec::new();
     for part in parts {
         let (ident, ty) = (part.ident, &part.ty);
         match (&part.field.presence, &part.default) {
             (Presence::Required, _) => {
-                let (parameter, value) = parameter(model, ident, ty);
-                parameters.push(quote!(#ident: #parameter));
-                values.push(match value {
+                values.push(match parameter(model, ident, ty).1 {
                     Some(value) => quote!(#ident: #value),
                     None => quote!(#ident),
                 });
@@ -88,6 +85,15 @@ fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool
             (Presence::Default(_), None) => values.push(quote!(#ident: Default::default())),
         }
     }
+    let mut ordered: Vec<&Part<'_>> = parts
+        .iter()
+        .filter(|part| part.field.presence == Presence::Required)
+        .collect();
+    ordered.sort_by_key(|part| rank(model, &part.ty));
+    let parameters = ordered.into_iter().map(|part| {
+        let (ident, parameter) = (part.ident, parameter(model, part.ident, &part.ty).0);
+        quote!(#ident: #parameter)
+    });
     let doc = if required {
         " Creates the value from its required fields."
     } else {
@@ -97,6 +103,19 @@ fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool
         #[doc = #doc]
         #[must_use]
         pub fn new(#(#parameters),*) -> Self { Self { #(#values),* } }
+    }
+}
+
+/// The position of a constructor's argument: ids, other values, lists; otherwise in the order of
+/// the document. Documents do not order the members of related types alike.
+fn rank(model: &Model<'_>, ty: &RustType) -> usize {
+    let (name, _) = head(ty);
+    match name.as_str() {
+        "Vec" | "Map" => 2,
+        _ => match model.get(&name).map(|ty| &ty.shape) {
+            Some(Shape::Id) => 0,
+            _ => 1,
+        },
     }
 }
 
@@ -116,20 +135,41 @@ fn setter(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
                 }
             };
         }
-        Presence::Optional => unwrap_option(&part.ty),
+        Presence::Optional => return optional_setter(model, part, &name, &doc),
         _ => &part.ty,
     };
     let (parameter, value) = parameter(model, ident, inner);
     let value = value.unwrap_or_else(|| quote!(#ident));
-    let value = if matches!(part.field.presence, Presence::Optional) {
-        quote!(Some(#value))
-    } else {
-        value
-    };
     quote! {
         #[doc = #doc]
         #[must_use]
         pub fn #name(mut self, #ident: #parameter) -> Self {
+            self.#ident = #value;
+            self
+        }
+    }
+}
+
+/// The setter of an optional field. It accepts a value or an `Option`, except for lists, whose
+/// arguments are often collected and would lose their inferred type.
+fn optional_setter(model: &Model<'_>, part: &Part<'_>, name: &Ident, doc: &str) -> TokenStream {
+    let (ident, inner) = (part.ident, unwrap_option(&part.ty));
+    let (generics, parameter, value) = if matches!(head(inner).0.as_str(), "Vec" | "Map") {
+        (quote!(), quote!(#inner), quote!(Some(#ident)))
+    } else if parameter(model, ident, inner).1.is_some() {
+        let value = quote!(#ident.into_option());
+        (quote!(<M>), quote!(impl IntoOption<#inner, M>), value)
+    } else {
+        (
+            quote!(),
+            quote!(impl Into<Option<#inner>>),
+            quote!(#ident.into()),
+        )
+    };
+    quote! {
+        #[doc = #doc]
+        #[must_use]
+        pub fn #name #generics(mut self, #ident: #parameter) -> Self {
             self.#ident = #value;
             self
         }

@@ -48,6 +48,7 @@ mod reader;
 mod scan;
 #[cfg(feature = "schemars")]
 mod schemas;
+mod setter;
 mod string_types;
 mod tagged;
 mod transcode;
@@ -87,6 +88,7 @@ pub mod codegen {
     };
     #[cfg(feature = "schemars")]
     pub use super::schemas::{References, Schemas, schemars};
+    pub use super::setter::IntoOption;
     pub use super::string_types::read_string;
     pub use super::tagged::{
         TaggedUnion, VariantReader, VariantWriter, read_tagged_union, write_tagged,

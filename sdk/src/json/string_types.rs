@@ -57,6 +57,12 @@ macro_rules! __acp_string_id {
             }
         }
 
+        impl ::core::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                self.as_str()
+            }
+        }
+
         impl ::core::convert::From<&$name> for $name {
             fn from(id: &$name) -> Self {
                 id.clone()

@@ -26,6 +26,43 @@ fn constructors_take_what_is_at_hand() {
 }
 
 #[test]
+fn setters_take_values_and_options() {
+    let title: Option<&str> = None;
+    let status = Some(ToolCallStatus::Completed);
+    let call = ToolCallUpdate::new("c")
+        .with_title("t")
+        .with_title(title)
+        .with_kind(Some("edit"))
+        .with_status(status)
+        .with_raw_input(Some(json!(1)));
+    assert_eq!(
+        json(&call),
+        r#"{"toolCallId":"c","kind":"edit","status":"completed","rawInput":1}"#
+    );
+    let read = ReadTextFileRequest::new("s", "/f")
+        .with_line(3)
+        .with_limit(None);
+    assert_eq!((read.line, read.limit), (Some(3), None));
+    let read = read.with_limit(Some(5)).with_line(None);
+    assert_eq!((read.line, read.limit), (None, Some(5)));
+}
+
+#[test]
+fn ids_come_first_and_lists_last() {
+    let load = LoadSessionRequest::new("s", "/w", vec![]);
+    let resume = ResumeSessionRequest::new("s", "/w");
+    assert_eq!((load.session_id, load.cwd), (resume.session_id, resume.cwd));
+}
+
+#[test]
+fn maps_by_id_are_searched_by_text() {
+    let map = std::collections::HashMap::from([(SessionId::from("s"), 1)]);
+    assert_eq!(map.get("s"), Some(&1));
+    let map = std::collections::BTreeMap::from([(ToolCallId::from("c"), 2)]);
+    assert_eq!((map.get("c"), map.get("d")), (Some(&2), None));
+}
+
+#[test]
 fn text_is_content() {
     let content = ContentBlock::Text(TextContent::new("hi"));
     assert_eq!(ContentChunk::new("hi").content, content);

@@ -322,7 +322,7 @@ impl Desk {
     }
 
     pub async fn load(&self) -> Result<LoadSessionResponse> {
-        let request = LoadSessionRequest::new(vec![], "/w", self.session.clone());
+        let request = LoadSessionRequest::new(self.session.clone(), "/w", vec![]);
         self.agent.load_session(request).await
     }
 }

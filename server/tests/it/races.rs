@@ -133,7 +133,7 @@ async fn act(agent: AgentHandle, session: SessionId, dice: usize) -> acp_sdk::Re
             agent.close_session(request).await.map(drop)
         }
         13 | 14 => {
-            let request = LoadSessionRequest::new(vec![], "/w", session);
+            let request = LoadSessionRequest::new(session, "/w", vec![]);
             agent.load_session(request).await.map(drop)
         }
         15 | 16 => {
@@ -184,7 +184,7 @@ async fn whatever_happens_at_once_every_request_is_answered() {
     }
     assert!(open.is_empty(), "{open:?}");
     for session in &sessions {
-        let request = LoadSessionRequest::new(vec![], "/w", session.clone());
+        let request = LoadSessionRequest::new(session.clone(), "/w", vec![]);
         desk.agent.load_session(request).await.unwrap();
         let request = PromptRequest::new(session.clone(), text("ping"));
         desk.agent.prompt(request).await.unwrap();

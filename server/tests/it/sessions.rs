@@ -78,7 +78,7 @@ async fn an_unknown_session_is_named() {
     let (agent, id) = (&desk.agent, || SessionId::from("nobody"));
     let errors = [
         agent
-            .load_session(LoadSessionRequest::new(vec![], "/w", id()))
+            .load_session(LoadSessionRequest::new(id(), "/w", vec![]))
             .await
             .unwrap_err(),
         agent
@@ -122,7 +122,7 @@ async fn directories_are_absolute() {
     assert_eq!(path(&error), "/cwd");
     let id = desk.session.clone();
     let error = agent
-        .load_session(LoadSessionRequest::new(vec![], "w", id.clone()))
+        .load_session(LoadSessionRequest::new(id.clone(), "w", vec![]))
         .await;
     assert_eq!(path(&error.unwrap_err()), "/cwd");
     let error = agent

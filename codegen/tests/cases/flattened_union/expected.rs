@@ -2,7 +2,7 @@
 
 use ::acp_sdk::runtime::serde::Deserialize;
 use ::acp_sdk::runtime::{
-    self, TaggedUnion, UnknownVariant, VariantReader, VariantWriter,
+    self, IntoOption, TaggedUnion, UnknownVariant, VariantReader, VariantWriter,
 };
 
 /// A setting and its value.
@@ -30,8 +30,8 @@ impl Setting {
 
     /// Sets [`note`](Self::note).
     #[must_use]
-    pub fn with_note(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
+    pub fn with_note<M>(mut self, note: impl IntoOption<String, M>) -> Self {
+        self.note = note.into_option();
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use ::acp_sdk::runtime::serde::Deserialize;
 use ::acp_sdk::runtime::{
-    self, TaggedUnion, UnknownVariant, VariantReader, VariantWriter,
+    self, IntoOption, TaggedUnion, UnknownVariant, VariantReader, VariantWriter,
 };
 
 /// A union.
@@ -64,8 +64,8 @@ impl Idle {
 
     /// Sets [`note`](Self::note).
     #[must_use]
-    pub fn with_note(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
+    pub fn with_note<M>(mut self, note: impl IntoOption<String, M>) -> Self {
+        self.note = note.into_option();
         self
     }
 }

@@ -27,8 +27,8 @@ impl Tree {
 
     /// Sets [`left`](Self::left).
     #[must_use]
-    pub fn with_left(mut self, left: Box<Tree>) -> Self {
-        self.left = Some(left);
+    pub fn with_left(mut self, left: impl Into<Option<Box<Tree>>>) -> Self {
+        self.left = left.into();
         self
     }
 
