@@ -58,12 +58,16 @@ const CALL: &str =
 /// Reads `text` by serde_json and writes it again.
 fn round<T: DeserializeOwned + Serialize>(text: &str) {
     let value: T = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let tree = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
-    let written = serde_json::to_string(&value).unwrap();
+    let tree =
+        |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("the text is JSON");
+    let written = serde_json::to_string(&value).expect("the value is written");
     assert_eq!(tree(&written), tree(text));
     // A tree is a format of its own.
-    let value: T = serde_json::from_value(tree(text)).unwrap();
-    assert_eq!(serde_json::to_value(&value).unwrap(), tree(text));
+    let value: T = serde_json::from_value(tree(text)).expect("the tree is read");
+    assert_eq!(
+        serde_json::to_value(&value).expect("the tree is written"),
+        tree(text)
+    );
 }
 
 #[test]
@@ -84,13 +88,19 @@ fn raw_json_survives_in_types_that_serde_buffers() {
 /// Writes `value` as CBOR and as MessagePack, with names and without, and reads it again.
 fn formats<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     let mut cbor = Vec::new();
-    ciborium::into_writer(value, &mut cbor).unwrap();
-    let read: T = ciborium::from_reader(&*cbor).unwrap();
+    ciborium::into_writer(value, &mut cbor).expect("the format carries the value");
+    let read: T = ciborium::from_reader(&*cbor).expect("the format carries the value");
     assert_eq!(&read, value);
-    let named = rmp_serde::to_vec_named(value).unwrap();
-    assert_eq!(&rmp_serde::from_slice::<T>(&named).unwrap(), value);
-    let compact = rmp_serde::to_vec(value).unwrap();
-    assert_eq!(&rmp_serde::from_slice::<T>(&compact).unwrap(), value);
+    let named = rmp_serde::to_vec_named(value).expect("the format carries the value");
+    assert_eq!(
+        &rmp_serde::from_slice::<T>(&named).expect("the format carries the value"),
+        value
+    );
+    let compact = rmp_serde::to_vec(value).expect("the format carries the value");
+    assert_eq!(
+        &rmp_serde::from_slice::<T>(&compact).expect("the format carries the value"),
+        value
+    );
 }
 
 #[test]
