@@ -36,6 +36,15 @@
 //!
 //! With the feature `schemars` the types implement `JsonSchema` of schemars 1, with everything
 //! that the protocol's schema says of them, so that they can stand in types that derive it.
+//!
+//! # Lenient and strict reading
+//!
+//! Messages are read leniently: an invalid value that the schema allows to be dropped is dropped
+//! and reported to the [`Observer`], and the message is accepted. [`json::from_str`] reads text in
+//! the same way, and [`json::from_str_reporting`] also returns what was dropped. Reading a type
+//! with serde directly (`serde_json::from_str`) is strict. With serde the types also work in other
+//! formats such as CBOR and MessagePack, and inside types of your own that use `flatten`,
+//! `untagged` or `tag`.
 
 // Generated code names this crate from outside, so that the same text works elsewhere.
 extern crate self as acp_sdk;

@@ -104,7 +104,7 @@ pub mod codegen {
     };
 }
 
-/// In place of the macro of that name, so that the error says what is missing.
+/// Replaces the macro of the feature `schemars` by an error that names the feature.
 #[cfg(not(feature = "schemars"))]
 #[doc(hidden)]
 #[macro_export]

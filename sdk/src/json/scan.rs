@@ -1,21 +1,20 @@
-//! Finds the bytes of a string that cannot stand there as they are.
+//! Finds the bytes that need an escape in a string: quotes, backslashes and control characters.
 //!
-//! They are the same for who reads and for who writes: quotes, backslashes and control
-//! characters. Short texts are looked through by words of eight bytes, long ones by
-//! blocks that a compiler makes vector instructions of.
+//! Reader and writer share the search. Short texts are searched in words of eight bytes, long
+//! ones in blocks that the compiler turns into vector instructions.
 
-/// How many bytes of a long text are looked at in one go.
+/// Number of bytes of a block.
 pub(super) const BLOCK: usize = 32;
 
-/// A word with this in each byte.
+/// Returns a word with `byte` in each byte.
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Where the first quote, backslash or control character is; the length if there is none.
+/// Returns the position of the first special byte, or the length if there is none.
 #[inline]
 pub(super) fn special(bytes: &[u8]) -> usize {
-    // Most names, tags and ids are short, so two words come before what has to be set up.
+    // Most names, tags and ids are short; two words are searched before the loop is set up.
     let Some((head, rest)) = bytes.split_first_chunk::<16>() else {
         return in_short(bytes);
     };
@@ -25,14 +24,14 @@ pub(super) fn special(bytes: &[u8]) -> usize {
     }
 }
 
-/// As [`special`], for less than sixteen bytes.
+/// Searches less than 16 bytes as [`special`] does.
 #[inline]
 fn in_short(bytes: &[u8]) -> usize {
     let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) else {
         let found = bytes.iter().position(|byte| is_special(*byte));
         return found.unwrap_or(bytes.len());
     };
-    // The words overlap, and what both have is not special.
+    // The words overlap; a special byte in the overlap is found in the first.
     match in_word(u64::from_le_bytes(*head)) {
         Some(at) => at,
         None => match in_word(u64::from_le_bytes(*tail)) {
@@ -42,7 +41,7 @@ fn in_short(bytes: &[u8]) -> usize {
     }
 }
 
-/// As [`special`], for what is likely to be long.
+/// Searches a long text as [`special`] does.
 fn in_long(bytes: &[u8]) -> usize {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     for (index, block) in blocks.iter().enumerate() {

@@ -1,8 +1,7 @@
-//! `JsonSchema` for generated types: the document's schemas, joined by their references.
+//! `JsonSchema` for generated types, from the schemas of the document.
 //!
-//! Generated code holds the schemas as one text and its macro call names the types. A
-//! reference to a type becomes the generator's, so that the definitions of a schema that
-//! embeds protocol types have one place; anything else is put in where it is named.
+//! Generated code contains the schemas as text and names the types. A reference to a type becomes
+//! a reference of the schema generator; any other definition is inlined.
 
 use std::borrow::Cow;
 
@@ -12,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Json, Meta, Patch};
 
-/// The schema of the type of a definition, as the generator refers to it.
+/// Returns the schema generator's reference to the type of a definition.
 pub type References = fn(&str, &mut SchemaGenerator) -> Option<Schema>;
 
 /// The schemas of a document by the name of their definition.
@@ -23,7 +22,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Reads the text that the generator wrote.
+    /// Parses the schemas from generated text.
     #[must_use]
     pub fn new(text: &str, types: References) -> Self {
         Self {
@@ -32,7 +31,7 @@ impl Schemas {
         }
     }
 
-    /// The schema of a definition; one that accepts anything when there is none.
+    /// Returns the schema of a definition; without one, a schema that accepts anything.
     #[must_use]
     pub fn get(&self, definition: &str, generator: &mut SchemaGenerator) -> Schema {
         let mut schema = self.definition(definition);
@@ -45,7 +44,7 @@ impl Schemas {
         schema.cloned().unwrap_or(Value::Bool(true))
     }
 
-    /// Turns the document's references into the generator's.
+    /// Replaces the document's references by the schema generator's.
     fn resolve(&self, value: &mut Value, generator: &mut SchemaGenerator) {
         match value {
             Value::Object(schema) => {
@@ -71,13 +70,13 @@ impl Schemas {
     fn referred(&self, name: &str, generator: &mut SchemaGenerator) -> Value {
         match (self.types)(name, generator) {
             Some(schema) => schema.into(),
-            // Definitions without a type accept any value and refer to nothing.
+            // Definitions without a type accept any value and contain no references.
             None => self.definition(name),
         }
     }
 }
 
-/// Adds what a reference stands for to the schema that it stood in.
+/// Merges the target of a reference into the schema that contained it.
 fn merge(schema: &mut Map<String, Value>, referred: Value) {
     match referred {
         Value::Object(mut members) if members.keys().all(|key| key == "$ref") => {
@@ -93,7 +92,7 @@ fn merge(schema: &mut Map<String, Value>, referred: Value) {
     }
 }
 
-/// Implements `JsonSchema` for the types of a module, from the text of their schemas.
+/// Implements `JsonSchema` for the types of a module from the text of their schemas.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_json_schemas {
@@ -155,7 +154,7 @@ impl JsonSchema for Meta {
     }
 }
 
-/// A value or `null`; that it may be absent is for the object to say.
+/// A value or `null`. The schema of the object says whether it may be absent.
 impl<T: JsonSchema> JsonSchema for Patch<T> {
     fn inline_schema() -> bool {
         true
