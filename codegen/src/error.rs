@@ -1,14 +1,14 @@
-//! Why a document could not be turned into code.
+//! The error type.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use acp_schema::Document;
 
-/// Why generation failed. Each message names the place and what to do.
+/// A failure of generation. Messages name the place and a remedy.
 ///
-/// Its `Debug` form is the message, too, for that is what Cargo shows of a build script whose
-/// `main` returns the error.
+/// `Debug` prints the message too, because Cargo shows the `Debug` form of an error that a
+/// build script's `main` returns.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,7 +38,7 @@ pub enum Error {
         file: String,
         /// The definition.
         name: String,
-        /// Who has the name already.
+        /// The other user of the name.
         taken_by: String,
     },
     /// A role in `x-side` would give a Rust type a name that is in use.
@@ -62,8 +62,8 @@ pub enum Error {
     /// Rows of the override table that no part of the document uses.
     #[error("unused overrides: {}; remove the rows or correct their names", .0.join(", "))]
     UnusedOverrides(Vec<String>),
-    /// typify refused the lowered schema, or gave something else than asked for.
-    #[error("typify cannot digest the definitions: {0}; please report the document")]
+    /// typify rejected the lowered schema, or its output lacks a type.
+    #[error("typify failed on the lowered definitions: {0}; please report the document")]
     Typify(String),
     /// The generated code does not parse, which is a bug of this crate.
     #[error("generated code does not parse: {0}; please report the document")]
@@ -73,7 +73,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -111,7 +111,7 @@ impl Error {
         self
     }
 
-    /// The error with the name of what is no file of a document.
+    /// The error with a name in place of the file.
     pub(crate) fn in_file(mut self, name: &str) -> Self {
         if let Self::Unsupported { file, .. } = &mut self {
             *file = name.to_owned();

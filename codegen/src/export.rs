@@ -1,7 +1,7 @@
 //! Overlays from JSON Schemas that another tool derived from types.
 //!
 //! schemars writes a type's schema as a root with `$defs`; an overlay has
-//! definitions only. The method that a type belongs to is said in the type itself:
+//! definitions only. A type names its method itself:
 //!
 //! ```text
 //! #[derive(JsonSchema)]
@@ -16,11 +16,11 @@ use crate::Error;
 use crate::lower::same_facts;
 use crate::schemas::plain;
 
-/// What an error names in place of a file.
+/// The file name in errors.
 const SOURCE: &str = "exported schemas";
 
-/// Makes an overlay of root schemas, such as `schemars::schema_for!` gives: each
-/// becomes the definition that its `title` names, beside those in its `$defs`.
+/// Converts root schemas, such as those of `schemars::schema_for!`, to an overlay. Each root
+/// becomes the definition that its `title` names; its `$defs` are added.
 ///
 /// Types of yours may have members of the protocol's types (feature `schemars` of
 /// `acp-sdk`): what `document` says already is left out.

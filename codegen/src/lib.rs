@@ -1,16 +1,14 @@
 //! Generates typed Rust from an Agent Client Protocol schema document.
 //!
-//! The schema is the only place where the protocol is written down; what comes out
-//! of here is types, traits, typed callers and dispatch, all over the runtime in
-//! `acp-sdk`. A pipeline of small passes:
+//! The schema is the single source of the protocol. The output has types, traits, typed
+//! callers and dispatch; it calls the runtime in `acp-sdk`. A pipeline of small passes:
 //!
 //! 1. a [`Document`] with its overlays, and its method table;
-//! 2. `lower`: JSON Schema idioms to what typify digests, beside an IR of what the
-//!    wire asks;
-//! 3. `typify_adapter`: typify, of whose output only names and types are kept;
+//! 2. `lower`: JSON Schema to the subset that typify accepts, and an IR of the wire format;
+//! 3. `typify_adapter`: Rust names and types by typify; the rest of its output is dropped;
 //! 4. `emit`: items with docs, constructors and serde;
 //! 5. `dispatch`: method markers, traits, handles, services;
-//! 6. `schemas`, on demand: the types' own schemas, for `schemars`;
+//! 6. `schemas`, optional: the types' schemas for `schemars`;
 //! 7. `format`.
 //!
 //! `extension` generates only what an overlay adds to a protocol whose types exist already.
@@ -58,11 +56,11 @@ use self::extension::Extension;
 use self::overrides::{Overrides, Table};
 pub use self::source::{read, read_stdin};
 
-/// How to generate.
+/// Options of [`generate`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where the schema's reference page is, for links in the docs.
+    /// URL of the protocol's reference page, for links in the docs (default: no links).
     pub reference: Option<String>,
     /// Whether an unused row of the override table is an error.
     pub complete: bool,
@@ -115,23 +113,23 @@ impl Options {
     }
 }
 
-/// What was generated.
+/// The result of [`generate`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Output {
     /// Rust source: the items of one module.
     pub text: String,
-    /// How many types it has.
+    /// The number of types.
     pub types: usize,
-    /// How many methods it has.
+    /// The number of methods.
     pub methods: usize,
 }
 
-/// Generates Rust from a document. A pure function: same input, same text.
+/// Generates Rust from a document. The output depends on the arguments only.
 ///
 /// # Errors
-/// When the document's methods are not complete, or a definition has a form that
-/// has no Rust type; the error says where.
+/// Fails when a method is incomplete or a definition has a form without a Rust type. The
+/// error names the place.
 pub fn generate(document: &Document, options: &Options) -> Result<Output, Error> {
     pipeline(document, options, None).map_err(|error| error.in_document(document))
 }
@@ -218,7 +216,7 @@ fn external_types(
     lowered: &lower::Lowered,
     roles: &[dispatch::Role],
 ) -> Result<external::Types, Error> {
-    let mut paths: BTreeMap<String, String> = overrides.external().collect();
+    let mut paths: BTreeMap<String, String> = overrides.external(document).collect();
     paths.extend(extension.map(Extension::external).unwrap_or_default());
     paths.extend(options.external.clone());
     let mut types = external::Types::new(document, &paths, &lowered.types)?;

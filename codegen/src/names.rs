@@ -101,7 +101,7 @@ fn is_rust(ty: &Type) -> Result<(), Error> {
     if !upper || syn::parse_str::<syn::Ident>(&ty.name).is_err() {
         return Err(Error::unsupported(
             ty.at.clone(),
-            format!("`{}` is no name for a Rust type", ty.name),
+            format!("`{}` is not a valid name of a Rust type", ty.name),
             "use letters and digits, a capital letter first",
         ));
     }
@@ -112,7 +112,7 @@ fn is_rust(ty: &Type) -> Result<(), Error> {
     match values.iter().find(|value| is_bad(&value.name)) {
         Some(value) => Err(Error::unsupported(
             ty.at.clone(),
-            format!("`{}` is no name for a constant", value.name),
+            format!("`{}` is not a valid name of a constant", value.name),
             "give the value a `title` of letters and digits, a letter first",
         )),
         None => Ok(()),

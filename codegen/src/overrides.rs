@@ -1,14 +1,16 @@
-//! What a schema cannot say, in one table with a reason per row.
+//! Overrides for the bundled documents, with a reason per row.
 //!
-//! The generator knows no definition by name; this table does. A row that nothing
-//! uses is an error when the bundled document is generated, so it cannot go stale.
+//! No other code names a definition. A table belongs to one document and applies to no
+//! other. An unused row is an error.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use acp_schema::Document;
+
 use crate::Error;
 
-/// One row: what to do otherwise, and why.
+/// An override and its reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     /// The definition or method that the row is about.
@@ -50,16 +52,16 @@ pub(crate) enum Hint {
     DefaultTakesUnknown,
 }
 
-/// Hints for protocol version 1.
+/// Overrides for protocol version 1.
 pub(crate) const V1: Table = &[BOTH, ONLY_V1];
 
-/// Hints for the draft of protocol version 2.
+/// Overrides for the draft of protocol version 2.
 pub(crate) const V2: Table = &[BOTH, ONLY_V2];
 
-/// Rows, in parts that versions have in common or alone.
+/// Rows, in parts that several versions share.
 pub(crate) type Table = &'static [&'static [Row]];
 
-/// Hints that hold for both versions.
+/// Overrides for both versions.
 const BOTH: &[Row] = &[
     Row {
         at: "Error",
@@ -142,7 +144,7 @@ const BOTH: &[Row] = &[
     },
 ];
 
-/// Hints for version 1 alone.
+/// Overrides for version 1 only.
 const ONLY_V1: &[Row] = &[
     Row {
         at: "SessionNotification",
@@ -185,7 +187,7 @@ const ONLY_V1: &[Row] = &[
     },
 ];
 
-/// Hints for the draft of version 2 alone.
+/// Overrides for the draft of version 2 only.
 const ONLY_V2: &[Row] = &[
     Row {
         at: "UpdateSessionNotification",
@@ -241,7 +243,7 @@ const ONLY_V2: &[Row] = &[
     },
 ];
 
-/// A table in use: it notes which rows were asked for and found.
+/// A table that records which of its rows were used.
 #[derive(Debug)]
 pub(crate) struct Overrides {
     table: Table,
@@ -278,10 +280,10 @@ impl Overrides {
             .is_some()
     }
 
-    /// The external types: definition and path.
-    pub(crate) fn external(&self) -> impl Iterator<Item = (String, String)> {
+    /// The external types of a document: definition and path.
+    pub(crate) fn external(&self, document: &Document) -> impl Iterator<Item = (String, String)> {
         self.rows().filter_map(|(index, row)| match row.hint {
-            Hint::External(path) => {
+            Hint::External(path) if document.def(row.at).is_some() => {
                 self.used.borrow_mut().insert(index);
                 Some((row.at.to_owned(), path.to_owned()))
             }

@@ -55,12 +55,12 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
         ),
         (
             r#"{"a-b": {"type": "string"}}"#,
-            "/$defs/a-b: `a-b` is no name for a Rust type; \
+            "/$defs/a-b: `a-b` is not a valid name of a Rust type; \
              use letters and digits, a capital letter first",
         ),
         (
             r#"{"A": {"anyOf": [{"title": "1", "type": "integer", "const": 1}]}}"#,
-            "/$defs/A: `1` is no name for a constant; \
+            "/$defs/A: `1` is not a valid name of a constant; \
              give the value a `title` of letters and digits, a letter first",
         ),
         (

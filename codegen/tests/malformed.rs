@@ -42,10 +42,7 @@ const ROWS: &[Row] = &[
             r#"{"$defs": {"ARequest": {"type": "object", "x-method": "a", "x-side": "agent"}}}"#,
         )],
         &["doc.json"],
-        &[
-            "doc.json: /$defs/ARequest: no response is marked for `a`",
-            "mark one",
-        ],
+        &["doc.json: /$defs/ARequest: no response for `a`", "mark one"],
     ),
     (
         &[(
@@ -53,18 +50,15 @@ const ROWS: &[Row] = &[
             r#"{"$defs": {"AResponse": {"type": "object", "x-method": "a", "x-side": "agent"}}}"#,
         )],
         &["doc.json"],
-        &[
-            "doc.json: /$defs/AResponse: no request is marked for `a`",
-            "mark one",
-        ],
+        &["doc.json: /$defs/AResponse: no request for `a`", "mark one"],
     ),
     (
         &[(
             "doc.json",
-            r#"{"$defs": {"ANotification": {"type": "object", "x-method": "a", "x-side": "user"}}}"#,
+            r#"{"$defs": {"ANotification": {"type": "object", "x-method": "a", "x-side": "The User"}}}"#,
         )],
         &["doc.json"],
-        &["doc.json: /$defs/ANotification/x-side: missing or unknown; use agent, client"],
+        &["doc.json: /$defs/ANotification/x-side: missing or not a name; use a role such as agent"],
     ),
     (
         &[(
@@ -72,7 +66,7 @@ const ROWS: &[Row] = &[
             r#"{"$defs": {"A": {"type": "string", "x-sied": "agent"}}}"#,
         )],
         &["doc.json"],
-        &["doc.json: /$defs/A/x-sied: unknown keyword; known are x-method"],
+        &["doc.json: /$defs/A/x-sied: unknown keyword; expected one of x-method"],
     ),
     (
         &[
@@ -116,15 +110,15 @@ const ROWS: &[Row] = &[
         )],
         &["doc.json"],
         &[
-            "doc.json: /$defs/A: no value of it ever ends",
+            "doc.json: /$defs/A: infinitely recursive",
             "`A` > `B` > `A`",
-            "make a member on the way optional",
+            "make a member of the cycle optional",
         ],
     ),
     (
         &[("doc.json", r#"{"$defs": {"A": {"type": "strin"}}}"#)],
         &["doc.json"],
-        &[r#"doc.json: /$defs/A/type: "strin" is no type; known are null, boolean"#],
+        &[r#"doc.json: /$defs/A/type: unknown type "strin"; expected one of null, boolean"#],
     ),
     (
         &[(
@@ -156,7 +150,7 @@ const ROWS: &[Row] = &[
             r#"{"$defs": {"A": {"type": "object", "properties": {"a": {"type": "string", "default": 5}}}}}"#,
         )],
         &["doc.json"],
-        &["doc.json: /$defs/A/properties/a/default: 5 is not of the type beside it"],
+        &["doc.json: /$defs/A/properties/a/default: 5 does not match the `type` beside it"],
     ),
     (
         &[(

@@ -36,7 +36,7 @@ const TYPES: [&str; 7] = [
     "null", "boolean", "integer", "number", "string", "array", "object",
 ];
 
-/// What an overlay may have beside its definitions and its patch.
+/// The members of an overlay besides its definitions and its patch.
 const ABOUT: [&str; 5] = ["$schema", "$id", "$comment", "title", "description"];
 
 /// A JSON Schema document whose definitions are those of a protocol.
@@ -45,7 +45,7 @@ pub struct Document {
     /// The document.
     pub value: Value,
     name: String,
-    /// What overlays wrote, as a JSON Pointer and the overlay's name, in order.
+    /// The places that overlays wrote, as JSON Pointer and name of the overlay, in order.
     written: Vec<(String, String)>,
 }
 
@@ -53,7 +53,7 @@ impl Document {
     /// The bundled document of protocol version 1.
     ///
     /// # Errors
-    /// Never for the document as shipped.
+    /// Never for the bundled document.
     pub fn v1() -> Result<Self, Error> {
         Self::parse("v1.json", V1)
     }
@@ -61,15 +61,15 @@ impl Document {
     /// The bundled document of the draft of protocol version 2.
     ///
     /// # Errors
-    /// Never for the document as shipped.
+    /// Never for the bundled document.
     pub fn v2() -> Result<Self, Error> {
         Self::parse("v2.json", V2)
     }
 
-    /// Reads a document; `name` stands for it in errors.
+    /// Parses a document; errors call it `name`.
     ///
     /// # Errors
-    /// When `text` is not a JSON object with an object `$defs`.
+    /// Fails when `text` is not a JSON object with an object `$defs`.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let value = read(name, text)?;
         if !value.get("$defs").is_some_and(Value::is_object) {
@@ -86,13 +86,12 @@ impl Document {
         })
     }
 
-    /// The document with an overlay: `$defs` are added, then the JSON Patch in
-    /// `x-patch` is applied. `name` stands for the overlay in errors, also in those
-    /// that are found later.
+    /// Applies an overlay: adds its `$defs`, then applies the JSON Patch in `x-patch`.
+    /// Errors call the overlay `name`, including later errors in what it wrote.
     ///
     /// # Errors
-    /// When a definition exists already, the patch does not apply, or the overlay has
-    /// any other member that means something.
+    /// Fails when a definition exists already, the patch does not apply, or the overlay has
+    /// an unknown member.
     pub fn overlay(mut self, name: &str, text: &str) -> Result<Self, Error> {
         let Value::Object(members) = read(name, text)? else {
             return Err(Error::invalid(
@@ -170,13 +169,13 @@ impl Document {
         Ok(())
     }
 
-    /// Checks what every use of a document relies on.
+    /// Validates the document.
     ///
     /// # Errors
-    /// When a keyword that starts with `x-` is not one of ours, a `$ref` leads nowhere, a
-    /// `type` is none of JSON's, a member is required that is none, a `default` is of another
-    /// type, or the values of a definition would have no end; the error names the file, the
-    /// place and what is wrong.
+    /// Fails for an unknown keyword that starts with `x-`, a `$ref` without a target, an
+    /// unknown `type`, a required member that is not defined, a `default` of another type,
+    /// and a definition that contains itself infinitely. The error names file, place and
+    /// remedy.
     pub fn check(&self) -> Result<(), Error> {
         self.check_schemas()?;
         self.version()?;
@@ -189,8 +188,8 @@ impl Document {
             escaped(way.first().copied().unwrap_or_default())
         );
         let message = format!(
-            "no value of it ever ends, for each contains the next: `{}`; make a member on \
-             the way optional or nullable, or put it into a list",
+            "infinitely recursive: `{}`; make a member of \
+             the cycle optional or nullable, or put it into a list",
             way.join("` > `")
         );
         Err(self.invalid(&at, message))
@@ -203,7 +202,7 @@ impl Document {
             if let Some(key) = keywords.keys().find(unknown) {
                 return Err(self.invalid(
                     &format!("{at}/{}", escaped(key)),
-                    format!("unknown keyword; known are {}", KEYWORDS.join(", ")),
+                    format!("unknown keyword; expected one of {}", KEYWORDS.join(", ")),
                 ));
             }
             if keywords
@@ -213,7 +212,7 @@ impl Document {
                 return Err(self.invalid(&format!("{at}/x-sensitive"), "not `true`; remove it"));
             }
             if let Some(kind) = keywords.get("type").and_then(unknown_type) {
-                let message = format!("{kind} is no type; known are {}", TYPES.join(", "));
+                let message = format!("unknown type {kind}; expected one of {}", TYPES.join(", "));
                 return Err(self.invalid(&format!("{at}/type"), message));
             }
             if let Some(name) = required_unknown(keywords) {
@@ -221,7 +220,8 @@ impl Document {
                 return Err(self.invalid(&format!("{at}/required"), message));
             }
             if let Some(default) = default_of_another_type(keywords) {
-                let message = format!("{default} is not of the type beside it; correct either");
+                let message =
+                    format!("{default} does not match the `type` beside it; correct either");
                 return Err(self.invalid(&format!("{at}/default"), message));
             }
             match keywords.get("$ref").and_then(Value::as_str) {
@@ -231,7 +231,7 @@ impl Document {
         })
     }
 
-    /// Fails when the reference at `at` leads nowhere.
+    /// Fails when the reference at `at` has no target.
     fn resolve(&self, at: &str, target: &str) -> Result<(), Error> {
         let Some(pointer) = target.strip_prefix('#') else {
             let message = format!("`{target}` is outside of the document; refer to `#/$defs/Name`");
@@ -247,13 +247,13 @@ impl Document {
         Err(self.invalid(at, message))
     }
 
-    /// The definition `name`.
+    /// Returns the definition `name`.
     #[must_use]
     pub fn def(&self, name: &str) -> Option<&Value> {
         self.value.get("$defs")?.get(name)
     }
 
-    /// All definitions in the order of the document.
+    /// Returns all definitions in the order of the document.
     pub fn defs(&self) -> impl Iterator<Item = (&str, &Value)> {
         let defs = self.value.get("$defs").and_then(Value::as_object);
         defs.into_iter()
@@ -266,7 +266,7 @@ impl Document {
         Error::invalid(self.file(at), at, message)
     }
 
-    /// The file that wrote the place `at`, a JSON Pointer, last: an overlay, or the
+    /// Returns the file that last wrote the place `at`, a JSON Pointer: an overlay or the
     /// document itself.
     #[must_use]
     pub fn file(&self, at: &str) -> &str {

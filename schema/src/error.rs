@@ -1,6 +1,6 @@
-//! Why a document is not one.
+//! The error type.
 
-/// Why a document, an overlay or a method table is not valid.
+/// An invalid document, overlay or method table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -9,7 +9,7 @@ pub enum Error {
     Json {
         /// The file.
         name: String,
-        /// Where and why.
+        /// The place and the reason.
         source: serde_json::Error,
     },
     /// A name that no side can have.
@@ -28,7 +28,7 @@ pub enum Error {
         name: String,
         /// JSON Pointer to the place.
         pointer: String,
-        /// What is wrong, and what to do.
+        /// The fault and its remedy.
         message: String,
     },
 }

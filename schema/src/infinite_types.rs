@@ -1,5 +1,4 @@
-//! Definitions of which no value could ever be written, because each would have to contain
-//! another one without end.
+//! Definitions without finite values: each value must contain another one.
 
 use std::collections::HashSet;
 
@@ -7,8 +6,7 @@ use serde_json::Value;
 
 use crate::Document;
 
-/// The first definition without a value that ends, as a way of references from it back to
-/// one that has been on the way: `A`, `B`, `A`.
+/// Returns the first definition without finite values, as a cycle of references: `A`, `B`, `A`.
 pub(crate) fn first(document: &Document) -> Option<Vec<&str>> {
     let mut ending: HashSet<&str> = HashSet::new();
     let mut pending: Vec<(&str, &Value)> = document.defs().collect();
@@ -38,8 +36,7 @@ pub(crate) fn first(document: &Document) -> Option<Vec<&str>> {
     }
 }
 
-/// The definition, not one of `ending`, that every value of the schema contains; none if
-/// there is a value without.
+/// Returns a definition outside of `ending` that every value of the schema contains.
 fn infinite_in<'a>(schema: &'a Value, ending: &HashSet<&str>) -> Option<&'a str> {
     let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array);
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::walk::escaped;
 use crate::{Document, Error, Side};
 
-/// Whether a method is answered, and the definitions of what it carries.
+/// Request or notification, and the definitions of its params and result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A request.
@@ -43,9 +43,9 @@ impl Kind {
 pub struct Method {
     /// The name on the wire.
     pub name: String,
-    /// Who handles it.
+    /// The side that handles it.
     pub side: Side,
-    /// What it carries.
+    /// Request or notification.
     pub kind: Kind,
     /// The description of its params.
     pub description: Option<String>,
@@ -95,8 +95,10 @@ impl Protocol {
             let kind = match one.role {
                 Role::Request => {
                     let Some(result) = part(one, Role::Response) else {
-                        let message =
-                            format!("no response is marked for `{}`; mark one alike", one.method);
+                        let message = format!(
+                            "no response for `{}`; mark one with the same `x-method` and `x-side`",
+                            one.method
+                        );
                         return Err(document.invalid(&one.at(), message));
                     };
                     Kind::Request {
@@ -108,8 +110,10 @@ impl Protocol {
                     params: one.name.into(),
                 },
                 Role::Response if part(one, Role::Request).is_none() => {
-                    let message =
-                        format!("no request is marked for `{}`; mark one alike", one.method);
+                    let message = format!(
+                        "no request for `{}`; mark one with the same `x-method` and `x-side`",
+                        one.method
+                    );
                     return Err(document.invalid(&one.at(), message));
                 }
                 Role::Response => continue,
@@ -141,26 +145,26 @@ impl Protocol {
         }
     }
 
-    /// All methods; a name with two forms is there twice.
+    /// Returns all methods; a name with two forms occurs twice.
     pub fn methods(&self) -> impl Iterator<Item = &Method> {
         self.methods.iter()
     }
 
-    /// The method `name` that `side` handles: the request, if it has both forms.
+    /// Returns the method `name` that `side` handles, the request if it has both forms.
     #[must_use]
     pub fn method(&self, side: Side, name: &str) -> Option<&Method> {
         self.request(side, name)
             .or_else(|| self.notification(side, name))
     }
 
-    /// The request `name` that `side` answers.
+    /// Returns the request `name` that `side` handles.
     #[must_use]
     pub fn request(&self, side: Side, name: &str) -> Option<&Method> {
         self.forms(side, name)
             .find(|method| method.kind.is_request())
     }
 
-    /// The notification `name` that `side` takes.
+    /// Returns the notification `name` that `side` handles.
     #[must_use]
     pub fn notification(&self, side: Side, name: &str) -> Option<&Method> {
         self.forms(side, name)
@@ -221,7 +225,7 @@ impl<'a> Marked<'a> {
             return Some(Err(document.invalid(&at("x-side"), message)));
         };
         let Some(method) = method.as_str().filter(|name| is_name(name)) else {
-            let message = "not the name of a method; use a text without white space";
+            let message = "not the name of a method; use a string without white space";
             return Some(Err(document.invalid(&at("x-method"), message)));
         };
         let side = schema.get("x-side").and_then(Value::as_str);

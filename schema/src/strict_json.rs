@@ -1,5 +1,4 @@
-//! JSON text as a value, for documents that people write: what JSON readers pass over in
-//! silence is an error here.
+//! Strict parsing of JSON documents: a duplicate member is an error.
 
 use std::fmt;
 
@@ -8,8 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// Reads a text; `name` stands for it in errors. A byte order mark, which some editors write,
-/// says nothing.
+/// Parses a text; errors call it `name`. A byte order mark is ignored.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Extensions said in Rust: each becomes an overlay of the document so far.
+//! Extensions declared in Rust. Each becomes an overlay.
 
 use acp_schema::{Document, Side};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::lower::{branches, escape, tag};
 
-/// What errors call the overlays that a build script makes.
+/// The file name in errors for overlays of a build script.
 const SOURCE: &str = "build script";
 
 /// One extension.

@@ -67,26 +67,26 @@ enum Step {
 }
 
 impl Builder {
-    /// Starts with the bundled document of protocol version 1.
+    /// Creates a builder for the bundled document of protocol version 1.
     #[must_use]
     pub fn v1() -> Self {
         Self::new(Base::V1, Options::v1())
     }
 
-    /// Starts with the bundled document of the draft of protocol version 2.
+    /// Creates a builder for the bundled document of the draft of protocol version 2.
     #[must_use]
     pub fn v2() -> Self {
         Self::new(Base::V2, Options::v2())
     }
 
-    /// Starts with a document of your own, of any JSON-RPC protocol.
+    /// Creates a builder for any document, of any JSON-RPC protocol.
     #[must_use]
     pub fn from_document(document: Document) -> Self {
         Self::new(Base::Document(Box::new(document)), Options::other())
     }
 
-    /// Starts with the document in a file. Relative paths start at the package, as in
-    /// any build script. The file is read when the builder generates.
+    /// Creates a builder for the document in a file, which is read by
+    /// [`generate`](Self::generate). Relative paths start at the package directory.
     #[must_use]
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self::new(Base::File(path.into()), Options::other())
@@ -111,9 +111,8 @@ impl Builder {
         self
     }
 
-    /// Lets the types implement `schemars::JsonSchema` by the document's own schemas, so
-    /// that they can stand in types of yours that derive it. Needs the feature `schemars`
-    /// of `acp-sdk`.
+    /// Implements `schemars::JsonSchema` for the types, with the document's schemas. Types
+    /// that derive it can then contain them. Needs the feature `schemars` of `acp-sdk`.
     #[must_use]
     pub fn json_schemas(mut self) -> Self {
         self.options.json_schemas = true;
@@ -149,8 +148,8 @@ impl Builder {
         self
     }
 
-    /// Adds an overlay: a schema document whose definitions, methods and patches
-    /// are added. Relative paths start at the package, as in any build script.
+    /// Adds an overlay file: definitions, methods and patches. Relative paths start at the
+    /// package directory.
     #[must_use]
     pub fn overlay(self, path: impl Into<PathBuf>) -> Self {
         self.step(Step::File(path.into()))
@@ -203,8 +202,8 @@ impl Builder {
         })
     }
 
-    /// Adds a member to the union `union`: what the tag `tag` stands for has the
-    /// members of the definition `payload`.
+    /// Adds a member to the tagged union `union`. Its tag is `tag`; its other members are
+    /// those of the definition `payload`.
     #[must_use]
     pub fn member(self, union: &str, tag: &str, payload: &str) -> Self {
         self.extend(Extension::Member {
@@ -214,8 +213,8 @@ impl Builder {
         })
     }
 
-    /// Gives the member `key` of a definition's `_meta` a type, the definition
-    /// `payload`. The type of the definition gets a getter and a setter for it.
+    /// Types the key `key` of a definition's `_meta` as the definition `payload`, and
+    /// generates a getter and a setter.
     #[must_use]
     pub fn meta(self, definition: &str, key: &str, payload: &str) -> Self {
         self.extend(Extension::Meta {
@@ -225,10 +224,10 @@ impl Builder {
         })
     }
 
-    /// The document with all extensions.
+    /// Returns the document with all extensions.
     ///
     /// # Errors
-    /// When an overlay cannot be read, or an extension does not fit the document.
+    /// Fails when an overlay cannot be read or an extension does not apply to the document.
     pub fn document(&self) -> Result<Document, Error> {
         let mut document = self.base()?;
         for step in &self.steps {
@@ -266,7 +265,7 @@ impl Builder {
     /// Generates the text of one module.
     ///
     /// # Errors
-    /// As [`Self::document`], and when generation fails.
+    /// Fails as [`Self::document`], and when generation fails.
     pub fn generate(&self) -> Result<String, Error> {
         let document = self.document()?;
         let output = match &self.extends {
@@ -281,8 +280,8 @@ impl Builder {
     /// `include!(concat!(env!("OUT_DIR"), "/file"))`.
     ///
     /// # Errors
-    /// As [`Self::generate`], and when the file cannot be written or there is no
-    /// `OUT_DIR`.
+    /// Fails as [`Self::generate`], and when the file cannot be written or `OUT_DIR` is not
+    /// set.
     #[allow(clippy::print_stdout, reason = "Cargo reads a build script's stdout")]
     pub fn write_to_out_dir(&self, file: &str) -> Result<(), Error> {
         println!("cargo::rerun-if-changed=build.rs");

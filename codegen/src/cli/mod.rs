@@ -1,6 +1,6 @@
-//! The command line: arguments in, text out.
+//! The command line.
 //!
-//! Results go to standard output or, whole or not at all, to the file asked for.
+//! Results go to standard output or to a file, which is written completely or not at all.
 
 mod diff;
 mod export;
@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Generate {
         #[command(flatten)]
         source: Source,
-        /// Lets the types implement `schemars::JsonSchema`; the text then needs the
+        /// Implements `schemars::JsonSchema` for the types. The output then needs the
         /// feature `schemars` of `acp-sdk`.
         #[arg(long)]
         json_schemas: bool,
@@ -42,45 +42,45 @@ pub(crate) enum Command {
         /// `::acp_sdk::v1`.
         #[arg(long, value_name = "MODULE")]
         extends: Option<String>,
-        /// Where to write; standard output if not given. The file is replaced at
-        /// once when all went well, and left alone otherwise.
+        /// The output file (default: standard output). Replaced atomically on success,
+        /// unchanged on failure.
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Lists the methods of a document: who handles them, params, results.
+    /// Lists the methods of a document with side, params and result.
     Methods {
         #[command(flatten)]
         source: Source,
-        /// Writes JSON in place of a table.
+        /// Prints JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// Derives test values of every definition, with what a reader must make of each.
+    /// Derives test values for every definition, with the expected result of reading each.
     ///
-    /// Valid values, invalid ones with the JSON Pointers to blame, and lenient ones:
-    /// against the schema, but accepted because of its leniency keywords. JSON, for
-    /// implementations in any language.
+    /// Valid values; invalid values with the JSON Pointers of the invalid places; lenient
+    /// values, which are invalid but accepted because of leniency keywords. The format is
+    /// JSON, for implementations in any language.
     Vectors {
         #[command(flatten)]
         source: Source,
-        /// A directory for one file a definition; standard output if not given.
+        /// A directory for one file per definition (default: standard output).
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Makes an overlay of schemas that were derived from Rust types.
+    /// Converts schemas derived from Rust types to an overlay.
     ///
     /// The input is what `schemars::schema_for!` gives, or a list of such. Methods are
     /// marked in the types, by `#[schemars(extend("x-method" = "_my/method", "x-side" =
     /// "agent"))]`. The overlay is checked against the bundled document.
     Export {
-        /// The schemas; standard input if not given.
+        /// The schemas (default: standard input).
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Where to write; standard output if not given.
+        /// The output file (default: standard output).
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Compares two documents: what is different on the wire, and for whom it breaks.
+    /// Compares two documents: changes of the wire format, and whom they break.
     ///
     /// A change is breaking for agents when an agent written for the old document may
     /// fail with a client written for the new one, and likewise for clients.
@@ -110,11 +110,11 @@ pub(crate) enum Command {
 /// Which document.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// The schema document: JSON Schema 2020-12 with `$defs`, `x-method` and `x-side`.
-    /// A bundled one if not given; `-` reads standard input.
+    /// The schema document: JSON Schema 2020-12 with `$defs`, `x-method` and `x-side`
+    /// (default: a bundled one). `-` reads standard input.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Which bundled document: that of version 1, or the draft of version 2.
+    /// The bundled document: version 1, or the draft of version 2.
     #[arg(
         long,
         value_enum,
@@ -142,7 +142,7 @@ enum Version {
 }
 
 impl Command {
-    /// Does what is asked; `false` when a check that was asked for has failed.
+    /// Runs the command. Returns `false` when a requested check failed.
     pub(crate) fn run(self) -> Result<bool, Error> {
         let mut passed = true;
         match self {
@@ -263,8 +263,7 @@ fn read(path: &Path) -> Result<(String, String), Error> {
     Ok((path.display().to_string(), acp_codegen::read(path)?))
 }
 
-/// Writes a line to standard error. If that is closed nobody wants to know, and `eprintln!`
-/// would panic.
+/// Writes a line to standard error, and ignores a closed one; `eprintln!` would panic.
 pub(crate) fn complain(line: impl std::fmt::Display) {
     use std::io::Write as _;
 

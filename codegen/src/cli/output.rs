@@ -22,9 +22,8 @@ pub(crate) fn write(path: Option<&Path>, text: &str) -> Result<(), Error> {
     })
 }
 
-/// Replaces a file by way of one beside it, so that nobody ever sees half of it. What is no
-/// file of its own, such as a pipe, a device or a link, is written to instead: there is
-/// nothing to replace in it.
+/// Replaces a file atomically, by renaming a temporary one beside it. Pipes, devices and links
+/// are written to directly.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => return Err(ErrorKind::IsADirectory.into()),

@@ -10,10 +10,10 @@ use super::flow::{Flow, Senders};
 use super::shape::{contains, definition, is_open, kind, list, number, requires, variants, within};
 use crate::lower::{integer_range, is_any, nullable, tag};
 
-/// What a change does to the set of values.
+/// The effect of a change on the set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// Nothing, or nothing that a peer notices.
+    /// None, or none that a peer can observe.
     Same,
     /// New values are possible: receivers may not understand them.
     Wider,

@@ -1,10 +1,9 @@
-//! What a new document changes for those who speak the old one.
+//! The changes between two documents, and whom they break.
 //!
-//! Words are not compared, only facts of the wire. A change is *breaking for agents*
+//! Descriptions are not compared, only the wire format. A change is *breaking for agents*
 //! when an agent that was written for the old document may fail with a client that was
 //! written for the new one, and likewise for clients. That follows from the direction
-//! in which a value travels: who receives it is hurt by what becomes possible, who sends
-//! it by what becomes impossible. What a peer must ask for with a capability is not
+//! of a value: new values break receivers, removed values break senders. What a peer must ask for with a capability is not
 //! visible in a schema, so new variants of a closed union count as breaking.
 //!
 //! - `flow`: who sends which definition;
@@ -24,13 +23,13 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
-    /// The method, or the definition with the way to the place inside it.
+    /// The method, or the definition with the path inside it.
     pub at: String,
-    /// What is different.
+    /// The change.
     pub what: String,
-    /// Whether agents of the old document may fail.
+    /// Whether the change breaks agents of the old document.
     pub breaks_agents: bool,
-    /// Whether clients of the old document may fail.
+    /// Whether the change breaks clients of the old document.
     pub breaks_clients: bool,
 }
 
@@ -91,7 +90,7 @@ fn change(method: &Method, what: &str) -> Change {
     }
 }
 
-/// A method that is gone hurts those who call it.
+/// A removed method breaks its callers.
 fn removed(method: &Method) -> Change {
     Change {
         breaks_agents: method.side != Side::AGENT,

@@ -1,5 +1,5 @@
-//! Values that a careless peer could send: each member missing, of each wrong
-//! kind, out of range, of a later protocol.
+//! Invalid values: each member missing, of each wrong type, out of range, or with a value of
+//! a later protocol version.
 
 use acp_schema::Document;
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! Test values of every definition of a document, with what a reader must make of
-//! each.
+//! Test values for every definition of a document, with the expected result of reading each.
 //!
 //! Valid values are the least and the fullest of each form, every member of a union
 //! and of an enum, numbers at their boundaries. Then each member is taken out, made
@@ -40,40 +39,40 @@ pub struct Vectors {
     pub vectors: Vec<Vector>,
 }
 
-/// A value, and what a reader of the definition must make of it.
+/// A value and the expected result of reading it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Vector {
-    /// What is particular about the value.
+    /// The name: how the value was derived.
     pub name: String,
     /// The value.
     pub value: Value,
-    /// What becomes of it.
+    /// The expected result.
     pub expect: Expect,
 }
 
-/// What becomes of a value.
+/// The expected result of reading a value.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Expect {
-    /// The schema accepts it, and so must readers.
+    /// Valid; readers accept it.
     Valid {
         /// The value as it is written again: defaults filled in; without members that
         /// are not defined, optional ones that are null, and optional lists that are
         /// empty.
         means: Value,
     },
-    /// The schema refuses it, but readers must accept it: because of a leniency
-    /// keyword, or because it is a word of a later version, which is kept.
+    /// Against the schema, but readers accept it: because of a leniency keyword, or because
+    /// an unknown value of a later version is kept.
     Lenient {
         /// As of a valid value, without what was dropped.
         means: Value,
         /// JSON Pointers of what is dropped and reported.
         dropped: Vec<String>,
     },
-    /// Readers must refuse it.
+    /// Invalid; readers reject it.
     Invalid {
-        /// JSON Pointers of what is to blame. A reader names one of them.
+        /// JSON Pointers of the invalid places. A reader reports one of them.
         paths: Vec<String>,
     },
 }
@@ -104,8 +103,8 @@ pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
         .collect())
 }
 
-/// A vector made by chance, the same for the same seed: a whole message, often with
-/// members in an odd order, with about `faults` of a thousand parts made wrong.
+/// Returns a pseudo-random vector: a whole message, often with members in another order,
+/// in which about `faults` of 1,000 parts are invalid. The same seed gives the same vector.
 #[must_use]
 pub fn random(document: &Document, definition: &str, seed: u32, faults: u32) -> Vector {
     let value = random::random(document, definition, seed.into(), faults.into());
@@ -132,7 +131,7 @@ fn of(document: &Document, name: &str) -> Vec<Vector> {
         .collect()
 }
 
-/// What a reader of the definition must make of any value.
+/// Returns the expected result of reading `value` as the definition.
 #[must_use]
 pub fn expect(document: &Document, definition: &str, value: &Value) -> Expect {
     let top = View::definition(document, definition);

@@ -1,5 +1,5 @@
-//! Values by chance, repeatable by their seed: whole messages with a fault here and
-//! there, and members in any order.
+//! Pseudo-random values by seed: whole messages with some invalid parts, and members in any
+//! order.
 
 use acp_schema::Document;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Turns "no branch of the union fits" into the field that is wrong.
+//! Finds the invalid field when no branch of a union matches.
 //!
 //! Only the errors of the branch that the sender meant are reported. That is the one
 //! whose constant tag the value has; among branches without a tag it is the one whose

@@ -2,8 +2,8 @@
 //!
 //! Each definition is compiled when it is first needed, together with only the
 //! definitions it reaches, and kept; a [`Validator`] can be shared by threads.
-//! A valid value costs one pass that collects nothing. An invalid one is passed
-//! over again to say where it fails, down to the field inside a union.
+//! A valid value takes one pass. An invalid one takes a second pass, which finds the invalid
+//! fields, also inside of unions.
 //!
 //! Leniency markers (`x-deserialize-…`) are not applied: this is what a strict
 //! sender would emit. Extension methods, whose names start with `_`, may carry
@@ -26,11 +26,11 @@ pub struct Violation {
     pub path: String,
     /// JSON Pointer to the keyword, from the definition that was checked.
     pub schema_path: String,
-    /// What is wrong.
+    /// The description of the violation.
     pub message: String,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Checked {
@@ -69,7 +69,7 @@ impl Validator {
     /// A validator for protocol version 1.
     ///
     /// # Errors
-    /// Never for the document as shipped.
+    /// Never for the bundled document.
     pub fn v1() -> Result<Self, Error> {
         Self::new(&Document::v1()?)
     }

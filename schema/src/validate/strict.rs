@@ -2,13 +2,12 @@
 //!
 //! Such a branch takes any object that has its members, and so also one whose tag
 //! names another branch and whose payload is wrong: a terminal login with broken
-//! `args` would pass as a login without them. Nobody means that, so the branch
-//! without a tag is made to refuse the tags of the others. Tags that no branch has
-//! stay allowed, as the schema says.
+//! `args` would pass as a login without them. Therefore the branch without a tag rejects
+//! the tags of the others. Unknown tags stay allowed, as in the schema.
 
 use serde_json::{Map, Value, json};
 
-/// Makes every union in a schema refuse what its sender did not mean.
+/// Makes the untagged branches of all unions reject the tags of the others.
 pub(super) fn tighten(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
