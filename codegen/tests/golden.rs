@@ -14,6 +14,15 @@ fn the_bundled_document_gives_the_kept_text() {
     support::compare(&kept, &text, "golden").unwrap_or_else(|diff| panic!("{diff}"));
 }
 
+/// The version that the SDK's tests add to those of its own.
+#[test]
+fn the_toy_version_gives_the_kept_text() {
+    let document = support::tests("../../sdk/tests/versions/v3/schema.json");
+    let text = Builder::from_file(document).generate().unwrap();
+    let kept = support::tests("../../sdk/tests/versions/v3/generated.rs");
+    support::compare(&kept, &text, "golden").unwrap_or_else(|diff| panic!("{diff}"));
+}
+
 #[test]
 fn the_proposals_are_added_and_change_nothing_else() {
     let stable = Builder::v1().generate().unwrap();

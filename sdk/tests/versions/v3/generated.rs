@@ -86,8 +86,11 @@ impl EchoRequest {
 
     /// Sets [`credentials`](Self::credentials).
     #[must_use]
-    pub fn with_credentials(mut self, credentials: Credentials) -> Self {
-        self.credentials = Some(credentials);
+    pub fn with_credentials(
+        mut self,
+        credentials: impl Into<Option<Credentials>>,
+    ) -> Self {
+        self.credentials = credentials.into();
         self
     }
 }
