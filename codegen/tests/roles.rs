@@ -36,10 +36,10 @@ use notebook::{
 fn connect(left: impl Service, right: impl Service) -> (Peer, Peer) {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(near);
-    let (to_right, driver) = ConnectionBuilder::new().open(left, reader, writer);
+    let (to_right, driver) = ConnectionBuilder::new().open(left, (reader, writer));
     tokio::spawn(driver);
     let (reader, writer) = tokio::io::split(far);
-    let (to_left, driver) = ConnectionBuilder::new().open(right, reader, writer);
+    let (to_left, driver) = ConnectionBuilder::new().open(right, (reader, writer));
     tokio::spawn(driver);
     (to_right, to_left)
 }

@@ -49,9 +49,9 @@ fn round_trip(c: &mut Criterion) {
     let agent = runtime.block_on(async {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
-        tokio::spawn(acp_sdk::serve(Echo, reader, writer));
+        tokio::spawn(acp_sdk::serve(Echo, (reader, writer)));
         let (reader, writer) = tokio::io::split(ours);
-        let (agent, driver) = acp_sdk::connect(Editor, reader, writer);
+        let (agent, driver) = acp_sdk::connect(Editor, (reader, writer));
         tokio::spawn(driver);
         agent
     });

@@ -81,8 +81,8 @@ async fn phase(agent: &AgentHandle, session: &SessionId, counts: &Counts, arg: &
 
 async fn run() -> Result<()> {
     let counts = Arc::new(Counts::default());
-    let (reader, writer) = acp_sdk::stdio()?;
-    let (agent, driver) = ConnectionBuilder::new().client(Bench(counts.clone()), reader, writer);
+    let transport = acp_sdk::stdio()?;
+    let (agent, driver) = ConnectionBuilder::new().client(Bench(counts.clone()), transport);
     let driver = tokio::spawn(driver);
     agent
         .initialize(InitializeRequest::new(ProtocolVersion::V1))

@@ -82,14 +82,14 @@ impl Client for Editor {
 fn agent() -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(acp_sdk::serve(Echo, reader, writer));
+    tokio::spawn(acp_sdk::serve(Echo, (reader, writer)));
     ours
 }
 
 /// Our client, which checks that each answer is the one to its request.
 async fn typed(requests: u64) -> Result<()> {
     let (reader, writer) = tokio::io::split(agent());
-    let (agent, driver) = acp_sdk::connect(Editor, reader, writer);
+    let (agent, driver) = acp_sdk::connect(Editor, (reader, writer));
     let driver = tokio::spawn(driver);
     let next = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();

@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite;
 use crate::jsonrpc::{self, Incoming};
 use crate::runtime::Json;
 use crate::transcript::mask;
-use crate::transport::{Frame, Frames, Framing};
+use crate::transport::{Frame, FrameDecoder, Framing};
 use crate::v1::*;
 use crate::{ConnectionBuilder, HandlerError, HandlerResult, Result};
 
@@ -49,7 +49,7 @@ fn cut(
             Frame::Bad(reason) => Err(reason),
         }
     }
-    let mut frames = Frames::new(framing, limit);
+    let mut frames = FrameDecoder::new(framing, limit);
     let (mut out, mut rest) = (Vec::new(), input);
     while !rest.is_empty() {
         let room = frames.room();
@@ -111,7 +111,7 @@ fn kind_of(message: &Incoming<'_>) -> &'static str {
         Incoming::Request { .. } => "request",
         Incoming::Notification { .. } => "notification",
         Incoming::Response { .. } => "response",
-        Incoming::Complaint { .. } => "complaint",
+        Incoming::UncorrelatedError { .. } => "complaint",
         Incoming::Invalid { .. } => "none",
     }
 }
@@ -146,7 +146,7 @@ pub fn dispatch(input: &[u8]) {
         let (_, driver) = ConnectionBuilder::new()
             .max_message_bytes(MAX)
             .framing(Framing::Lines)
-            .agent(Prober, reader, sink);
+            .agent(Prober, (reader, sink));
         assert!(driver.await.is_ok(), "no input is an error of the streams");
     });
     let output = output
@@ -156,7 +156,7 @@ pub fn dispatch(input: &[u8]) {
         .unwrap_or_default();
     let answered = ids(&output, MAX * 100, |message| match message {
         Incoming::Response { id, .. } => Some(canonical(id)),
-        Incoming::Complaint { .. } | Incoming::Notification { .. } => None,
+        Incoming::UncorrelatedError { .. } | Incoming::Notification { .. } => None,
         // The answer to a request whose id is null.
         Incoming::Invalid { code, .. } if code.get() == -32600 => None,
         other => panic!("we wrote {other:?}"),

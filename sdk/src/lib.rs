@@ -56,17 +56,25 @@ mod error;
 pub mod fuzzing;
 pub mod json;
 mod jsonrpc;
+mod peer;
+#[doc(hidden)]
 pub mod runtime;
+pub mod service;
 mod transcript;
 mod transport;
 mod version;
 
-pub use crate::connection::{ConnectionBuilder, Driver, Observer};
+pub use crate::connection::{ConnectionBuilder, Driver, Observer, RunningConnection};
 pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
 pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
+pub use crate::peer::Peer;
+pub use crate::service::Context;
 pub use crate::transcript::Transcript;
-pub use crate::transport::{Framing, Listener, connect_tcp, duplex, serve_tcp};
+pub use crate::transport::{
+    ChannelTransport, Framing, Listener, MessageTransport, Transport, channel, connect_tcp, duplex,
+    serve_tcp,
+};
 #[cfg(unix)]
 pub use crate::transport::{connect_unix, serve_unix};
 pub use crate::v1::V1;
@@ -76,8 +84,6 @@ pub use crate::version::{
     AgentSide, AnyVersion, ClientSide, IntoAgent, IntoClient, MultiVersion, Negotiated,
     Negotiation, Offer, ProtocolVersion,
 };
-
-use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Protocol version 1: types, traits and typed callers, generated from its schema.
 pub mod v1 {
@@ -96,49 +102,46 @@ pub mod v2 {
 
 /// Serves an agent on standard input and output until the client closes them.
 ///
-/// Takes both over: what the process prints by accident goes to standard error.
+/// Takes both over: what the process prints by accident goes to standard error. On `SIGTERM` the
+/// connection is closed gracefully ([`ConnectionBuilder::handle_sigterm`]).
 ///
 /// # Errors
 ///
-/// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
-/// reading or writing fails later.
+/// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when reading
+/// or writing fails later, and when the client does not read the last output.
 pub async fn serve_stdio<V, A: IntoAgent<V>>(agent: A) -> Result<()> {
     ConnectionBuilder::new().serve_stdio(agent).await
 }
 
-/// Standard input and output as a transport, for [`connect`] and [`ConnectionBuilder`].
+/// Takes over standard input and output as a transport, for [`connect`] and
+/// [`ConnectionBuilder`].
 ///
-/// Takes both over, as [`serve_stdio`] does. Must be called within a tokio runtime.
+/// What the process prints by accident goes to standard error. Must be called within a tokio
+/// runtime.
 ///
 /// # Errors
 ///
 /// [`Error::Io`] when one of them is closed or cannot be used.
-pub fn stdio() -> Result<(
-    impl AsyncRead + Send + 'static,
-    impl AsyncWrite + Send + 'static,
-)> {
+pub fn stdio() -> Result<Transport> {
     transport::stdio().map_err(connection::stdio_failed)
 }
 
-/// Serves an agent on a pair of streams until the client closes its side.
+/// Serves an agent on a transport, such as a pair `(reader, writer)` of streams, until the
+/// client closes its side.
 ///
 /// # Errors
 ///
-/// [`Error::Closed`] when reading or writing fails.
-pub async fn serve<V, A: IntoAgent<V>>(
-    agent: A,
-    reader: impl AsyncRead + Send + 'static,
-    writer: impl AsyncWrite + Send + 'static,
-) -> Result<()> {
-    let (_client, driver) = ConnectionBuilder::new().agent(agent, reader, writer);
+/// [`Error::Closed`] when reading or writing fails, or the client stops reading.
+pub async fn serve<V, A: IntoAgent<V>>(agent: A, transport: impl Into<Transport>) -> Result<()> {
+    let (_client, driver) = ConnectionBuilder::new().agent(agent, transport);
     driver.spawned().await
 }
 
-/// Talks to an agent on a pair of streams; the driver must be polled, usually by spawning it.
+/// Connects a client to the agent behind a transport, such as a pair `(reader, writer)` of
+/// streams. The driver must be polled, usually by spawning it.
 pub fn connect<V, C: IntoClient<V>>(
     client: C,
-    reader: impl AsyncRead + Send + 'static,
-    writer: impl AsyncWrite + Send + 'static,
+    transport: impl Into<Transport>,
 ) -> (C::Agent, Driver) {
-    ConnectionBuilder::new().client(client, reader, writer)
+    ConnectionBuilder::new().client(client, transport)
 }

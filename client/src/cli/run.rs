@@ -336,7 +336,7 @@ impl Listener {
 }
 
 impl Observer for Listener {
-    fn bad_line(&self, line: &[u8], _: &str) {
+    fn invalid_message(&self, line: &[u8], _: &str) {
         self.noise(|| {
             let start = line.get(..1000).unwrap_or(line);
             let start = one_line(&String::from_utf8_lossy(start), 120);
@@ -344,7 +344,7 @@ impl Observer for Listener {
         });
     }
 
-    fn line_too_long(&self, bytes: u64) {
+    fn message_too_long(&self, bytes: u64) {
         self.noise(|| format!("a message of {bytes} bytes, which is more than acp reads"));
     }
 
@@ -357,7 +357,7 @@ impl Observer for Listener {
         }
     }
 
-    fn complaint(&self, error: &str) {
+    fn uncorrelated_error(&self, error: &str) {
         if self.verbose {
             complain(format_args!(
                 "acp: the agent complains: {}",

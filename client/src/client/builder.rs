@@ -8,8 +8,7 @@ use acp_sdk::v1::{
     CompactionCapabilities, Implementation, InitializeRequest, NoticeCapabilities, ProtocolVersion,
     SessionConfigOptionsCapabilities,
 };
-use acp_sdk::{ConnectionBuilder, Observer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use acp_sdk::{ConnectionBuilder, Observer, Transport};
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
@@ -121,29 +120,20 @@ impl ClientBuilder {
                 reason: "its streams are not connected".to_owned(),
             });
         };
-        self.open(reader, writer, Some(process)).await
+        self.open((reader, writer).into(), Some(process)).await
     }
 
-    /// Connects to an agent through a pair of streams.
+    /// Connects to an agent through a transport, such as a pair `(reader, writer)` of streams.
     ///
     /// # Errors
     ///
     /// [`Error::Version`] if the agent speaks another version of the protocol; when it
     /// answers `initialize` with an error, does not answer in time, or is gone.
-    pub async fn connect(
-        self,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-    ) -> Result<Client> {
-        self.open(reader, writer, None).await
+    pub async fn connect(self, transport: impl Into<Transport>) -> Result<Client> {
+        self.open(transport.into(), None).await
     }
 
-    async fn open(
-        self,
-        reader: impl AsyncRead + Send + 'static,
-        writer: impl AsyncWrite + Send + 'static,
-        process: Option<AgentProcess>,
-    ) -> Result<Client> {
+    async fn open(self, transport: Transport, process: Option<AgentProcess>) -> Result<Client> {
         let capabilities = capabilities(self.workspace.as_ref());
         let sessions = Arc::new(Sessions::default());
         let handler = Handler {
@@ -156,14 +146,14 @@ impl ClientBuilder {
             .observer(Listening(noise.clone()))
             .max_queued_bytes(QUEUED_BYTES)
             .max_requests(REQUESTS)
-            .grace(DRAIN);
+            .shutdown_timeout(DRAIN);
         if let Some(bytes) = self.max_message_bytes {
             connection = connection.max_message_bytes(bytes);
         }
         if let Some(process) = &process {
             connection = connection.explain_close(process.explain_close());
         }
-        let (agent, driver) = connection.client(handler, reader, writer);
+        let (agent, driver) = connection.client(handler, transport);
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
         let driver = tokio::spawn(async move {

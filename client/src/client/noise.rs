@@ -71,21 +71,21 @@ impl Noise {
 pub(super) struct Listening(pub(super) std::sync::Arc<Noise>);
 
 impl Observer for Listening {
-    fn bad_line(&self, line: &[u8], reason: &str) {
+    fn invalid_message(&self, line: &[u8], reason: &str) {
         self.0.note(|| {
             // A character takes four bytes at most, and white space is folded away.
             let start = line.get(..8 * MOST_CHARACTERS).unwrap_or(line);
             one_line(&String::from_utf8_lossy(start), MOST_CHARACTERS)
         });
         if let Some(observer) = &self.0.observer {
-            observer.bad_line(line, reason);
+            observer.invalid_message(line, reason);
         }
     }
 
-    fn line_too_long(&self, bytes: u64) {
+    fn message_too_long(&self, bytes: u64) {
         self.0.note(|| format!("a line of {bytes} bytes"));
         if let Some(observer) = &self.0.observer {
-            observer.line_too_long(bytes);
+            observer.message_too_long(bytes);
         }
     }
 
@@ -95,9 +95,9 @@ impl Observer for Listening {
         }
     }
 
-    fn complaint(&self, error: &str) {
+    fn uncorrelated_error(&self, error: &str) {
         if let Some(observer) = &self.0.observer {
-            observer.complaint(error);
+            observer.uncorrelated_error(error);
         }
     }
 }
@@ -113,10 +113,10 @@ mod tests {
         let noise = Arc::new(Noise::new(None));
         let listening = Listening(noise.clone());
         assert_eq!(noise.lines(), [""; 0]);
-        listening.bad_line(b"\x1b[1mLoading\x1b[0m ...", "no JSON");
-        listening.line_too_long(99);
+        listening.invalid_message(b"\x1b[1mLoading\x1b[0m ...", "no JSON");
+        listening.message_too_long(99);
         for _ in 0..1000 {
-            listening.bad_line("ü".repeat(10_000).as_bytes(), "no JSON");
+            listening.invalid_message("ü".repeat(10_000).as_bytes(), "no JSON");
         }
         let lines = noise.lines();
         assert_eq!(lines[0], "[1mLoading[0m ...");

@@ -37,9 +37,9 @@ pub struct TestAgent {
 pub async fn connect(agent: TestAgent, builder: ClientBuilder) -> Client {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(acp_sdk::serve(agent, reader, writer));
+    tokio::spawn(acp_sdk::serve(agent, (reader, writer)));
     let (reader, writer) = tokio::io::split(ours);
-    within(builder.connect(reader, writer)).await.unwrap()
+    within(builder.connect((reader, writer))).await.unwrap()
 }
 
 pub fn said(text: &str) -> SessionUpdate {
@@ -238,7 +238,7 @@ impl Raw {
         let (reader, writer) = tokio::io::split(ours);
         let (client, ()) = within(async {
             tokio::join!(
-                builder.connect(reader, writer),
+                builder.connect((reader, writer)),
                 raw.answer("initialize", hello)
             )
         })

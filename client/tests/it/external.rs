@@ -114,10 +114,10 @@ async fn a_delegating_agent_passes_questions_on_to_its_own_client() {
         let noting = Noting(policy, Arc::clone(&asked));
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
-        tokio::spawn(acp_sdk::serve(delegating, reader, writer));
+        tokio::spawn(acp_sdk::serve(delegating, (reader, writer)));
         let (reader, writer) = tokio::io::split(ours);
         let builder = Client::builder().permissions(noting);
-        let client = within(builder.connect(reader, writer)).await.unwrap();
+        let client = within(builder.connect((reader, writer))).await.unwrap();
         let session = within(client.new_session("/")).await.unwrap();
         let turn = session.prompt("ask edit").await.unwrap();
         within(turn.outcome()).await.unwrap();

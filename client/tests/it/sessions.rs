@@ -173,7 +173,7 @@ async fn another_version_of_the_protocol_is_refused() {
         stream.read_to_end(&mut Vec::new()).await
     });
     let (reader, writer) = tokio::io::split(ours);
-    let error = within(Client::builder().connect(reader, writer)).await;
+    let error = within(Client::builder().connect((reader, writer))).await;
     let error = error.unwrap_err().to_string();
     assert_eq!(
         error,
@@ -193,7 +193,7 @@ async fn an_agent_that_says_nothing_is_given_up() {
         .await
         .unwrap();
     let builder = Client::builder().answer_within(Duration::from_secs(3));
-    let error = builder.connect(reader, writer).await.unwrap_err();
+    let error = builder.connect((reader, writer)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the agent did not answer initialize within 3 s (is it an agent of this protocol?); \

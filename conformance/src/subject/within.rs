@@ -44,7 +44,7 @@ impl Within {
             let agent = make();
             Box::pin(async move {
                 // An agent whose client is gone has nobody to tell.
-                let _ = acp_sdk::serve(agent, reader, writer).await;
+                let _ = acp_sdk::serve(agent, (reader, writer)).await;
             })
         }))
     }

@@ -29,7 +29,7 @@ use crate::{Error, Result};
 ///     let client = Client::builder()
 ///         .workspace(Workspace::new(&agent.folder)?)
 ///         .permissions(Policy::ApproveAll)
-///         .connect(agent.reader, agent.writer)
+///         .connect((agent.reader, agent.writer))
 ///         .await?;
 ///     let session = client.new_session(&agent.folder).await?;
 ///     let mut turn = session.prompt(agent.prompt).await?;

@@ -111,7 +111,7 @@ async fn sound(agent: Launched) -> acp_client::Result<()> {
     let client = Client::builder()
         .workspace(Workspace::new(&agent.folder)?)
         .permissions(Policy::ApproveAll)
-        .connect(agent.reader, agent.writer)
+        .connect((agent.reader, agent.writer))
         .await?;
     let session = client.new_session(&agent.folder).await?;
     let mut turn = session.prompt(agent.prompt).await?;

@@ -6,8 +6,11 @@
 
 use std::any::Any;
 
-use crate::json::{Encode, EncodeError};
-use crate::v1::{ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent};
+use crate::json::{Encode, EncodeError, Json, encode_raw};
+use crate::runtime::Notification as _;
+use crate::v1::{
+    ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent, methods,
+};
 
 /// A joined chunk grows to about this many bytes of text.
 const LARGEST: usize = 16 << 10;
@@ -38,6 +41,18 @@ pub(crate) fn text_chunk(params: &dyn Any) -> Option<&SessionNotification> {
     let text = text(chunk)?;
     let plain = text.meta.is_none() && text.annotations.is_none();
     (plain && chunk.meta.is_none() && note.meta.is_none()).then_some(note)
+}
+
+/// Returns the notification that untyped params contain, if its text may be joined with
+/// another's and its type keeps all of it: members that the type does not know would be lost.
+pub(crate) fn untyped_chunk(method: &str, params: &Json) -> Option<SessionNotification> {
+    if method != methods::SessionUpdate::NAME {
+        return None;
+    }
+    let note: SessionNotification = params.parse().ok()?;
+    text_chunk(&note)?;
+    let same = encode_raw(&note).is_ok_and(|raw| raw.get() == params.get());
+    same.then_some(note)
 }
 
 /// Appends the text of `next` to `open`; `false` if they do not belong together.
@@ -96,6 +111,8 @@ fn text(chunk: &ContentChunk) -> Option<&TextContent> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
     use crate::v1::{Annotations, ImageContent};
 
@@ -131,6 +148,19 @@ mod tests {
             assert!(!join(&mut open, &other), "{other:?}");
             assert_eq!(open, say("y"));
         }
+    }
+
+    #[test]
+    fn untyped_chunks_count_if_their_type_keeps_all_of_them() {
+        let method = "session/update";
+        let raw = |text: &str| Json::from(serde_json::from_str::<Box<RawValue>>(text).unwrap());
+        let plain = encode_raw(&say("x")).unwrap();
+        let note = untyped_chunk(method, &Json::from(plain.clone()));
+        assert_eq!(note, Some(say("x")));
+        assert!(untyped_chunk("_other", &Json::from(plain.clone())).is_none());
+        let with_unknown = plain.get().replacen('{', "{\"novel\":1,", 1);
+        assert!(untyped_chunk(method, &raw(&with_unknown)).is_none());
+        assert!(untyped_chunk(method, &raw("[]")).is_none());
     }
 
     #[test]

@@ -1,34 +1,39 @@
-//! The loop: reads chunks, hands on the messages in them, writes what has gathered.
+//! The loop of a connection: reads, dispatches, writes.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Shared;
-use super::messages::Core;
-use super::options::{ExplainClose, Options};
-use super::output::{Output, Writer};
+use super::builder::{ExplainClose, Options};
+use super::dispatcher::Dispatcher;
+use super::link::Link;
+use super::{RunningConnection, Shared};
 use crate::error::{CloseReason, Error, Result};
-use crate::runtime::{Peer, Service};
+use crate::peer::Peer;
+use crate::service::Service;
 use crate::transcript::{Rules, Transcript};
-use crate::transport::{Frame, Frames};
+use crate::transport::Transport;
 
-/// Chunks handled before other tasks of the runtime get a turn.
+/// Rounds of the loop before other tasks of the runtime get a turn.
 const ROUNDS: usize = 8;
 
-/// Chunks that are still read from a peer that no longer listens: more than any pipe holds.
-const LAST_CHUNKS: usize = 128;
+/// Rounds of reading after the peer has stopped accepting output: more than any pipe holds.
+const LAST_ROUNDS: usize = 128;
 
-/// Runs a connection; await it or spawn it. Dropping it ends the connection at once.
+/// Runs a connection: await it, spawn it, or [`start`](Self::start) it. Dropping it ends the
+/// connection at once.
 ///
-/// It ends when the peer has closed its side and every answer is written, with an error
-/// when the streams fail. It needs a tokio runtime with time enabled.
+/// It completes when the connection has ended and everything accepted before is written. It
+/// needs a tokio runtime with time enabled.
 #[must_use = "a connection does nothing until its driver is polled"]
-pub struct Driver(Pin<Box<dyn Future<Output = Result<()>> + Send>>);
+pub struct Driver {
+    peer: Peer,
+    future: Pin<Box<dyn Future<Output = Result<()>> + Send>>,
+}
 
 impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,46 +45,51 @@ impl Future for Driver {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(cx)
+        self.future.as_mut().poll(cx)
     }
 }
 
-type Reader = Pin<Box<dyn AsyncRead + Send>>;
-
 impl Driver {
-    /// Runs the connection as a task of its own and waits for it; dropped, it ends the connection.
+    /// Runs the connection as a task of its own and waits for it. Dropping the future ends the
+    /// connection.
     ///
-    /// A task is woken by its handlers without a detour through the runtime's event queue,
-    /// which the future that `block_on` runs is not: that is one system call less a round trip.
+    /// Saves one system call per round trip beside awaiting the driver in `block_on`: a task is
+    /// woken by its handlers without a detour through the runtime's event queue.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] when reading or writing fails.
+    /// [`Error::Closed`] when reading or writing fails, or the peer stops reading.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
     pub async fn spawned(self) -> Result<()> {
-        let mut tasks = self.spawn();
-        match tasks.join_next().await {
-            Some(Ok(result)) => result,
-            Some(Err(failed)) if failed.is_panic() => {
-                std::panic::resume_unwind(failed.into_panic())
-            }
-            // Nobody else can abort the task; a runtime that shuts down does.
-            _ => Err(Error::Closed(CloseReason::Dropped)),
-        }
+        self.start().closed().await
     }
 
-    /// Not in the future above, for every caller of that would compile it anew.
-    fn spawn(self) -> JoinSet<Result<()>> {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(self);
-        tasks
+    /// Runs the connection as a task of its own and returns its handle.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(self) -> RunningConnection {
+        let peer = self.peer.clone();
+        let mut task = JoinSet::new();
+        task.spawn(self);
+        RunningConnection::new(peer, task)
     }
 
-    pub(crate) fn new(future: impl Future<Output = Result<()>> + Send + 'static) -> Self {
-        Self(Box::pin(future))
+    /// Returns the untyped caller of the connection.
+    pub fn peer(&self) -> Peer {
+        self.peer.clone()
+    }
+
+    pub(crate) fn new(
+        peer: Peer,
+        future: impl Future<Output = Result<()>> + Send + 'static,
+    ) -> Self {
+        let future = Box::pin(future);
+        Self { peer, future }
     }
 
     pub(crate) fn open(
@@ -87,81 +97,108 @@ impl Driver {
         options: Options,
         explain_close: Option<ExplainClose>,
         transcript: Option<Transcript>,
-        reader: Reader,
-        writer: Writer,
+        transport: Transport,
     ) -> (Peer, Self) {
         let recorder =
             transcript.and_then(|transcript| transcript.start(Rules::new(service.masking_rules())));
         let shared = Arc::new(Shared::new(options, recorder));
         let peer = Peer::new(shared.clone());
         let state = Loop {
-            reader,
-            frames: Frames::new(shared.options.framing, shared.options.max_message_bytes),
-            output: Output::new(writer, shared.options.framing),
-            core: Core::new(shared, service),
+            link: Link::new(transport, &shared),
+            dispatcher: Dispatcher::new(shared, service),
+            hold_timer: None,
         };
-        (peer, Self::new(state.run(explain_close)))
+        (peer.clone(), Self::new(peer, state.run(explain_close)))
     }
 }
 
-struct Loop {
-    reader: Reader,
-    frames: Frames,
-    output: Output,
-    core: Core,
+pub(super) struct Loop {
+    pub(super) link: Link,
+    pub(super) dispatcher: Dispatcher,
+    /// Fires when a response has been held for too long.
+    hold_timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// Why reading ended.
 enum End {
     Eof,
+    Closed,
     ReadFailed(Arc<io::Error>),
     WriteFailed(Arc<io::Error>),
 }
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        if let Some(transcript) = &self.core.shared.transcript {
+        let shared = &self.dispatcher.shared;
+        if let Some(transcript) = &shared.transcript {
             transcript.close();
         }
-        self.core.shared.close(&CloseReason::Dropped);
+        shared.end(&CloseReason::Dropped);
     }
 }
 
 impl Loop {
     async fn run(mut self, explain_close: Option<ExplainClose>) -> Result<()> {
         let end = std::future::poll_fn(|cx| self.poll_running(cx)).await;
-        let reason = match (&end, explain_close) {
-            (End::ReadFailed(error), _) => CloseReason::ReadFailed(error.clone()),
-            (End::Eof | End::WriteFailed(_), Some(explain)) => explain.await,
-            (End::Eof, None) => CloseReason::EndOfInput,
-            (End::WriteFailed(error), None) => CloseReason::WriteFailed(error.clone()),
+        let plain = match &end {
+            End::Eof => CloseReason::EndOfInput,
+            End::Closed => CloseReason::ClosedLocally,
+            End::ReadFailed(error) => CloseReason::ReadFailed(error.clone()),
+            End::WriteFailed(error) => CloseReason::WriteFailed(error.clone()),
         };
-        let shared = self.core.shared.clone();
-        shared.close_reading(&reason);
+        let reason = match (&end, explain_close) {
+            (End::Eof | End::WriteFailed(_), Some(explain)) => {
+                self.explained(explain).await.unwrap_or(plain)
+            }
+            _ => plain,
+        };
+        let shared = self.dispatcher.shared.clone();
+        shared.stop_reading(&reason);
         if matches!(end, End::WriteFailed(_)) {
             shared.outbox.close(&reason);
+            self.link.discard();
         }
-        let rest = std::future::poll_fn(|cx| self.poll_finishing(cx));
-        // What is not done by then is dropped with the task set.
-        let _ = tokio::time::timeout(shared.options.grace, rest).await;
-        shared.close(&reason);
+        let finished = self.finish(&reason).await;
+        shared.end(&reason);
         if let Some(transcript) = &shared.transcript {
             transcript.finish().await;
         }
         match end {
-            End::Eof => Ok(()),
+            End::Eof | End::Closed => finished.map_err(Error::Closed),
             End::ReadFailed(_) | End::WriteFailed(_) => Err(Error::Closed(reason)),
+        }
+    }
+
+    /// Waits for the application's reason, within its limit. Output is written meanwhile.
+    async fn explained(&mut self, mut explain: ExplainClose) -> Option<CloseReason> {
+        let limit = self.dispatcher.shared.options.close_timeout;
+        let explained = std::future::poll_fn(|cx| {
+            let shared = self.dispatcher.shared.clone();
+            shared.outbox.register(cx.waker());
+            // A failure shows again when the connection is shut down.
+            while let Poll::Ready(Ok(())) = self.link.poll_write(cx, &shared) {}
+            explain.as_mut().poll(cx)
+        });
+        match tokio::time::timeout(limit, explained).await {
+            Ok(reason) => Some(reason),
+            Err(_) => {
+                tracing::warn!(
+                    ?limit,
+                    "the reason for the end of the connection took too long"
+                );
+                None
+            }
         }
     }
 
     fn poll_running(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         for _ in 0..ROUNDS {
-            self.core.shared.outbox.register(cx.waker());
-            let wrote = match self.output.poll(cx, &self.core.shared) {
+            self.dispatcher.shared.outbox.register(cx.waker());
+            let wrote = match self.link.poll_write(cx, &self.dispatcher.shared) {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(error)) => {
-                    // The peer's last words may explain why it no longer listens.
-                    for _ in 0..LAST_CHUNKS {
+                    // The peer's last messages may explain why it no longer reads.
+                    for _ in 0..LAST_ROUNDS {
                         let Poll::Ready(Ok(true)) = self.poll_read(cx) else {
                             break;
                         };
@@ -170,8 +207,12 @@ impl Loop {
                 }
                 Poll::Pending => false,
             };
-            self.core.reap(cx);
-            let read = self.core.may_read()
+            if self.dispatcher.shared.outbox.close_requested() {
+                return Poll::Ready(End::Closed);
+            }
+            self.dispatcher.reap(cx);
+            self.poll_hold(cx);
+            let read = self.dispatcher.may_read()
                 && match self.poll_read(cx) {
                     Poll::Ready(Ok(true)) => true,
                     Poll::Ready(Ok(false)) => return Poll::Ready(End::Eof),
@@ -181,6 +222,8 @@ impl Loop {
                     Poll::Pending => false,
                 };
             if !wrote && !read {
+                // Reading may have begun to hold a response.
+                self.poll_hold(cx);
                 return Poll::Pending;
             }
         }
@@ -188,87 +231,34 @@ impl Loop {
         Poll::Pending
     }
 
-    /// Reads one chunk and handles its lines; `false` at the end of the stream.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        let mut chunk = ReadBuf::new(self.frames.room());
-        let result = ready!(self.reader.as_mut().poll_read(cx, &mut chunk));
-        let bytes = chunk.filled().len();
-        if let Err(error) = result {
-            return match error.kind() {
-                io::ErrorKind::Interrupted => {
-                    cx.waker().wake_by_ref();
-                    Poll::Pending
-                }
-                // A peer that dies with unread data resets its socket: an end like any other.
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-                    Poll::Ready(Ok(false))
-                }
-                _ => Poll::Ready(Err(error)),
-            };
-        }
-        if bytes == 0 {
-            if let Some(frame) = self.frames.rest() {
-                record(&self.core.shared, &frame);
-                self.core.frame(frame, cx);
-            }
-            return Poll::Ready(Ok(false));
-        }
-        self.frames.filled(bytes);
-        while let Some(frame) = self.frames.next() {
-            record(&self.core.shared, &frame);
-            self.core.frame(frame, cx);
-        }
-        self.output.frame_as(self.frames.framing());
-        Poll::Ready(Ok(true))
+        self.link.poll_read(cx, &mut self.dispatcher)
     }
 
-    /// Lets the handlers end and writes their answers, if anybody hears them.
-    fn poll_finishing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            self.core.shared.outbox.register(cx.waker());
-            let open = self.core.shared.outbox.is_open();
-            let written = if open {
-                self.output.poll(cx, &self.core.shared)
-            } else {
-                Poll::Pending
-            };
-            let joined = self.core.tasks.poll_join_next(cx);
-            if matches!(joined, Poll::Ready(Some(_))) {
-                continue;
+    /// Watches the time that responses are held.
+    fn poll_hold(&mut self, cx: &mut Context<'_>) {
+        while let Some(deadline) = self.dispatcher.hold_deadline() {
+            let timer = self
+                .hold_timer
+                .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+            if timer.deadline() != deadline {
+                timer.as_mut().reset(deadline);
             }
-            match written {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => self
-                    .core
-                    .shared
-                    .outbox
-                    .close(&CloseReason::WriteFailed(Arc::new(error))),
-                Poll::Pending if joined.is_ready() && (!open || self.output.is_empty()) => {
-                    return Poll::Ready(());
-                }
-                Poll::Pending => return Poll::Pending,
+            if timer.as_mut().poll(cx).is_pending() {
+                return;
+            }
+            self.dispatcher.expire_held();
+            if deadline > Instant::now() {
+                return;
             }
         }
-    }
-}
-
-/// Shows what was read to the transcript, if there is one.
-fn record(shared: &Shared, frame: &Frame<'_>) {
-    let Some(transcript) = &shared.transcript else {
-        return;
-    };
-    match frame {
-        Frame::Text(text) => transcript.received(text),
-        Frame::TooLong(bytes) => transcript.skipped(format!("{bytes} bytes are above the limit")),
-        Frame::Bad(_) => transcript.skipped("not a header".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{HandlerFuture, IncomingNotification, IncomingRequest};
-    use crate::transport::Framing;
+    use crate::service::{HandlerFuture, IncomingNotification, IncomingRequest};
     use crate::{ConnectionBuilder, Json};
 
     /// Answers every request from a task of its own.
@@ -281,8 +271,8 @@ mod tests {
                 Ok(params.unwrap_or_else(|| Json::from(serde_json::Value::Null)))
             })
         }
-        fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture {
-            note.handle_ext(|_, _, _| async { Ok(()) })
+        fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+            notification.handle_ext(|_, _, _| async { Ok(()) })
         }
     }
 
@@ -297,17 +287,16 @@ mod tests {
             .unwrap();
         let shared = Arc::new(Shared::new(ConnectionBuilder::new().options, None));
         let mut state = Loop {
-            reader: Box::pin(reader),
-            frames: Frames::new(Framing::Lines, 1 << 20),
-            output: Output::new(Box::pin(tokio::io::sink()), Framing::Lines),
-            core: Core::new(shared, Arc::new(Yielding)),
+            link: Link::new((reader, tokio::io::sink()).into(), &shared),
+            dispatcher: Dispatcher::new(shared, Arc::new(Yielding)),
+            hold_timer: None,
         };
         let mut most = 0;
         for _ in 0..10 {
             std::future::poll_fn(|cx| Poll::Ready(state.poll_running(cx).is_ready())).await;
-            most = most.max(state.core.tasks.len());
+            most = most.max(state.dispatcher.tasks.len());
             tokio::task::yield_now().await;
         }
-        assert_eq!((most, state.core.tasks.len()), (100, 0));
+        assert_eq!((most, state.dispatcher.tasks.len()), (100, 0));
     }
 }

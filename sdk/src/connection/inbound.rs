@@ -1,40 +1,47 @@
-//! The peer's requests that are being handled, so that it can cancel them.
+//! Incoming requests in progress, which the peer can cancel.
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use super::{Batch, lock};
+use crate::error::HandlerError;
 
-/// One request of the peer.
+/// An incoming request.
 #[derive(Debug)]
 pub(crate) struct RequestState {
-    /// As the peer wrote it; the answer repeats it to the letter.
+    /// As received; the response repeats it byte for byte.
     pub(crate) id: Box<RawValue>,
     pub(crate) method: Box<str>,
     cancelled: AtomicBool,
-    told: Notify,
-    /// Whether the table below knows of it: only what does not finish at once is entered.
+    notify: Notify,
+    /// Whether it is in the table below: only requests that do not complete at once are.
     entered: AtomicBool,
     kept: Kept,
-    /// Where the answer belongs when the request came with others.
+    /// The batch that the response belongs to, if the request came in one.
     pub(crate) batch: Option<Arc<Batch>>,
+    /// Size of the message, counted against the budget while the request is in progress.
+    bytes: usize,
+    /// Answers the request if its handler is dropped.
+    abort_error: OnceLock<HandlerError>,
 }
 
 impl RequestState {
-    pub(crate) fn new(id: &RawValue, method: &str) -> Self {
+    pub(crate) fn new(id: &RawValue, method: &str, bytes: usize) -> Self {
         Self {
             id: id.to_owned(),
             method: method.into(),
             cancelled: AtomicBool::new(false),
-            told: Notify::new(),
+            notify: Notify::new(),
             entered: AtomicBool::new(false),
             kept: Kept::default(),
             batch: None,
+            bytes,
+            abort_error: OnceLock::new(),
         }
     }
 
@@ -48,9 +55,20 @@ impl RequestState {
         self.kept.end();
     }
 
+    /// Sets the error that answers the request if its handler is dropped.
+    pub(crate) fn abort_with(&self, error: HandlerError) {
+        // The first one counts.
+        let _ = self.abort_error.set(error);
+    }
+
+    pub(crate) fn abort_error(&self) -> Option<HandlerError> {
+        self.abort_error.get().cloned()
+    }
+
+    /// Marks the request as cancelled and wakes its handler: never called under a lock.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
-        self.told.notify_waiters();
+        self.notify.notify_waiters();
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -58,10 +76,10 @@ impl RequestState {
     }
 
     pub(crate) async fn cancelled(&self) {
-        // Made before the look: it is told of what happens from now on.
-        let told = self.told.notified();
+        // Created before the check: it is notified of everything from now on.
+        let notified = self.notify.notified();
         if !self.is_cancelled() {
-            told.await;
+            notified.await;
         }
     }
 }
@@ -93,11 +111,13 @@ impl Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
     running: HashMap<Box<str>, Arc<RequestState>>,
+    bytes: usize,
 }
 
 impl Inbound {
     pub(crate) fn enter(&mut self, request: &Arc<RequestState>) {
         request.entered.store(true, Ordering::Relaxed);
+        self.bytes += request.bytes;
         self.running.insert(key(&request.id), request.clone());
     }
 
@@ -110,19 +130,26 @@ impl Inbound {
         self.running.len()
     }
 
-    /// Cancels one request; `false` if it is not running (any more).
-    pub(crate) fn cancel(&self, id: &RawValue) -> bool {
-        let request = self.running.get(&key(id));
-        request.inspect(|request| request.cancel()).is_some()
+    /// Returns the bytes of the requests in progress.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
-    pub(crate) fn cancel_all(&self) {
-        self.running.values().for_each(|request| request.cancel());
+    /// Returns the request in progress with this id, to be cancelled without a lock.
+    pub(crate) fn find(&self, id: &RawValue) -> Option<Arc<RequestState>> {
+        self.running.get(&key(id)).cloned()
+    }
+
+    /// Returns all requests in progress, to be cancelled without a lock.
+    pub(crate) fn all(&self) -> Vec<Arc<RequestState>> {
+        self.running.values().cloned().collect()
     }
 
     pub(crate) fn leave(&mut self, request: &RequestState) {
-        if request.entered.load(Ordering::Relaxed) {
-            self.running.remove(&key(&request.id));
+        if request.entered.load(Ordering::Relaxed)
+            && self.running.remove(&key(&request.id)).is_some()
+        {
+            self.bytes -= request.bytes;
         }
     }
 }
@@ -150,27 +177,29 @@ mod tests {
     #[test]
     fn a_request_is_found_however_its_id_is_escaped() {
         let mut inbound = Inbound::default();
-        let request = Arc::new(RequestState::new(&raw(r#""a/b""#), "x"));
+        let request = Arc::new(RequestState::new(&raw(r#""a/b""#), "x", 7));
         inbound.enter(&request);
+        assert_eq!(inbound.bytes(), 7);
         assert!(inbound.contains(&raw(r#""a\/b""#)));
-        assert!(inbound.cancel(&raw(r#""\u0061\/b""#)));
+        inbound.find(&raw(r#""\u0061\/b""#)).unwrap().cancel();
         assert!(request.is_cancelled());
         inbound.leave(&request);
-        assert!(!inbound.cancel(&raw(r#""a/b""#)));
+        assert!(inbound.find(&raw(r#""a/b""#)).is_none());
+        assert_eq!(inbound.bytes(), 0);
     }
 
     #[test]
     fn a_number_and_a_string_are_different_ids() {
         let mut inbound = Inbound::default();
-        let request = Arc::new(RequestState::new(&raw("1"), "x"));
+        let request = Arc::new(RequestState::new(&raw("1"), "x", 7));
         inbound.enter(&request);
-        assert!(!inbound.cancel(&raw("\"1\"")));
+        assert!(inbound.find(&raw("\"1\"")).is_none());
         assert!(!request.is_cancelled());
     }
 
     #[tokio::test]
     async fn cancellation_is_seen_before_and_after() {
-        let request = RequestState::new(&raw("1"), "x");
+        let request = RequestState::new(&raw("1"), "x", 7);
         let mut waiting = Box::pin(request.cancelled());
         assert!(
             tokio::time::timeout(std::time::Duration::ZERO, &mut waiting)

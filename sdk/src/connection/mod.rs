@@ -1,55 +1,64 @@
-//! The connection: one loop that both sides share, and what it promises.
+//! The connection: one loop for both sides, and its guarantees.
 //!
-//! 1. **Order.** What the peer wrote before a response has been handled when that
-//!    response reaches its caller. Notifications of one session are handled one
-//!    after the other. What we send leaves in the order of the calls.
-//! 2. **The reader never waits for a handler.** A handler may call the peer and be
-//!    called back, to any depth.
-//! 3. **Bounded.** A message has a largest size; senders wait while the peer does
-//!    not read; reading pauses while notification handlers lag behind.
-//! 4. **One answer for every request**: a result, an error, or, when the
-//!    connection ends, an error that says why. A panic in a handler answers that
-//!    request with `-32603` and touches nothing else. Notifications are not answered.
-//! 5. **Bad input never ends a connection that can go on.**
+//! 1. **Order.** What the peer wrote before a response has been handled when the response
+//!    resolves its call. Notifications of one session are handled in order. Messages are
+//!    written in the order of the calls. The exception is a response that was held for
+//!    [`ConnectionBuilder::hold_timeout`].
+//! 2. **The reader never waits for a handler.** Handlers may call the peer and be called back,
+//!    to any depth.
+//! 3. **Bounded in bytes.** Messages have a largest size; senders wait while the peer does not
+//!    read; reading pauses while notifications and held responses exceed their budget; requests
+//!    beyond their budget are refused.
+//! 4. **One response per request**: a result, an error, or, when the connection ends, an error
+//!    with the reason. A panic in a handler answers that request with `-32603` and affects
+//!    nothing else. Notifications are not answered.
+//! 5. **Nothing accepted is lost.** What a call has accepted is written and flushed before the
+//!    driver completes, or the driver fails. After the end nothing stays alive.
+//! 6. **Bad input never ends a connection that can go on.**
 //!
-//! A handler is polled where its message was read, and becomes a task of its own
-//! only if it has to wait. So most requests cost no task, and a handler that
-//! computes for long before its first await holds up the connection: hand such
-//! work to [`tokio::task::spawn_blocking`].
+//! A handler is polled where its message was read, and becomes a task only if it has to wait.
+//! So most requests cost no task, and a handler that computes for long before its first await
+//! blocks the connection: move such work to [`tokio::task::spawn_blocking`].
 
 mod batch;
+mod builder;
 mod coalesce;
+mod dispatcher;
 mod driver;
 mod inbound;
-mod lanes;
-mod messages;
-mod options;
+mod link;
+mod notification_order;
+mod observer;
 mod outbox;
-mod output;
 mod pending;
+mod running;
+mod shutdown;
 mod trace;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 pub(crate) use batch::Batch;
+pub use builder::ConnectionBuilder;
+use builder::Options;
+pub(crate) use builder::stdio_failed;
 pub(crate) use coalesce::Typed;
 pub use driver::Driver;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
-use lanes::{LaneId, Lanes};
-use options::Options;
-pub(crate) use options::stdio_failed;
-pub use options::{ConnectionBuilder, Observer};
+pub(crate) use notification_order::NotificationId;
+use notification_order::{Delivery, NotificationOrder};
+pub use observer::Observer;
 use outbox::{Outbox, unwritable};
 pub(crate) use pending::Preview;
 use pending::{Pending, Reply};
+pub use running::RunningConnection;
 pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
-use crate::json::{Encode, encode_raw};
+use crate::json::{Encode, Json, encode_raw};
 use crate::jsonrpc::RpcError;
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
 use crate::transcript::Recorder;
@@ -59,7 +68,9 @@ pub(crate) struct Shared {
     outbox: Outbox,
     pending: Mutex<Pending>,
     inbound: Mutex<Inbound>,
-    lanes: Mutex<Lanes>,
+    order: Mutex<NotificationOrder>,
+    /// The reason, once the connection has ended.
+    end: watch::Sender<Option<CloseReason>>,
     pub(crate) transcript: Option<Recorder>,
     pub(crate) options: Options,
 }
@@ -82,7 +93,8 @@ impl Shared {
             outbox: Outbox::new(options.high_water),
             pending: Mutex::default(),
             inbound: Mutex::default(),
-            lanes: Mutex::default(),
+            order: Mutex::default(),
+            end: watch::Sender::new(None),
             options,
         }
     }
@@ -94,13 +106,12 @@ impl Shared {
         method: &str,
         params: Option<&(dyn Encode + Sync)>,
         session: Option<&str>,
+        origin: Option<NotificationId>,
         preview: Option<Preview>,
     ) -> Result<Box<RawValue>> {
-        // Asked before the first wait: later polls may come from another place.
-        let lane = LaneId::current();
         let mut trace = Trace::outgoing(method, session);
-        self.outbox.room().await?;
-        let (mut call, reply) = Call::open(self, session, lane)?;
+        self.outbox.wait_for_capacity().await?;
+        let (mut call, reply) = Call::open(self, session, origin)?;
         if let Some(trace) = &trace {
             trace.id(call.id);
         }
@@ -144,8 +155,18 @@ impl Shared {
         self.notify(method, Some(params))
     }
 
-    pub(crate) async fn room(&self) -> Result<()> {
-        self.outbox.room().await
+    /// The same for params without a type.
+    pub(crate) fn notify_untyped(&self, method: &str, params: Option<&Json>) -> Result<()> {
+        if self.options.coalesce
+            && let Some(chunk) = params.and_then(|params| coalesce::untyped_chunk(method, params))
+        {
+            return self.outbox.push_chunk(&chunk, chunk.encoder());
+        }
+        self.notify(method, params.map(|params| params as _))
+    }
+
+    pub(crate) async fn wait_for_capacity(&self) -> Result<()> {
+        self.outbox.wait_for_capacity().await
     }
 
     /// Answers a request, without waiting for room.
@@ -207,30 +228,58 @@ impl Shared {
         lock(&self.inbound).leave(request);
     }
 
-    /// Writes everything out and closes our side of the stream.
+    /// Writes everything out and closes the output.
     pub(crate) fn finish(&self) {
-        self.outbox.finish();
+        self.outbox.finish(CloseReason::ClosedLocally);
     }
 
-    /// No answer can come any more: every caller is told, every handler cancelled.
-    fn close_reading(&self, reason: &CloseReason) {
-        lock(&self.pending).close(reason);
-        lock(&self.inbound).cancel_all();
+    pub(crate) fn request_close(&self) {
+        self.outbox.request_close();
     }
 
-    fn close(&self, reason: &CloseReason) {
-        self.close_reading(reason);
+    /// Returns why the connection has ended, if it has.
+    pub(crate) fn end_reason(&self) -> Option<CloseReason> {
+        self.end.borrow().clone()
+    }
+
+    /// Waits for the end of the connection.
+    pub(crate) async fn ended(&self) -> CloseReason {
+        let mut end = self.end.subscribe();
+        let ended = end.wait_for(Option::is_some).await;
+        // The sender is in `self`, and the value is what was waited for.
+        ended.map_or(CloseReason::Dropped, |reason| {
+            reason.clone().unwrap_or(CloseReason::Dropped)
+        })
+    }
+
+    /// No response can arrive any more: fails every call and cancels every handler.
+    fn stop_reading(&self, reason: &CloseReason) {
+        let calls = lock(&self.pending).close(reason);
+        calls.into_iter().for_each(Delivery::send);
+        let requests = lock(&self.inbound).all();
+        requests.iter().for_each(|request| request.cancel());
+    }
+
+    /// Ends the connection. Afterwards nothing in here refers to the application.
+    fn end(&self, reason: &CloseReason) {
+        self.stop_reading(reason);
         self.outbox.close(reason);
-        let held = lock(&self.lanes).release_all();
-        held.into_iter().for_each(lanes::Delivery::send);
+        let (handlers, held) = lock(&self.order).clear();
+        drop(handlers);
+        held.into_iter().for_each(Delivery::send);
+        self.end.send_if_modified(|end| {
+            let news = end.is_none();
+            end.get_or_insert_with(|| reason.clone());
+            news
+        });
     }
 }
 
-/// One request of ours; dropped without an answer, it cancels itself.
+/// An outgoing request. Dropped without a response, it cancels itself.
 struct Call<'a> {
     shared: &'a Arc<Shared>,
     id: u64,
-    lane: Option<LaneId>,
+    origin: Option<NotificationId>,
     sent: bool,
 }
 
@@ -238,18 +287,18 @@ impl<'a> Call<'a> {
     fn open(
         shared: &'a Arc<Shared>,
         session: Option<&str>,
-        lane: Option<LaneId>,
+        origin: Option<NotificationId>,
     ) -> Result<(Self, oneshot::Receiver<Reply>)> {
-        let (id, reply) = lock(&shared.pending).open(session.map(Arc::from), lane)?;
-        if let Some(lane) = lane {
-            let free = lock(&shared.lanes).call_opened(lane);
-            free.into_iter().for_each(lanes::Delivery::send);
+        let (id, reply) = lock(&shared.pending).open(session.map(Arc::from), origin)?;
+        if let Some(origin) = origin {
+            let free = lock(&shared.order).call_opened(origin);
+            free.into_iter().for_each(Delivery::send);
         }
         Ok((
             Self {
                 shared,
                 id,
-                lane,
+                origin,
                 sent: false,
             },
             reply,
@@ -259,8 +308,8 @@ impl<'a> Call<'a> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if let Some(lane) = self.lane {
-            lock(&self.shared.lanes).call_ended(lane);
+        if let Some(origin) = self.origin {
+            lock(&self.shared.order).call_ended(origin);
         }
         let unanswered = lock(&self.shared.pending).remove(self.id).is_some();
         if unanswered && self.sent {

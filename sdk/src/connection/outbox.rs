@@ -1,11 +1,10 @@
-//! The one buffer that everything we send goes through.
+//! The buffer that all output passes through.
 //!
-//! Guarantees: messages leave in the order in which they were put in, one line
-//! each, whole or not at all. Whoever sends waits while more than the high-water
-//! mark is unsent, so that a peer that does not read costs bounded memory, and
-//! those who wait take turns.
-//! The buffer is emptied by the connection's loop with one write for all that
-//! has gathered since the last.
+//! Guarantees: messages are written in the order of the calls, one line each, whole or not at
+//! all. Senders wait while more than the high-water mark is unsent, so a peer that does not
+//! read costs bounded memory; waiting senders take turns. A message that was accepted is
+//! written unless the output fails.
+//! The connection's loop empties the buffer with one write for everything since the last.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -22,7 +21,7 @@ use crate::v1::{SessionNotification, methods};
 #[derive(Debug)]
 pub(crate) struct Outbox {
     state: Mutex<State>,
-    /// Told whenever the buffer has been taken, or will never be again.
+    /// Notified when the buffer has been taken, or will never be again.
     drained: Notify,
     /// Held by the sender who is next when the buffer has been taken.
     turns: Semaphore,
@@ -41,8 +40,21 @@ struct State {
     /// The connection's loop, when it sleeps.
     writer: Option<Waker>,
     closed: Option<CloseReason>,
-    /// Everything is to be written and the stream closed after it.
-    finishing: bool,
+    /// Everything is to be written and the output closed after it, for this reason.
+    finishing: Option<CloseReason>,
+    /// The whole connection is to be closed.
+    close_requested: bool,
+}
+
+/// What [`Outbox::take`] has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Messages to write.
+    Batch,
+    /// Nothing so far.
+    Nothing,
+    /// Nothing, and nothing will follow.
+    Finished,
 }
 
 /// A chunk that more text may join.
@@ -72,7 +84,7 @@ impl Outbox {
     ///
     /// Senders that have to wait get their turns in the order in which they came, so that one
     /// who sends without pause fills the buffer once and then stands behind the others.
-    pub(crate) async fn room(&self) -> Result<()> {
+    pub(crate) async fn wait_for_capacity(&self) -> Result<()> {
         if self.has_room()? {
             return Ok(());
         }
@@ -84,7 +96,7 @@ impl Outbox {
         // Never closed, so this never fails.
         let _turn = self.turns.acquire().await;
         loop {
-            // Made before the look: it is told of what happens from now on.
+            // Created before the check: it is notified of everything from now on.
             let drained = self.drained.notified();
             if self.has_room()? {
                 return Ok(());
@@ -136,12 +148,21 @@ impl Outbox {
         Ok(())
     }
 
-    /// Hands everything unsent to the loop by exchanging buffers; `false` if there is nothing.
-    pub(crate) fn take(&self, batch: &mut Vec<u8>) -> bool {
+    /// Moves everything unsent to the loop by exchanging buffers.
+    ///
+    /// Once nothing is left after [`finish`](Self::finish), nothing more is accepted. This is
+    /// decided under the lock that senders take, so a message is either written or refused.
+    pub(crate) fn take(&self, batch: &mut Vec<u8>) -> Taken {
         let mut state = self.lock();
         state.write_open();
         if state.bytes.is_empty() {
-            return false;
+            let Some(reason) = state.finishing.clone() else {
+                return Taken::Nothing;
+            };
+            state.closed.get_or_insert(reason);
+            drop(state);
+            self.drained.notify_waiters();
+            return Taken::Finished;
         }
         batch.clear();
         std::mem::swap(batch, &mut state.bytes);
@@ -151,10 +172,10 @@ impl Outbox {
         if full {
             self.drained.notify_waiters();
         }
-        true
+        Taken::Batch
     }
 
-    /// Wakes `waker` at the next message; to be called before the last look at the buffer.
+    /// Wakes `waker` at the next message. Called before the last check of the buffer.
     pub(crate) fn register(&self, waker: &Waker) {
         let mut state = self.lock();
         match &mut state.writer {
@@ -164,7 +185,7 @@ impl Outbox {
     }
 
     /// Wakes the loop although there is nothing to send.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn wake_driver(&self) {
         wake(self.lock());
     }
 
@@ -176,24 +197,44 @@ impl Outbox {
         self.lock().excess
     }
 
-    /// Asks the loop to write what there is and to close the stream.
-    pub(crate) fn finish(&self) {
-        self.lock().finishing = true;
-        self.nudge();
+    /// Asks the loop to write what there is and then to close the output. Returns whether this
+    /// is news.
+    pub(crate) fn finish(&self, reason: CloseReason) -> bool {
+        let mut state = self.lock();
+        let news = state.finishing.is_none();
+        state.finishing.get_or_insert(reason);
+        wake(state);
+        news
     }
 
-    pub(crate) fn is_finishing(&self) -> bool {
-        self.lock().finishing
-    }
-
-    /// Refuses everything from now on; what is still unsent can be taken.
-    pub(crate) fn close(&self, reason: &CloseReason) {
-        self.lock().closed.get_or_insert_with(|| reason.clone());
-        self.drained.notify_waiters();
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
+    /// Returns whether messages are accepted.
+    pub(crate) fn accepts(&self) -> bool {
         self.lock().closed.is_none()
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.lock().unsent() > 0
+    }
+
+    /// Asks the loop to close the connection.
+    pub(crate) fn request_close(&self) {
+        let mut state = self.lock();
+        state.close_requested = true;
+        wake(state);
+    }
+
+    pub(crate) fn close_requested(&self) -> bool {
+        self.lock().close_requested
+    }
+
+    /// Refuses everything from now on and discards what is unsent.
+    pub(crate) fn close(&self, reason: &CloseReason) {
+        let mut state = self.lock();
+        state.closed.get_or_insert_with(|| reason.clone());
+        state.open = None;
+        (state.bytes, state.whole, state.excess) = (Vec::new(), 0, 0);
+        drop(state);
+        self.drained.notify_waiters();
     }
 
     /// The state, unless nothing is taken any more.
@@ -285,7 +326,7 @@ mod tests {
         let outbox = Outbox::new(100);
         outbox.push("x", &raw).unwrap();
         let mut batch = Vec::new();
-        assert!(outbox.take(&mut batch));
+        assert_eq!(outbox.take(&mut batch), Taken::Batch);
         assert_eq!(batch, b"{  \"a\": [ 1] }\n");
     }
 
@@ -298,7 +339,7 @@ mod tests {
         assert!(matches!(error, Error::Encode { method, .. } if method == "x"));
         outbox.push("x", &2).unwrap();
         let mut batch = Vec::new();
-        assert!(outbox.take(&mut batch));
+        assert_eq!(outbox.take(&mut batch), Taken::Batch);
         assert_eq!(batch, b"1\n2\n");
     }
 
@@ -318,7 +359,7 @@ mod tests {
         assert!(std::panic::catch_unwind(push).is_err());
         outbox.push("x", &2).unwrap();
         let mut batch = Vec::new();
-        assert!(outbox.take(&mut batch));
+        assert_eq!(outbox.take(&mut batch), Taken::Batch);
         assert_eq!(batch, b"1\n2\n");
     }
 
@@ -329,10 +370,10 @@ mod tests {
         assert!(outbox.has_room().unwrap());
         // With the line feeds they are four bytes, which is the mark.
         outbox.push("x", &2).unwrap();
-        let mut waiting = std::pin::pin!(outbox.room());
+        let mut waiting = std::pin::pin!(outbox.wait_for_capacity());
         assert!(futures_poll(waiting.as_mut()).is_none());
         let mut batch = Vec::new();
-        assert!(outbox.take(&mut batch));
+        assert_eq!(outbox.take(&mut batch), Taken::Batch);
         assert!(matches!(futures_poll(waiting), Some(Ok(()))));
     }
 
@@ -340,7 +381,7 @@ mod tests {
     async fn closing_ends_the_wait() {
         let outbox = Outbox::new(1);
         outbox.push("x", &1).unwrap();
-        let mut waiting = std::pin::pin!(outbox.room());
+        let mut waiting = std::pin::pin!(outbox.wait_for_capacity());
         assert!(futures_poll(waiting.as_mut()).is_none());
         outbox.close(&CloseReason::EndOfInput);
         assert!(matches!(futures_poll(waiting), Some(Err(Error::Closed(_)))));

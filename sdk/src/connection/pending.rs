@@ -1,7 +1,7 @@
-//! The requests we have sent and nobody has answered yet.
+//! Outgoing requests without a response yet.
 //!
-//! A plain table, without I/O: ids are counted up from 0 and never used twice,
-//! so an answer to an unknown id is late, doubled or invented, and changes nothing.
+//! A plain table without I/O. Ids count up from 0 and are never reused, so a response to an
+//! unknown id is late, a duplicate or invented, and changes nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::lanes::LaneId;
+use super::notification_order::{Delivery, NotificationId};
 use crate::error::{CloseReason, Error, Result};
 use crate::jsonrpc::RpcError;
 
-/// What a caller is told, once.
+/// What a caller receives, once.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Result(Box<RawValue>),
@@ -22,17 +22,17 @@ pub(crate) enum Reply {
     Overloaded,
 }
 
-/// Looks at a result when it is read, before anything that the peer wrote after it.
+/// Sees a result when it is read, before anything that the peer wrote after it.
 pub(crate) type Preview = Box<dyn FnOnce(&RawValue) + Send>;
 
-/// A request without an answer.
+/// A request without a response.
 pub(crate) struct Waiting {
     pub(crate) caller: oneshot::Sender<Reply>,
     /// The session that the request named: its notifications are handled before the caller
-    /// hears of the answer.
+    /// receives the response.
     pub(crate) session: Option<Arc<str>>,
-    /// The notification handler that waits for the answer, if one does.
-    pub(crate) lane: Option<LaneId>,
+    /// The notification whose handler made the call, if one did.
+    pub(crate) origin: Option<NotificationId>,
     pub(crate) preview: Option<Preview>,
 }
 
@@ -44,15 +44,15 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Opens a request and yields its id and the place where the answer will arrive.
+    /// Opens a request. Returns its id and the receiver of the reply.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] when no answer can come any more.
+    /// [`Error::Closed`] when no response can arrive any more.
     pub(crate) fn open(
         &mut self,
         session: Option<Arc<str>>,
-        lane: Option<LaneId>,
+        origin: Option<NotificationId>,
     ) -> Result<(u64, oneshot::Receiver<Reply>)> {
         if let Some(closed) = &self.closed {
             return Err(Error::Closed(closed.clone()));
@@ -65,21 +65,21 @@ impl Pending {
             Waiting {
                 caller,
                 session,
-                lane,
+                origin,
                 preview: None,
             },
         );
         Ok((id, reply))
     }
 
-    /// Has the result of an open request looked at as soon as it is read.
+    /// Registers a function that sees the result as soon as it is read.
     pub(crate) fn preview(&mut self, id: u64, preview: Preview) {
         if let Some(waiting) = self.waiting.get_mut(&id) {
             waiting.preview = Some(preview);
         }
     }
 
-    /// Ends a request: it was answered, or its caller has gone.
+    /// Removes a request that was answered or whose caller was dropped.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Waiting> {
         self.waiting.remove(&id)
     }
@@ -89,29 +89,29 @@ impl Pending {
         id < self.next_id
     }
 
-    /// Tells every caller that the connection has ended, and all later ones too.
-    pub(crate) fn close(&mut self, reason: &CloseReason) {
+    /// Refuses further requests. Returns the open ones, to be delivered without a lock.
+    pub(crate) fn close(&mut self, reason: &CloseReason) -> Vec<Delivery> {
         self.closed.get_or_insert_with(|| reason.clone());
-        for (_, waiting) in self.waiting.drain() {
-            // A caller that has gone needs no answer.
-            let _ = waiting.caller.send(Reply::Closed(reason.clone()));
-        }
+        let waiting = self.waiting.drain().map(|(_, waiting)| waiting.caller);
+        let delivery = |caller| Delivery {
+            caller,
+            reply: Reply::Closed(reason.clone()),
+        };
+        waiting.map(delivery).collect()
     }
 
-    /// Gives up what notification handlers wait for; yields the ids.
-    pub(crate) fn give_up_handlers(&mut self) -> Vec<u64> {
-        let ids: Vec<u64> = self
+    /// Aborts the calls of notification handlers. Returns their ids and replies.
+    pub(crate) fn abort_handlers(&mut self) -> Vec<(u64, Delivery)> {
+        let aborted = self
             .waiting
-            .iter()
-            .filter(|(_, w)| w.lane.is_some())
-            .map(|(id, _)| *id)
-            .collect();
-        for id in &ids {
-            if let Some(waiting) = self.waiting.remove(id) {
-                let _ = waiting.caller.send(Reply::Overloaded);
-            }
-        }
-        ids
+            .extract_if(|_, waiting| waiting.origin.is_some());
+        let delivery = |waiting: Waiting| Delivery {
+            caller: waiting.caller,
+            reply: Reply::Overloaded,
+        };
+        aborted
+            .map(|(id, waiting)| (id, delivery(waiting)))
+            .collect()
     }
 }
 
@@ -134,7 +134,8 @@ mod tests {
     fn closing_answers_everybody_now_and_later() {
         let mut pending = Pending::default();
         let (_, mut reply) = pending.open(None, None).unwrap();
-        pending.close(&CloseReason::ClosedLocally);
+        let replies = pending.close(&CloseReason::ClosedLocally);
+        replies.into_iter().for_each(Delivery::send);
         assert!(matches!(
             reply.try_recv(),
             Ok(Reply::Closed(CloseReason::ClosedLocally))
@@ -146,8 +147,13 @@ mod tests {
     fn only_calls_of_notification_handlers_are_given_up() {
         let mut pending = Pending::default();
         let (_, mut ordinary) = pending.open(None, None).unwrap();
-        let (nested, mut reply) = pending.open(None, Some(LaneId(1))).unwrap();
-        assert_eq!(pending.give_up_handlers(), [nested]);
+        let (nested, mut reply) = pending.open(None, Some(NotificationId(1))).unwrap();
+        let aborted = pending.abort_handlers();
+        assert_eq!(aborted.len(), 1);
+        for (id, delivery) in aborted {
+            assert_eq!(id, nested);
+            delivery.send();
+        }
         assert!(matches!(reply.try_recv(), Ok(Reply::Overloaded)));
         assert!(ordinary.try_recv().is_err());
     }

@@ -23,8 +23,8 @@ pub(crate) enum Incoming<'a> {
         id: &'a RawValue,
         outcome: Outcome<'a>,
     },
-    /// An error that answers no request: the peer could not read what we sent.
-    Complaint { error: &'a RawValue },
+    /// An error without an id: the peer could not read something that this side sent.
+    UncorrelatedError { error: &'a RawValue },
     /// Not a message. `id` is the request's where one could be made out.
     Invalid {
         code: ErrorCode,
@@ -124,7 +124,7 @@ fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
                 id,
                 outcome: Outcome::Malformed,
             },
-            (None, None, Some(error)) => Incoming::Complaint { error },
+            (None, None, Some(error)) => Incoming::UncorrelatedError { error },
             (None, Some(_), _) => invalid(None, "a result without `id`".to_owned(), false),
             (_, None, None) => invalid(
                 id,

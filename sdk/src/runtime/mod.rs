@@ -1,22 +1,18 @@
-//! What generated code is written against, and what untyped code can use.
+//! What generated code calls. Not for applications: it may change with any release.
 //!
-//! Generated text calls this module only; behaviour lives here, by hand.
+//! Generated text calls this module only; behaviour is written by hand elsewhere.
 
-mod context;
-mod peer;
-mod service;
-
-pub use self::context::Context;
-pub use self::peer::Peer;
-pub use self::service::{
-    HandlerFuture, IncomingNotification, IncomingRequest, Service, unsupported, unsupported_ext,
-};
 pub use crate::error::{Error, HandlerError, HandlerResult, Result};
 #[doc(hidden)]
 pub use crate::json::codegen::*;
 pub use crate::json::{
     DecodeError, Described, EncodeError, Json, Leniency, Map, Meta, Patch, RawValue,
     TypeDescriptor, UnknownVariant, decode, decode_leniently, decode_result, encode,
+};
+pub use crate::peer::Peer;
+pub use crate::service::{
+    Context, HandlerFuture, IncomingNotification, IncomingRequest, Outcome, Service, unsupported,
+    unsupported_ext,
 };
 pub use crate::transcript::{MaskingRules, MethodMasking, Visible};
 pub use crate::version::{IntoAgent, IntoClient, ProtocolVersion, single_version};
@@ -25,8 +21,8 @@ use std::pin::Pin;
 
 use serde_core::{Serialize, de::DeserializeOwned};
 
-/// A future that owns what it needs.
-pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A handler that owns what it needs.
+pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A type that travels in a message.
 pub trait Payload: Serialize + DeserializeOwned + Described + Send + Sync + 'static {}
@@ -34,7 +30,7 @@ impl<T: Serialize + DeserializeOwned + Described + Send + Sync + 'static> Payloa
 
 /// The params of a method.
 pub trait Params: Payload {
-    /// The session that these params are about, if the method has one.
+    /// Returns the session that these params name, if the method has one.
     fn session_id(&self) -> Option<&str> {
         None
     }
@@ -42,11 +38,11 @@ pub trait Params: Payload {
 
 /// A request: its name and types.
 pub trait Method {
-    /// As on the wire.
+    /// The name on the wire.
     const NAME: &'static str;
-    /// What is asked.
+    /// The params.
     type Params: Params;
-    /// What is answered.
+    /// The result.
     type Result: Payload;
     /// The protocol version whose types these are, when the request negotiates the version.
     const NEGOTIATES: Option<u16> = None;
@@ -54,13 +50,13 @@ pub trait Method {
 
 /// A notification: its name and type.
 pub trait Notification {
-    /// As on the wire.
+    /// The name on the wire.
     const NAME: &'static str;
-    /// What is told.
+    /// The params.
     type Params: Params;
 }
 
-/// A value of the peer's that is worth having but not worth a complaint.
+/// Deserializes a value of the peer whose leniencies are not reported.
 pub(crate) fn decode_quietly<T: Payload>(raw: &RawValue) -> Option<T> {
     decode(raw.get(), &mut |_| {}).ok()
 }

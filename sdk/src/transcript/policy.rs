@@ -55,7 +55,7 @@ impl Policies {
                 let policy = self.open.remove(&(from.other(), id.get().into()));
                 policy.unwrap_or(Policy::Nothing)
             }
-            Incoming::Complaint { .. } | Incoming::Invalid { .. } => Policy::Nothing,
+            Incoming::UncorrelatedError { .. } | Incoming::Invalid { .. } => Policy::Nothing,
         }
     }
 

@@ -24,7 +24,7 @@ const CONTENT_LENGTH: &[u8] = b"content-length";
 
 /// Reads headers and counts bodies.
 #[derive(Debug)]
-pub(super) struct Bodies {
+pub(super) struct ContentLengthDecoder {
     state: State,
     /// The longest body handed out.
     max: usize,
@@ -49,7 +49,7 @@ struct Header {
     bytes: usize,
 }
 
-impl Bodies {
+impl ContentLengthDecoder {
     pub(super) fn new(max: usize) -> Self {
         Self {
             state: State::Header(Header::default()),

@@ -3,12 +3,13 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use super::channel;
 use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::Result;
 use crate::version::{IntoAgent, IntoClient};
 
-/// Bytes that may be on the way in each direction before the writer waits.
-const PIPE: usize = 64 << 10;
+/// Bytes in transit in each direction before the sender waits.
+const CAPACITY: usize = 64 << 10;
 
 /// Connects `agent` and `client` in memory: everything but the process boundary is real.
 ///
@@ -16,11 +17,10 @@ const PIPE: usize = 64 << 10;
 /// client is told to [`finish`](crate::runtime::Peer::finish), with the error of the side
 /// that failed, if one did.
 pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(agent: A, client: C) -> (C::Agent, Driver) {
-    let (near, far) = tokio::io::duplex(PIPE);
-    let (reader, writer) = tokio::io::split(far);
-    let (_, mut serving) = ConnectionBuilder::new().agent(agent, reader, writer);
-    let (reader, writer) = tokio::io::split(near);
-    let (handle, mut calling) = ConnectionBuilder::new().client(client, reader, writer);
+    let (near, far) = channel(CAPACITY);
+    let (_, mut serving) = ConnectionBuilder::new().agent(agent, far);
+    let (handle, mut calling) = ConnectionBuilder::new().client(client, near);
+    let peer = calling.peer();
     let both = async move {
         let (mut served, mut called) = (None, None);
         poll_fn(|cx| {
@@ -33,7 +33,7 @@ pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(agent: A, client: C) -> (
         })
         .await
     };
-    (handle, Driver::new(both))
+    (handle, Driver::new(peer, both))
 }
 
 /// Polls a driver until it has ended, and keeps what it ended with.

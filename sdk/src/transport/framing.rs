@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::ops::Range;
 
 use super::buffer::Buffer;
-use super::content_length::Bodies;
-use super::lines::Lines;
+use super::content_length::ContentLengthDecoder;
+use super::lines::LineDecoder;
 
 /// How messages are told apart on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -47,11 +47,11 @@ pub(super) enum Found {
 
 /// Bytes that come in and messages that come out.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct FrameDecoder {
     buffer: Buffer,
     framing: Framing,
-    lines: Lines,
-    bodies: Bodies,
+    lines: LineDecoder,
+    bodies: ContentLengthDecoder,
     /// A byte order mark may only stand at the very beginning.
     at_beginning: bool,
 }
@@ -61,14 +61,14 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// What a header begins with, in lower case.
 const HEADERS: [&[u8]; 2] = [b"content-length", b"content-type"];
 
-impl Frames {
+impl FrameDecoder {
     /// `max` is the size in bytes of the largest message handed out.
     pub(crate) fn new(framing: Framing, max: usize) -> Self {
         Self {
             buffer: Buffer::new(max),
             framing,
-            lines: Lines::new(max),
-            bodies: Bodies::new(max),
+            lines: LineDecoder::new(max),
+            bodies: ContentLengthDecoder::new(max),
             at_beginning: true,
         }
     }

@@ -9,7 +9,7 @@ use super::framing::Found;
 
 /// Finds line endings.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineDecoder {
     /// So many of the held bytes are known to contain no line ending.
     seen: usize,
     /// The longest line handed out.
@@ -18,7 +18,7 @@ pub(super) struct Lines {
     skipping: Option<u64>,
 }
 
-impl Lines {
+impl LineDecoder {
     pub(super) fn new(max: usize) -> Self {
         Self {
             seen: 0,

@@ -1,20 +1,25 @@
-//! How bytes become messages, and where they come from.
+//! Transports: byte streams with framing, whole messages, and where both come from.
 
 #[cfg(unix)]
 mod blocking;
 mod buffer;
+mod channel;
 mod content_length;
 mod duplex;
 mod framing;
 mod lines;
+mod message;
 mod socket;
 mod stdio;
 #[cfg(unix)]
 mod unix;
 
+pub use channel::{ChannelTransport, channel};
 pub use duplex::duplex;
 pub use framing::Framing;
-pub(crate) use framing::{Frame, Frames, with_headers};
+pub(crate) use framing::{Frame, FrameDecoder, with_headers};
+pub use message::{MessageTransport, Transport};
+pub(crate) use message::{Reader, TransportKind, Writer};
 pub use socket::{Listener, connect_tcp, serve_tcp};
 #[cfg(unix)]
 pub use socket::{connect_unix, serve_unix};

@@ -18,18 +18,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
+use super::message::{Reader, Writer};
 use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::{Error, Result};
 use crate::version::{IntoAgent, IntoClient};
-
-type Reader = Pin<Box<dyn AsyncRead + Send>>;
-type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Failures to accept, one after the other, before a listener gives up.
 const ATTEMPTS: u32 = 10;
@@ -195,7 +193,7 @@ impl Listener {
                 Some(Err(error)) => break Err(Error::io("accept connections", error)),
                 Some(Ok((reader, writer))) => {
                     let reader = Guarded::new(reader, stopped.clone());
-                    let (_, driver) = (self.options)().agent(agent(), reader, writer);
+                    let (_, driver) = (self.options)().agent(agent(), (reader, writer));
                     connections.spawn(async move {
                         if let Err(error) = driver.await {
                             tracing::debug!(%error, "a connection of the listener failed");
@@ -254,7 +252,7 @@ pub async fn connect_unix<V, C: IntoClient<V>>(
     let path = path.as_ref();
     let stream = tokio::net::UnixStream::connect(path).await;
     let (reader, writer) = stream.map_err(failed("connect to", path))?.into_split();
-    Ok(ConnectionBuilder::new().client(client, reader, writer))
+    Ok(ConnectionBuilder::new().client(client, (reader, writer)))
 }
 
 /// Talks to the agent behind a TCP port; the driver must be polled, usually by spawning it.
@@ -274,7 +272,7 @@ pub async fn connect_tcp<V, C: IntoClient<V>>(
         .set_nodelay(true)
         .map_err(failed("connect to", &all))?;
     let (reader, writer) = stream.into_split();
-    Ok(ConnectionBuilder::new().client(client, reader, writer))
+    Ok(ConnectionBuilder::new().client(client, (reader, writer)))
 }
 
 /// Adds to the system's error the address, which the system does not mention.

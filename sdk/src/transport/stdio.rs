@@ -4,36 +4,54 @@
 //! `println!` goes to standard error instead of between two messages, and a child
 //! process that reads its inherited standard input finds it empty.
 //!
-//! Pipes and sockets are read and written without a helper thread. Files and
-//! terminals go through tokio's blocking pool. So does an output that standard
-//! error shares: it could not be made non-blocking without that one becoming so too.
+//! Pipes and sockets are read and written without a helper thread. Files and terminals have a
+//! thread each. So does an output that standard error shares: it could not be made
+//! non-blocking without that one becoming so too.
 
 use std::io;
-use std::pin::Pin;
-
-use tokio::io::{AsyncRead, AsyncWrite};
 
 #[cfg(unix)]
-use super::blocking::Blocking;
-
-type Reader = Pin<Box<dyn AsyncRead + Send>>;
-type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+use super::blocking::{BlockingReader, BlockingWriter};
+use super::message::Transport;
+#[cfg(unix)]
+use super::message::{Reader, TransportKind, Writer};
 
 /// Takes standard input and output over.
 ///
 /// # Errors
 ///
-/// Fails when a descriptor is closed or cannot be duplicated.
+/// Fails when a descriptor is closed or cannot be duplicated, and when standard output is the
+/// null device.
 #[cfg(unix)]
-pub(crate) fn stdio() -> io::Result<(Reader, Writer)> {
+pub(crate) fn stdio() -> io::Result<Transport> {
     use std::fs::File;
     use std::os::fd::AsFd as _;
 
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    if is_null_device(&output) {
+        return Err(io::Error::new(
+            io::ErrorKind::NotConnected,
+            "standard output is closed, or is the null device: the protocol needs it",
+        ));
+    }
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    Ok((reader(input)?, writer(output)?))
+    let (reader, writer) = (reader(input)?, writer(output)?);
+    Ok(Transport(TransportKind::Stream { reader, writer }))
+}
+
+/// Returns whether everything written here is discarded. Rust opens the null device in place
+/// of a standard stream that the process was started without.
+#[cfg(unix)]
+fn is_null_device(output: &std::fs::File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let null = std::fs::metadata("/dev/null").map(|null| null.rdev());
+    match (output.metadata(), null) {
+        (Ok(output), Ok(null)) => output.rdev() == null && null != 0,
+        _ => false,
+    }
 }
 
 /// Takes standard input and output over.
@@ -42,8 +60,8 @@ pub(crate) fn stdio() -> io::Result<(Reader, Writer)> {
 ///
 /// None on this platform.
 #[cfg(not(unix))]
-pub(crate) fn stdio() -> io::Result<(Reader, Writer)> {
-    Ok((Box::pin(tokio::io::stdin()), Box::pin(tokio::io::stdout())))
+pub(crate) fn stdio() -> io::Result<Transport> {
+    Ok(Transport::stream(tokio::io::stdin(), tokio::io::stdout()))
 }
 
 #[cfg(unix)]
@@ -59,7 +77,7 @@ fn reader(input: std::fs::File) -> io::Result<Reader> {
     } else if kind.is_socket() {
         Box::pin(unix_stream(OwnedFd::from(input)).and_then(UnixStream::from_std)?)
     } else {
-        Box::pin(Blocking::new(input))
+        Box::pin(BlockingReader::start(input)?)
     })
 }
 
@@ -78,7 +96,7 @@ fn writer(output: std::fs::File) -> io::Result<Writer> {
     } else if kind.is_socket() && !shared {
         Box::pin(unix_stream(OwnedFd::from(output)).and_then(UnixStream::from_std)?)
     } else {
-        Box::pin(Blocking::new(output))
+        Box::pin(BlockingWriter::start(output)?)
     })
 }
 

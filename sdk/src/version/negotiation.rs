@@ -27,7 +27,7 @@ use crate::runtime::Peer;
 /// use acp_sdk::{MultiVersion, Offer, V1};
 ///
 /// let client = MultiVersion::client().version::<V1>(client);
-/// let (agent, driver) = acp_sdk::connect(client, reader, writer);
+/// let (agent, driver) = acp_sdk::connect(client, (reader, writer));
 /// tokio::spawn(driver);
 /// let request = v1::InitializeRequest::new(v1::ProtocolVersion::V1);
 /// let negotiated = agent.initialize(Offer::new().version::<V1>(&request)).await?;

@@ -186,7 +186,7 @@ impl Service for VersionRouter {
             Some(entry) => entry.service.notification(notification),
             None => {
                 let error = not_negotiated(notification.method());
-                notification.skip(&error)
+                notification.ignore(&error)
             }
         }
     }

@@ -78,7 +78,7 @@ impl Agent for Keeper {
 fn serve(keeper: &Keeper) -> BufReader<DuplexStream> {
     let (ours, theirs) = tokio::io::duplex(1 << 12);
     let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(acp_sdk::serve(keeper.clone(), reader, writer));
+    tokio::spawn(acp_sdk::serve(keeper.clone(), (reader, writer)));
     BufReader::new(ours)
 }
 
@@ -193,7 +193,7 @@ async fn however_a_request_ends_its_answer_is_there_before_what_it_kept_is_dropp
     for text in ["", "fail", "panic"] {
         let (ours, theirs) = tokio::io::duplex(1 << 12);
         let (reader, writer) = tokio::io::split(theirs);
-        let _agent = tokio::spawn(acp_sdk::serve(Departing, reader, writer));
+        let _agent = tokio::spawn(acp_sdk::serve(Departing, (reader, writer)));
         let mut stream = BufReader::new(ours);
         say(&mut stream, prompt(text)).await;
         assert_eq!(heard(&mut stream).await, "answer", "{text}");

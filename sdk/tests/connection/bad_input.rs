@@ -180,17 +180,17 @@ impl Watcher {
 }
 
 impl Observer for Watcher {
-    fn bad_line(&self, line: &[u8], reason: &str) {
+    fn invalid_message(&self, line: &[u8], reason: &str) {
         let line = String::from_utf8_lossy(line);
         self.note(format!("bad {line}: {}", &reason[..20]));
     }
-    fn line_too_long(&self, bytes: u64) {
+    fn message_too_long(&self, bytes: u64) {
         self.note(format!("long {bytes}"));
     }
     fn dropped(&self, method: &str, path: &str, _: &str) {
         self.note(format!("dropped {method} {path}"));
     }
-    fn complaint(&self, error: &str) {
+    fn uncorrelated_error(&self, error: &str) {
         self.note(format!("complaint {error}"));
     }
 }
@@ -202,7 +202,7 @@ async fn who_watches_is_told_of_all_that_is_put_up_with() {
     let (_, driver) = ConnectionBuilder::new()
         .max_message_bytes(200)
         .observer(watcher.clone())
-        .client(TestClient::default(), reader, tokio::io::sink());
+        .client(TestClient::default(), (reader, tokio::io::sink()));
     let lines = [
         "garbage",
         &"x".repeat(201),

@@ -117,7 +117,7 @@ async fn a_panic_answers_its_request_and_nothing_else() {
         answer["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("session/prompt panicked")
+            .contains("`session/prompt` panicked")
     );
     raw.assert_alive().await;
 }

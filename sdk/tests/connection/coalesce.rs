@@ -12,11 +12,9 @@ use super::support::{AbortOnDrop, TestAgent, raw, within};
 async fn received(coalesce: bool, updates: Vec<SessionUpdate>) -> Vec<Value> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (client, driver) = ConnectionBuilder::new().coalesce_chunks(coalesce).agent(
-        TestAgent::default(),
-        reader,
-        writer,
-    );
+    let (client, driver) = ConnectionBuilder::new()
+        .coalesce_chunks(coalesce)
+        .agent(TestAgent::default(), (reader, writer));
     for update in updates {
         let note = SessionNotification::new("s", update);
         client.session_update(note).await.unwrap();
@@ -91,7 +89,7 @@ async fn chunks_wait_for_room_too() {
     let (ours, _theirs) = tokio::io::duplex(1 << 10);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().coalesce_chunks(true);
-    let (client, driver) = connection.agent(TestAgent::default(), reader, writer);
+    let (client, driver) = connection.agent(TestAgent::default(), (reader, writer));
     let _driver = AbortOnDrop(tokio::spawn(driver));
     // The clock moves once nothing else can, so what was taken by then is all that is taken.
     let (mut taken, large) = (0, say(&"x".repeat(1 << 20)));
@@ -111,7 +109,7 @@ async fn a_chunk_alone_is_written_at_once() {
     let (ours, theirs) = tokio::io::duplex(1 << 10);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().coalesce_chunks(true);
-    let (client, driver) = connection.agent(TestAgent::default(), reader, writer);
+    let (client, driver) = connection.agent(TestAgent::default(), (reader, writer));
     let _driver = AbortOnDrop(tokio::spawn(driver));
     let mut raw = raw(theirs);
     for text in ["a", "b"] {

@@ -56,10 +56,7 @@ async fn a_question_that_crosses_our_end_of_the_stream_fails_nothing() {
     assert_eq!(answer.stop_reason, StopReason::EndTurn);
     assert_eq!(watcher.texts(), ["late"]);
     let error = within(handle.prompt(prompt("s", "y"))).await.unwrap_err();
-    assert!(
-        error.to_string().contains("our side of the stream"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("closed by this side"), "{error}");
     drop(raw);
     within(driver).await.unwrap().unwrap();
 }
@@ -161,7 +158,7 @@ async fn an_id_may_be_used_again_in_the_instant_of_its_answer() {
         may_ask: Arc::new(AtomicBool::new(true)),
         heard: Arc::default(),
     };
-    let (_, driver) = ConnectionBuilder::new().open(Yielding, peer.clone(), peer.clone());
+    let (_, driver) = ConnectionBuilder::new().open(Yielding, (peer.clone(), peer.clone()));
     let running = Arc::new(AtOnce::default());
     *running.driver.lock().unwrap() = Some(driver);
     running.clone().wake();
@@ -249,12 +246,12 @@ impl Service for Broken {
 async fn a_result_that_cannot_be_written_is_answered_with_an_error() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new().open(Broken, reader, writer);
+    let (_, driver) = ConnectionBuilder::new().open(Broken, (reader, writer));
     let _driver = tokio::spawn(driver);
     let mut raw: Raw = raw(theirs);
     for (params, reason) in [
         (json!("error"), "it has no JSON form"),
-        (json!("panic"), "_broken panicked"),
+        (json!("panic"), "`_broken` panicked"),
         (json!("error"), "it has no JSON form"),
     ] {
         raw.send(json!({"jsonrpc": "2.0", "id": 1, "method": "_broken", "params": params}))
@@ -286,7 +283,7 @@ impl Service for Hotheaded {
 async fn a_handler_that_panics_before_its_future_costs_its_message_alone() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new().open(Hotheaded, reader, writer);
+    let (_, driver) = ConnectionBuilder::new().open(Hotheaded, (reader, writer));
     let _driver = tokio::spawn(driver);
     let mut raw: Raw = raw(theirs);
     for id in 0..2 {

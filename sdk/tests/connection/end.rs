@@ -39,10 +39,9 @@ async fn the_reason_can_come_from_whoever_knows_better() {
     let (ours, theirs) = tokio::io::duplex(100);
     let (reader, writer) = tokio::io::split(ours);
     let why = async { CloseReason::other("the agent exited with status 3") };
-    let (handle, driver) =
-        ConnectionBuilder::new()
-            .explain_close(why)
-            .client(TestClient::default(), reader, writer);
+    let (handle, driver) = ConnectionBuilder::new()
+        .explain_close(why)
+        .client(TestClient::default(), (reader, writer));
     drop(theirs);
     let (call, _) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
     let error = call.unwrap_err().to_string();
@@ -55,7 +54,7 @@ async fn the_reason_can_come_from_whoever_knows_better() {
     let why = async { CloseReason::other("the agent exited with status 4") };
     let connection = ConnectionBuilder::new().explain_close(why);
     let (nothing, all) = (tokio::io::empty(), tokio::io::sink());
-    let (handle, driver) = connection.client(TestClient::default(), nothing, all);
+    let (handle, driver) = connection.client(TestClient::default(), (nothing, all));
     let (call, _) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
     let error = call.unwrap_err().to_string();
     assert!(error.contains("exited with status 4"), "{error}");
@@ -143,7 +142,7 @@ fn a_peer_that_talks_on_without_listening_is_not_heard_for_ever() {
         let (gone, theirs) = tokio::io::duplex(100);
         drop(theirs);
         let watcher = TestClient::default();
-        let (handle, driver) = ConnectionBuilder::new().client(watcher, Endless, gone);
+        let (handle, driver) = ConnectionBuilder::new().client(watcher, (Endless, gone));
         let (call, driver) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
         assert!(call.unwrap_err().is_closed() && driver.unwrap_err().is_closed());
     });
@@ -154,7 +153,7 @@ fn a_peer_that_talks_without_pause_lets_others_have_their_turns() {
     on_its_own_thread(|| async {
         let (writer, mut theirs) = tokio::io::duplex(1 << 16);
         let watcher = TestClient::default();
-        let (handle, driver) = ConnectionBuilder::new().client(watcher, Endless, writer);
+        let (handle, driver) = ConnectionBuilder::new().client(watcher, (Endless, writer));
         let driver = tokio::spawn(driver);
         let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
         // The request is written between two reads.
@@ -169,26 +168,46 @@ fn an_answer_that_nobody_takes_any_more_does_not_keep_the_loop_busy() {
     on_its_own_thread(|| async {
         let subject = TestAgent::default();
         let (reader, mut input) = tokio::io::duplex(1 << 16);
-        let driver = tokio::spawn(acp_sdk::serve(subject.clone(), reader, Broken));
+        let driver = tokio::spawn(acp_sdk::serve(subject.clone(), (reader, Broken)));
         let request = raw_prompt(1, "hang");
         let line = format!("{request}\n");
         input.write_all(line.as_bytes()).await.unwrap();
         subject.hanging.notified().await;
         // The handler hears of the end and answers, and the pipe is broken.
         drop(input);
-        driver.await.unwrap().unwrap();
+        let lost = driver.await.unwrap().unwrap_err();
+        let reason = lost.close_reason().unwrap();
+        assert!(matches!(reason, CloseReason::WriteFailed(_)), "{reason}");
     });
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_never_returns_is_dropped_after_the_grace() {
+async fn a_handler_that_never_returns_is_dropped_and_its_request_answered() {
+    let (mut raw, driver) = agent(TestAgent::default());
+    raw.send(raw_prompt(1, "deaf")).await;
+    raw.assert_alive().await;
+    raw.close_writing().await;
+    let begin = tokio::time::Instant::now();
+    let answer = raw.expect().await;
+    assert_eq!(begin.elapsed().as_secs(), 2);
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(1), &json!(-32603))
+    );
+    driver.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_stops_reading_loses_the_rest_and_the_driver_fails() {
     let (mut raw, driver) = agent(TestAgent::default());
     raw.send(raw_prompt(1, "flood")).await;
     raw.expect().await;
     raw.close_writing().await;
     let begin = tokio::time::Instant::now();
-    driver.await.unwrap().unwrap();
-    assert_eq!(begin.elapsed().as_secs(), 2);
+    let lost = driver.await.unwrap().unwrap_err();
+    assert_eq!(begin.elapsed().as_secs(), 30);
+    let reason = lost.close_reason().unwrap();
+    assert!(matches!(reason, CloseReason::WriteTimedOut(_)), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]

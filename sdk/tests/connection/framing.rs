@@ -29,7 +29,7 @@ async fn read(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Value {
 async fn a_peer_that_writes_headers_is_answered_with_headers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let _driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+    let _driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let (reader, mut writer) = tokio::io::split(theirs);
     let mut reader = BufReader::new(reader);
     let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "ü"}]});
@@ -64,12 +64,12 @@ async fn a_peer_that_writes_headers_is_answered_with_headers() {
 async fn a_client_may_begin_with_headers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+    let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let (reader, writer) = tokio::io::split(theirs);
     let watcher = TestClient::default();
     let (handle, driver) = ConnectionBuilder::new()
         .framing(Framing::ContentLength)
-        .client(watcher.clone(), reader, writer);
+        .client(watcher.clone(), (reader, writer));
     let _client = tokio::spawn(driver);
     let answer = handle.prompt(prompt("s", "over headers")).await.unwrap();
     assert_eq!(answer.stop_reason, StopReason::EndTurn);
@@ -90,7 +90,7 @@ async fn a_client_says_nothing_to_noise_between_headers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().framing(Framing::ContentLength);
-    let (_handle, driver) = connection.client(TestClient::default(), reader, writer);
+    let (_handle, driver) = connection.client(TestClient::default(), (reader, writer));
     let _driver = tokio::spawn(driver);
     let (reader, mut writer) = tokio::io::split(theirs);
     writer.write_all(b"Starting up!\n").await.unwrap();

@@ -45,7 +45,7 @@ async fn a_reader_that_stops_holds_up_ten_gigabytes_at_the_source() {
     let subject = Flood::default();
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let driver = tokio::spawn(acp_sdk::serve(subject.clone(), reader, writer));
+    let driver = tokio::spawn(acp_sdk::serve(subject.clone(), (reader, writer)));
     let (mut output, mut input) = tokio::io::split(theirs);
     for id in 0..100 {
         let params = json!({"sessionId": id.to_string(), "prompt": []});
@@ -79,7 +79,7 @@ async fn a_reader_that_stops_holds_up_ten_gigabytes_at_the_source() {
 async fn a_million_lines_of_garbage_get_a_few_answers_and_are_over() {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+    let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let (mut output, mut input) = tokio::io::split(theirs);
     let writing = tokio::spawn(async move {
         let garbage = "{]\n".repeat(10_000);
@@ -99,7 +99,7 @@ async fn a_million_lines_of_garbage_get_a_few_answers_and_are_over() {
 async fn a_peer_that_asks_without_reading_is_not_read_for_long() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+    let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let (output, mut input) = tokio::io::split(theirs);
     let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/prompt\",\"params\":[]}\n";
     let (mut asked, mut written) = (0, 0);
@@ -146,7 +146,7 @@ async fn small_client(watcher: &TestClient) -> (AgentHandle, DuplexStream, Abort
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().max_queued_bytes(50_000);
-    let (handle, driver) = connection.client(watcher.clone(), reader, writer);
+    let (handle, driver) = connection.client(watcher.clone(), (reader, writer));
     (handle, theirs, AbortOnDrop(tokio::spawn(driver)))
 }
 
@@ -218,7 +218,7 @@ async fn more_requests_at_once_than_agreed_are_refused() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().max_requests(2);
-    let (_client, driver) = connection.agent(subject.clone(), reader, writer);
+    let (_client, driver) = connection.agent(subject.clone(), (reader, writer));
     let _driver = AbortOnDrop(tokio::spawn(driver));
     let (reader, mut writer) = tokio::io::split(theirs);
     let mut lines = BufReader::new(reader).lines();
@@ -237,7 +237,7 @@ async fn more_requests_at_once_than_agreed_are_refused() {
         (&refusal["id"], &refusal["error"]["code"]),
         (&json!(2), &json!(-32603))
     );
-    let message = "session/prompt is refused: 2 requests are in progress";
+    let message = "session/prompt refused: 2 requests are in progress";
     assert_eq!(refusal["error"]["message"], message);
     // With one of them gone there is room again.
     let more = concat!(

@@ -43,7 +43,7 @@ async fn a_hundred_sessions_share_one_connection_fairly() {
     const UPDATES: u64 = 300;
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let _driver = tokio::spawn(acp_sdk::serve(Streamer, reader, writer));
+    let _driver = tokio::spawn(acp_sdk::serve(Streamer, (reader, writer)));
     let (reader, mut writer) = tokio::io::split(theirs);
     for session in 0..SESSIONS {
         let prompt = [{ json!({"type": "text", "text": UPDATES.to_string()}) }];
@@ -92,7 +92,7 @@ async fn ten_thousand_calls_hear_of_the_end() {
     let watcher = TestClient::default();
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver) = acp_sdk::connect(watcher, reader, writer);
+    let (handle, driver) = acp_sdk::connect(watcher, (reader, writer));
     let driver = tokio::spawn(driver);
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..10_000 {
@@ -118,8 +118,7 @@ async fn a_storm_of_cancels_leaves_one_answer_for_each_of_ten_thousand() {
     let (reader, writer) = tokio::io::split(ours);
     let _agent = AbortOnDrop(tokio::spawn(acp_sdk::serve(
         TestAgent::default(),
-        reader,
-        writer,
+        (reader, writer),
     )));
     let (reader, mut writer) = tokio::io::split(theirs);
     let writing = tokio::spawn(async move {
@@ -215,8 +214,7 @@ async fn a_handler_that_never_returns_holds_nobody_up() {
     let (reader, writer) = tokio::io::split(ours);
     let _driver = tokio::spawn(acp_sdk::serve(
         Stuck(Mutex::new(Some(reached))),
-        reader,
-        writer,
+        (reader, writer),
     ));
     let (reader, mut writer) = tokio::io::split(theirs);
     let stuck = concat!(

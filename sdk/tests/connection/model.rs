@@ -220,7 +220,7 @@ proptest! {
         let output = run(async {
             let (ours, theirs) = tokio::io::duplex(pipe);
             let (reader, writer) = tokio::io::split(ours);
-            let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+            let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
             let (mut reader, mut writer) = tokio::io::split(theirs);
             let writing = async {
                 write_in_pieces(&mut writer, input.as_bytes(), &pieces).await;
@@ -342,7 +342,7 @@ proptest! {
             let pacer = Pacer::default();
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let (reader, writer) = tokio::io::split(ours);
-            let (handle, driver) = acp_sdk::connect(pacer.clone(), reader, writer);
+            let (handle, driver) = acp_sdk::connect(pacer.clone(), (reader, writer));
             let driver = tokio::spawn(driver);
             // The requests go out in the order of the sessions, so ids and sessions agree.
             let calls: Vec<_> = (0..SESSIONS)

@@ -149,7 +149,7 @@ async fn a_shutdown_does_not_wait_for_a_handler_that_never_ends() {
     let listener = Listener::tcp("127.0.0.1:0")
         .await
         .unwrap()
-        .options(|| ConnectionBuilder::new().grace(Duration::from_secs(1)));
+        .options(|| ConnectionBuilder::new().shutdown_timeout(Duration::from_secs(1)));
     let addr = listener.local_addr().unwrap();
     let subject = TestAgent::default();
     let (stop, stopped) = oneshot::channel::<()>();

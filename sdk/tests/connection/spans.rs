@@ -94,7 +94,7 @@ async fn requests_of_the_peer_have_a_span_each() {
         recorder.spans(),
         [
             r#"direction=in id="a" method=session/prompt outcome=ok session=s"#,
-            "direction=in id=-2 method=session/prompt outcome=dropped session=s",
+            "code=-32603 direction=in id=-2 method=session/prompt outcome=error session=s",
             "code=-32602 direction=in id=3 method=session/prompt outcome=error",
             "code=-32601 direction=in id=4 method=no/such outcome=error",
         ]

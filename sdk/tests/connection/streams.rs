@@ -72,7 +72,7 @@ async fn what_is_written_is_flushed_before_the_loop_sleeps() {
     let (reader, writer) = tokio::io::split(ours);
     // Keeps everything to itself until it is told to flush.
     let writer = BufWriter::with_capacity(1 << 20, writer);
-    let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+    let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let mut theirs = BufReader::new(theirs);
     for _ in 0..2 {
         theirs.write_all(PING.as_bytes()).await.unwrap();
@@ -87,7 +87,7 @@ async fn many_answers_take_one_flush_and_the_end_one_shutdown() {
     let (reader, mut input) = tokio::io::duplex(1 << 16);
     let output = Counting::default();
     let (handle, driver) =
-        ConnectionBuilder::new().agent(TestAgent::default(), reader, output.clone());
+        ConnectionBuilder::new().agent(TestAgent::default(), (reader, output.clone()));
     let driver = tokio::spawn(driver);
     let settle = || async {
         for _ in 0..100 {
@@ -118,7 +118,7 @@ async fn a_stream_that_takes_nothing_is_broken() {
         takes_nothing: true,
         ..Counting::default()
     };
-    let (handle, driver) = ConnectionBuilder::new().client(TestClient::default(), reader, output);
+    let (handle, driver) = ConnectionBuilder::new().client(TestClient::default(), (reader, output));
     let both = async { tokio::join!(handle.prompt(prompt("s", "x")), driver) };
     let (call, driver) = within(both).await;
     for error in [call.unwrap_err(), driver.unwrap_err()] {
@@ -134,7 +134,7 @@ async fn a_stream_that_takes_nothing_is_broken() {
 async fn ended_by(kind: io::ErrorKind) -> (Error, Result<()>) {
     let reader = Reads::new([Err(kind)]);
     let (handle, driver) =
-        ConnectionBuilder::new().client(TestClient::default(), reader, Counting::default());
+        ConnectionBuilder::new().client(TestClient::default(), (reader, Counting::default()));
     let both = async { tokio::join!(handle.prompt(prompt("s", "x")), driver) };
     let (call, driver) = within(both).await;
     (call.unwrap_err(), driver)
@@ -145,12 +145,12 @@ async fn a_reset_is_an_end_like_any_other_and_other_failures_are_not() {
     for kind in [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe] {
         let (call, driver) = ended_by(kind).await;
         assert!(driver.is_ok(), "{kind}: {driver:?}");
-        let reason = "the connection is closed: the peer closed the stream";
+        let reason = "connection closed: the peer closed its side";
         assert_eq!(call.to_string(), reason);
     }
     let (call, driver) = ended_by(io::ErrorKind::PermissionDenied).await;
     for error in [call, driver.unwrap_err()] {
-        let reason = "the connection is closed: reading from the peer failed: permission denied";
+        let reason = "connection closed: reading from the peer failed: permission denied";
         assert_eq!(error.to_string(), reason);
     }
 }
@@ -161,7 +161,7 @@ async fn an_interrupted_read_is_tried_again() {
     let interrupted = io::ErrorKind::Interrupted;
     let reader = Reads::new([Err(interrupted), Ok(first), Err(interrupted), Ok(second)]);
     let (writer, mut output) = tokio::io::duplex(1 << 16);
-    let serving = acp_sdk::serve(TestAgent::default(), reader, writer);
+    let serving = acp_sdk::serve(TestAgent::default(), (reader, writer));
     within(serving).await.unwrap();
     let mut answers = String::new();
     output.read_to_string(&mut answers).await.unwrap();

@@ -62,7 +62,7 @@ impl Raw {
 pub fn agent(agent: TestAgent) -> (Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let task = tokio::spawn(acp_sdk::serve(agent, reader, writer));
+    let task = tokio::spawn(acp_sdk::serve(agent, (reader, writer)));
     (raw(theirs), task)
 }
 
@@ -70,7 +70,7 @@ pub fn agent(agent: TestAgent) -> (Raw, JoinHandle<Result<()>>) {
 pub fn client(client: impl Client) -> (AgentHandle, Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver) = acp_sdk::connect(client, reader, writer);
+    let (handle, driver) = acp_sdk::connect(client, (reader, writer));
     (handle, raw(theirs), tokio::spawn(driver))
 }
 
@@ -78,9 +78,9 @@ pub fn client(client: impl Client) -> (AgentHandle, Raw, JoinHandle<Result<()>>)
 pub fn pair(agent: TestAgent, client: impl Client) -> (AgentHandle, [JoinHandle<Result<()>>; 2]) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
-    let agent = tokio::spawn(acp_sdk::serve(agent, reader, writer));
+    let agent = tokio::spawn(acp_sdk::serve(agent, (reader, writer)));
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver): (_, Driver) = acp_sdk::connect(client, reader, writer);
+    let (handle, driver): (_, Driver) = acp_sdk::connect(client, (reader, writer));
     (handle, [agent, tokio::spawn(driver)])
 }
 
@@ -124,6 +124,7 @@ impl Agent for TestAgent {
                 cx.cancelled().await;
                 Ok(PromptResponse::new(StopReason::Cancelled))
             }
+            "deaf" => std::future::pending().await,
             "flood" => loop {
                 cx.client()
                     .session_update(update(&req.session_id, &"x".repeat(1000)))

@@ -39,7 +39,7 @@ async fn run(transcript: Transcript, input: impl AsRef<[u8]>) -> Vec<u8> {
     let (_, driver) = ConnectionBuilder::new()
         .max_message_bytes(1000)
         .transcript(transcript)
-        .agent(TestAgent::default(), reader, writer);
+        .agent(TestAgent::default(), (reader, writer));
     let driver = tokio::spawn(driver);
     theirs.write_all(input.as_ref()).await.unwrap();
     theirs.shutdown().await.unwrap();
@@ -78,7 +78,7 @@ async fn both_directions_are_written_in_order() {
         [
             "c2a session/prompt  ",
             "c2a  [redacted: 6 bytes] not JSON",
-            "c2a  [skipped] 2000 bytes are above the limit",
+            "c2a  [skipped] 2000 bytes exceed the limit",
             "c2a   ",
             "a2c session/update  ",
             "a2c   ",
@@ -96,11 +96,11 @@ async fn a_client_is_told_apart_from_an_agent() {
     let memory = Memory::default();
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+    let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let (reader, writer) = tokio::io::split(theirs);
     let (handle, driver) = ConnectionBuilder::new()
         .transcript(Transcript::new(memory.clone()))
-        .client(TestClient::default(), reader, writer);
+        .client(TestClient::default(), (reader, writer));
     let driver = tokio::spawn(driver);
     handle.prompt(prompt("s", "x")).await.unwrap();
     handle.peer().finish();
@@ -215,10 +215,9 @@ async fn what_does_not_fit_is_counted() {
     });
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) =
-        ConnectionBuilder::new()
-            .transcript(transcript)
-            .agent(TestAgent::default(), reader, writer);
+    let (_, driver) = ConnectionBuilder::new()
+        .transcript(transcript)
+        .agent(TestAgent::default(), (reader, writer));
     let driver = tokio::spawn(driver);
     let (mut output, mut input) = tokio::io::split(theirs);
     let note = json!({"jsonrpc": "2.0", "method": "_note"});
@@ -293,7 +292,10 @@ async fn a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_ha
     let (ended, end) = mpsc::channel();
     let (_handle, driver) = ConnectionBuilder::new()
         .transcript(Transcript::new(Held(ended)))
-        .client(TestClient::default(), tokio::io::empty(), tokio::io::sink());
+        .client(
+            TestClient::default(),
+            (tokio::io::empty(), tokio::io::sink()),
+        );
     drop(driver);
     let limit = std::time::Duration::from_secs(30);
     end.recv_timeout(limit).expect("its thread ends");

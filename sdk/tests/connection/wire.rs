@@ -14,7 +14,7 @@ use super::support::{TestAgent, TestClient, agent, chunk, client, prompt};
 async fn answers(input: impl AsRef<[u8]>) -> Vec<String> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), reader, writer));
+    let driver = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     theirs.write_all(input.as_ref()).await.unwrap();
     theirs.shutdown().await.unwrap();
     let mut output = String::new();
@@ -276,7 +276,7 @@ async fn updates_in_writes_of_one_byte_are_handled_before_the_answer() {
 struct TooLong(Arc<AtomicU64>);
 
 impl Observer for TooLong {
-    fn line_too_long(&self, bytes: u64) {
+    fn message_too_long(&self, bytes: u64) {
         self.0.store(bytes, Ordering::Relaxed);
     }
 }
@@ -287,11 +287,9 @@ async fn a_line_of_32_mib_is_accepted_and_a_longer_one_is_not() {
     let too_long = TooLong::default();
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new().observer(too_long.clone()).agent(
-        TestAgent::default(),
-        reader,
-        writer,
-    );
+    let (_, driver) = ConnectionBuilder::new()
+        .observer(too_long.clone())
+        .agent(TestAgent::default(), (reader, writer));
     let driver = tokio::spawn(driver);
     let (mut output, mut input) = tokio::io::split(theirs);
     let writing = tokio::spawn(async move {
@@ -313,7 +311,7 @@ async fn a_line_of_32_mib_is_accepted_and_a_longer_one_is_not() {
     let answers: Vec<&str> = answers.lines().collect();
     assert_eq!(answers[0], pong("33554432"));
     assert!(
-        answers[1].contains("33554433 bytes is above the limit of 33554432"),
+        answers[1].contains("33554433 bytes exceeds the limit of 33554432"),
         "{answers:?}"
     );
     assert_eq!(answers.len(), 2);

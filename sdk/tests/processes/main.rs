@@ -48,7 +48,7 @@ fn start(script: &str) -> (AgentHandle, JoinHandle<Result<()>>) {
     let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let (handle, driver): (_, Driver) = ConnectionBuilder::new()
         .explain_close(explain(child))
-        .client(Nobody, output, input);
+        .client(Nobody, (output, input));
     (handle, tokio::spawn(driver))
 }
 

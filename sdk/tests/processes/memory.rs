@@ -315,7 +315,7 @@ async fn a_line_without_an_end_is_not_kept() {
         write(&mut process.input, &chunk).await;
     }
     write(&mut process.input, b"\n").await;
-    let message = "a message of 268435456 bytes is above the limit of 4194304";
+    let message = "a message of 268435456 bytes exceeds the limit of 4194304";
     assert_eq!(process.next().await["error"]["message"], message);
     assert_eq!(process.handled().await, 0);
     process.assert_grown_less_than(MAX_MESSAGE + MIB);

@@ -59,7 +59,7 @@ impl Raw {
 pub fn agent<V>(agent: impl IntoAgent<V>) -> (Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = acp_sdk::ConnectionBuilder::new().agent(agent, reader, writer);
+    let (_, driver) = acp_sdk::ConnectionBuilder::new().agent(agent, (reader, writer));
     (raw(theirs), tokio::spawn(driver))
 }
 
@@ -67,7 +67,7 @@ pub fn agent<V>(agent: impl IntoAgent<V>) -> (Raw, JoinHandle<Result<()>>) {
 pub fn client<V, C: IntoClient<V>>(client: C) -> (C::Agent, Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver): (_, Driver) = acp_sdk::connect(client, reader, writer);
+    let (handle, driver): (_, Driver) = acp_sdk::connect(client, (reader, writer));
     (handle, raw(theirs), tokio::spawn(driver))
 }
 

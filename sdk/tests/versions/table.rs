@@ -207,10 +207,10 @@ async fn the_document_decides_what_its_transcripts_show() {
     let newest = v3::AgentService::new(Newest::default());
     let (_, driver) = ConnectionBuilder::new()
         .transcript(Transcript::new(memory.clone()))
-        .agent(newest, reader, writer);
+        .agent(newest, (reader, writer));
     let (reader, writer) = tokio::io::split(theirs);
     let client = v3::ClientService::new(NewestClient::default());
-    let (peer, client) = acp_sdk::connect(client, reader, writer);
+    let (peer, client) = acp_sdk::connect(client, (reader, writer));
     let client = tokio::spawn(client);
     let driver = tokio::spawn(driver);
     let request = v3::InitializeRequest::new(3u16, "s3cret");

@@ -264,9 +264,9 @@ pub fn connect(editor: &Editor) -> AgentHandle {
 pub fn connect_to(agent: impl Agent, editor: &Editor) -> AgentHandle {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(acp_sdk::serve(agent, reader, writer));
+    tokio::spawn(acp_sdk::serve(agent, (reader, writer)));
     let (reader, writer) = tokio::io::split(ours);
-    let (agent, driver) = acp_sdk::connect(editor.clone(), reader, writer);
+    let (agent, driver) = acp_sdk::connect(editor.clone(), (reader, writer));
     tokio::spawn(driver);
     agent
 }

@@ -74,13 +74,21 @@ struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    /// The params of the last prompt.
+    prompt: Value,
 }
 
 impl Agent {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_acp-server"))
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let input = child.stdin.take();
@@ -89,7 +97,12 @@ impl Agent {
             child,
             input,
             output,
+            prompt: Value::Null,
         }
+    }
+
+    fn last_prompt_params(&self) -> Value {
+        self.prompt.clone()
     }
 
     fn send(&mut self, message: &Value) {
@@ -120,6 +133,7 @@ impl Agent {
             "sessionId": session["sessionId"],
             "prompt": [{ "type": "text", "text": said }],
         });
+        self.prompt = params.clone();
         self.send(
             &json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": params }),
         );
@@ -161,12 +175,76 @@ fn exit_code(mut child: Child) -> Option<i32> {
 }
 
 #[test]
-fn an_agent_whose_output_is_stuck_ends_with_its_input() {
-    let mut agent = Agent::start();
+fn an_agent_whose_output_is_stuck_ends_and_says_that_output_is_lost() {
+    let mut agent = Agent::start_with(&["--write-timeout", "1"]);
     agent.prompt("stream 100000000");
     agent.input.take();
     // The other end of the output stays open, but nobody reads it.
+    let mut stderr = agent.child.stderr.take().unwrap();
+    assert_eq!(exit_code(agent.child), Some(1));
+    let mut words = String::new();
+    stderr.read_to_string(&mut words).unwrap();
+    assert!(
+        words.contains("the peer accepted no output for 1s"),
+        "{words}"
+    );
+}
+
+#[test]
+fn sixteen_prompts_are_answered_although_the_input_closes_at_once_and_the_reader_pauses() {
+    let mut agent = Agent::start();
+    agent.prompt("stream 2000");
+    for id in 4..19 {
+        let params = agent.last_prompt_params();
+        agent.send(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params }),
+        );
+    }
+    agent.input.take();
+    // A pipe holds 64 KiB: nothing more is written until this thread reads on.
+    std::thread::sleep(Duration::from_secs(5));
+    let mut answered = Vec::new();
+    let mut line = String::new();
+    while agent.output.read_line(&mut line).unwrap() > 0 {
+        assert!(line.ends_with('\n'), "a cut line: {line}");
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if let Some(id) = message["id"].as_u64() {
+            assert!(message["result"]["stopReason"].is_string(), "{message}");
+            answered.push(id);
+        }
+        line.clear();
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, (3..19).collect::<Vec<_>>());
     assert_eq!(exit_code(agent.child), Some(0));
+}
+
+#[test]
+fn a_terminated_agent_answers_its_turn() {
+    let mut agent = Agent::start();
+    agent.prompt("slow");
+    assert_eq!(
+        agent.next()["params"]["update"]["content"]["text"],
+        "tick 1\n"
+    );
+    let pid = agent.child.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(killed.success());
+    let mut rest = String::new();
+    agent.output.read_to_string(&mut rest).unwrap();
+    let last: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!(last["result"]["stopReason"], "cancelled");
+    assert_eq!(exit_code(agent.child), Some(0));
+}
+
+#[test]
+fn an_agent_without_standard_output_says_so() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" >&-", env!("CARGO_BIN_EXE_acp-server")]);
+    let run = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(run.status.code(), Some(1));
+    let words = String::from_utf8(run.stderr).unwrap();
+    assert!(words.contains("standard output is closed"), "{words}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ impl Raw {
     pub fn serve(agent: impl Agent) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 12);
         let (reader, writer) = tokio::io::split(theirs);
-        tokio::spawn(acp_sdk::serve(agent, reader, writer));
+        tokio::spawn(acp_sdk::serve(agent, (reader, writer)));
         Self(BufReader::new(ours))
     }
 

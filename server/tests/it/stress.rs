@@ -128,9 +128,9 @@ async fn a_client_that_dies_leaves_nothing_behind() {
         };
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
-        let served = tokio::spawn(acp_sdk::serve(ReferenceAgent::default(), reader, writer));
+        let served = tokio::spawn(acp_sdk::serve(ReferenceAgent::default(), (reader, writer)));
         let (reader, writer) = tokio::io::split(ours);
-        let (agent, driver) = acp_sdk::connect(editor.clone(), reader, writer);
+        let (agent, driver) = acp_sdk::connect(editor.clone(), (reader, writer));
         let client = tokio::spawn(driver);
         let hello = InitializeRequest::new(ProtocolVersion::V1);
         agent
@@ -185,7 +185,7 @@ async fn input_that_ends_anywhere_is_answered_up_to_there() {
     for end in 0..=all.len() {
         let (mut ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
-        let served = tokio::spawn(acp_sdk::serve(ReferenceAgent::default(), reader, writer));
+        let served = tokio::spawn(acp_sdk::serve(ReferenceAgent::default(), (reader, writer)));
         ours.write_all(&all[..end]).await.unwrap();
         ours.shutdown().await.unwrap();
         let mut output = String::new();

@@ -27,7 +27,7 @@ pub fn serve(
     writer: impl AsyncWrite + Send + 'static,
 ) -> (acp::ClientHandle, Driver) {
     let service = acp::AgentService::new(agent);
-    let (peer, driver) = ConnectionBuilder::new().open(service, reader, writer);
+    let (peer, driver) = ConnectionBuilder::new().open(service, (reader, writer));
     (acp::ClientHandle::new(peer), driver)
 }
 
@@ -38,6 +38,6 @@ pub fn connect(
     writer: impl AsyncWrite + Send + 'static,
 ) -> (acp::AgentHandle, Driver) {
     let service = acp::ClientService::new(client);
-    let (peer, driver) = ConnectionBuilder::new().open(service, reader, writer);
+    let (peer, driver) = ConnectionBuilder::new().open(service, (reader, writer));
     (acp::AgentHandle::new(peer), driver)
 }

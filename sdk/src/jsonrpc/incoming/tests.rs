@@ -142,7 +142,7 @@ fn errors_without_a_request_are_complaints() {
         r#"{"error":{}}"#,
     ] {
         assert!(
-            matches!(read(line.as_bytes()), Incoming::Complaint { .. }),
+            matches!(read(line.as_bytes()), Incoming::UncorrelatedError { .. }),
             "{line}"
         );
     }

@@ -23,7 +23,7 @@ impl From<Frame<'_>> for Out {
     }
 }
 
-fn feed(frames: &mut Frames, bytes: &[u8]) -> Vec<Out> {
+fn feed(frames: &mut FrameDecoder, bytes: &[u8]) -> Vec<Out> {
     let mut out = Vec::new();
     for chunk in bytes.chunks(CHUNK) {
         frames.room()[..chunk.len()].copy_from_slice(chunk);
@@ -37,7 +37,7 @@ fn feed(frames: &mut Frames, bytes: &[u8]) -> Vec<Out> {
 
 /// Everything that comes out when `input` arrives in pieces of `piece` bytes.
 fn cut(input: &[u8], piece: usize, max: usize) -> (Vec<Out>, Framing) {
-    let mut frames = Frames::new(Framing::Auto, max);
+    let mut frames = FrameDecoder::new(Framing::Auto, max);
     let mut out = Vec::new();
     for chunk in input.chunks(piece) {
         out.extend(feed(&mut frames, chunk));
@@ -54,7 +54,7 @@ fn assert_frames(input: impl AsRef<[u8]>, max: usize, framing: Framing, expected
         assert_eq!((&out[..], found), (expected, framing), "pieces of {piece}");
     }
     for at in 0..=input.len() {
-        let mut frames = Frames::new(Framing::Auto, max);
+        let mut frames = FrameDecoder::new(Framing::Auto, max);
         let mut out = feed(&mut frames, &input[..at]);
         out.extend(feed(&mut frames, &input[at..]));
         out.extend(frames.rest().map(Out::from));
@@ -91,7 +91,7 @@ fn bodies_above_the_limit_are_skipped_and_reported_at_once() {
     assert_frames(input, 5, Framing::ContentLength, &expected);
     let expected = [text("{    }"), text("{}")];
     assert_frames(input, 6, Framing::ContentLength, &expected);
-    let mut frames = Frames::new(Framing::Auto, 5);
+    let mut frames = FrameDecoder::new(Framing::Auto, 5);
     assert_eq!(
         feed(&mut frames, b"Content-Length: 99999999999999999\r\n\r\n"),
         [Out::TooLong(99_999_999_999_999_999)]
@@ -199,7 +199,7 @@ fn noise_before_the_first_message_decides_nothing() {
 
 #[test]
 fn the_rest_of_a_line_that_is_skipped_decides_nothing() {
-    let mut frames = Frames::new(Framing::Auto, 10);
+    let mut frames = FrameDecoder::new(Framing::Auto, 10);
     assert_eq!(feed(&mut frames, &[b'x'; 20]), []);
     let rest = feed(&mut frames, b"Content-Length: 2\n{}\n");
     assert_eq!(rest, [Out::TooLong(37), text("{}")]);
@@ -208,10 +208,10 @@ fn the_rest_of_a_line_that_is_skipped_decides_nothing() {
 
 #[test]
 fn what_was_set_is_not_detected() {
-    let mut frames = Frames::new(Framing::Lines, 99);
+    let mut frames = FrameDecoder::new(Framing::Lines, 99);
     let out = feed(&mut frames, b"Content-Length: 2\r\n\r\n{}\n");
     assert_eq!(out, [text("Content-Length: 2"), text("{}")]);
-    let mut frames = Frames::new(Framing::ContentLength, 99);
+    let mut frames = FrameDecoder::new(Framing::ContentLength, 99);
     let out = feed(&mut frames, b"{}\nContent-Length: 2\r\n\r\n[]");
     assert_eq!(out, [Out::Bad("not a header: {}".to_owned()), text("[]")]);
 }
@@ -227,7 +227,7 @@ fn what_is_skipped_is_not_kept() {
         "Content-Length: 1\r\n\r\n{not a header",
     ];
     for start in starts {
-        let mut frames = Frames::new(Framing::Auto, 1024);
+        let mut frames = FrameDecoder::new(Framing::Auto, 1024);
         feed(&mut frames, start.as_bytes());
         let mut reported = 0;
         for _ in 0..1000 {
@@ -252,7 +252,7 @@ fn the_buffer_shrinks_after_a_long_message() {
     let lines = [&body[..], b"\n"].concat();
     let headers = [length.as_bytes(), &body].concat();
     for input in [lines, headers] {
-        let mut frames = Frames::new(Framing::Auto, 32 << 20);
+        let mut frames = FrameDecoder::new(Framing::Auto, 32 << 20);
         let out = feed(&mut frames, &input);
         assert!(matches!(&out[..], [Out::Text(text)] if text.len() == 10 << 20));
         assert!(frames.room().len() <= 4 * CHUNK);

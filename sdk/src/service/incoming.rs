@@ -1,65 +1,21 @@
-//! From a message to a handler: the boundary between the connection and generated dispatch.
+//! Incoming messages, and the obligation to answer a request.
 
 use std::sync::Arc;
 
 use serde_core::Serialize;
-use tracing::{Instrument as _, Span};
+use serde_json::value::RawValue;
+use tracing::Span;
 
-use super::peer::report;
-use super::{BoxFuture, Context, Json, Leniency, Method, Params, Payload, Peer, RawValue, decode};
-use crate::connection::{Batch, RequestState, Shared, Trace};
+use super::{Context, HandlerFuture, Outcome};
+use crate::connection::{Batch, NotificationId, RequestState, Shared, Trace};
 use crate::error::{HandlerError, HandlerResult};
-use crate::json::Encode;
+use crate::json::{Encode, Json, Leniency, decode};
 use crate::jsonrpc::{ErrorCode, clip};
-use crate::transcript::MaskingRules;
+use crate::peer::{Peer, report};
+use crate::runtime::{Method, Params, Payload};
 use crate::version::{Negotiating, ProtocolVersion};
 
-/// Handles the messages of one side. Generated for the traits `Agent` and `Client`.
-pub trait Service: Send + Sync + 'static {
-    /// Finds the handler of a request.
-    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture;
-    /// Finds the handler of a notification.
-    fn notification(&self, note: IncomingNotification<'_>) -> HandlerFuture;
-    /// Whether an array of messages is a batch. Otherwise it is an invalid message.
-    fn takes_batches(&self) -> bool {
-        false
-    }
-    /// What transcripts show of the messages, by the documents of the protocol. Without rules,
-    /// they show the form of messages and no text.
-    fn masking_rules(&self) -> Vec<&'static MaskingRules> {
-        Vec::new()
-    }
-}
-
-/// A handler that is ready to run, or nothing if the message is already dealt with.
-#[derive(Default)]
-pub struct HandlerFuture {
-    pub(crate) future: Option<BoxFuture>,
-    pub(crate) request: Option<Arc<RequestState>>,
-}
-
-impl HandlerFuture {
-    fn answering(future: BoxFuture, request: Arc<RequestState>, span: Option<Span>) -> Self {
-        let future = match span {
-            Some(span) => Box::pin(future.instrument(span)),
-            None => future,
-        };
-        Self {
-            future: Some(future),
-            request: Some(request),
-        }
-    }
-}
-
-impl std::fmt::Debug for HandlerFuture {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HandlerFuture")
-            .field("request", &self.request)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A request that has arrived. Dropped without a handler, it is answered with an error.
+/// An incoming request. Dropped without a handler, it is answered with `-32603`.
 #[derive(Debug)]
 pub struct IncomingRequest<'a> {
     method: &'a str,
@@ -75,8 +31,9 @@ impl<'a> IncomingRequest<'a> {
         method: &'a str,
         params: Option<&'a RawValue>,
         batch: Option<&Arc<Batch>>,
+        bytes: usize,
     ) -> Self {
-        let mut state = RequestState::new(id, method);
+        let mut state = RequestState::new(id, method, bytes);
         if let Some(batch) = batch {
             batch.expect();
             state.batch = Some(batch.clone());
@@ -95,18 +52,23 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
-    /// The method, unescaped.
+    /// Returns the method, unescaped.
     pub fn method(&self) -> &str {
         self.method
     }
 
-    /// The params as they were sent.
-    pub(crate) fn params(&self) -> Option<&'a RawValue> {
+    /// Returns the id as received.
+    pub fn id(&self) -> &RawValue {
+        &self.responder.state.id
+    }
+
+    /// Returns the params as received.
+    pub fn params(&self) -> Option<&'a RawValue> {
         self.params
     }
 
-    /// The same request with other params.
-    pub(crate) fn with_params<'b>(self, params: &'b RawValue) -> IncomingRequest<'b>
+    /// Replaces the params.
+    pub fn with_params<'b>(self, params: &'b RawValue) -> IncomingRequest<'b>
     where
         'a: 'b,
     {
@@ -116,7 +78,7 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
-    /// The same request as part of the negotiation of a version.
+    /// Adds the request to the negotiation of a version.
     pub(crate) fn negotiating(self, negotiating: Negotiating) -> Self {
         Self {
             negotiating: Some(negotiating),
@@ -124,13 +86,13 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
-    /// Answers with an error instead of a handler.
-    pub(crate) fn refuse(self, error: HandlerError) -> HandlerFuture {
+    /// Answers with an error, without a handler.
+    pub fn refuse(self, error: HandlerError) -> HandlerFuture {
         self.responder.refuse(error)
     }
 
-    /// Hands the params to `handler` and its result to the peer. Params that do not fit are
-    /// answered with `-32602` and the JSON Pointer of what is wrong.
+    /// Deserializes the params for `handler`, whose result answers the request. Invalid params
+    /// are answered with `-32602` and the JSON Pointer of the invalid value.
     pub fn answer<P: Params, R: Payload, F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, P) -> Fut,
@@ -168,7 +130,7 @@ impl<'a> IncomingRequest<'a> {
         })
     }
 
-    /// Hands an extension request to `handler`.
+    /// Passes the method and the params to `handler`, for methods outside of the protocol.
     pub fn answer_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, String, Option<Json>) -> Fut,
@@ -187,12 +149,13 @@ impl<'a> IncomingRequest<'a> {
     }
 }
 
-/// A notification that has arrived.
+/// An incoming notification.
 #[derive(Debug)]
 pub struct IncomingNotification<'a> {
     method: &'a str,
     params: Option<&'a RawValue>,
     shared: &'a Arc<Shared>,
+    id: NotificationId,
 }
 
 impl<'a> IncomingNotification<'a> {
@@ -200,21 +163,28 @@ impl<'a> IncomingNotification<'a> {
         shared: &'a Arc<Shared>,
         method: &'a str,
         params: Option<&'a RawValue>,
+        id: NotificationId,
     ) -> Self {
         Self {
             method,
             params,
             shared,
+            id,
         }
     }
 
-    /// The method, unescaped.
+    /// Returns the method, unescaped.
     pub fn method(&self) -> &str {
         self.method
     }
 
-    /// Hands the params to `handler`. Notifications are never answered, so params that do not
-    /// fit are only reported.
+    /// Returns the params as received.
+    pub fn params(&self) -> Option<&'a RawValue> {
+        self.params
+    }
+
+    /// Deserializes the params for `handler`. Notifications are never answered, so invalid
+    /// params are only reported to the [`Observer`](crate::Observer).
     pub fn handle<P: Params, F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, P) -> Fut,
@@ -224,7 +194,7 @@ impl<'a> IncomingNotification<'a> {
         self.run(params, |cx, _, params| handler(cx, params))
     }
 
-    /// Hands an extension notification to `handler`.
+    /// Passes the method and the params to `handler`, for methods outside of the protocol.
     pub fn handle_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
         F: FnOnce(Context, String, Option<Json>) -> Fut,
@@ -234,12 +204,12 @@ impl<'a> IncomingNotification<'a> {
         self.run(params, handler)
     }
 
-    /// Leaves the notification unhandled, which is only reported.
-    pub(crate) fn skip(self, error: &HandlerError) -> HandlerFuture {
-        tracing::warn!(method = self.method, %error, "skipped a notification");
+    /// Ignores the notification, which is only reported to the [`Observer`](crate::Observer).
+    pub fn ignore(self, error: &HandlerError) -> HandlerFuture {
+        tracing::warn!(method = self.method, %error, "ignored a notification");
         let observer = &self.shared.options.observer;
         observer.dropped(self.method, "", &error.to_string());
-        HandlerFuture::default()
+        HandlerFuture::done(Outcome::Error(error.code()))
     }
 
     fn run<P, Fut>(
@@ -252,20 +222,20 @@ impl<'a> IncomingNotification<'a> {
     {
         let params = match params {
             Ok(params) => params,
-            Err(error) => return self.skip(&error),
+            Err(error) => return self.ignore(&error),
         };
         let method = self.method.to_owned();
-        let cx = Context::new(Peer::new(self.shared.clone()), None);
-        let handling = handler(cx, method.clone(), params);
-        let future = Box::pin(async move {
-            if let Err(error) = handling.await {
-                tracing::warn!(method, %error, "a notification handler failed");
+        let peer = Peer::new(self.shared.clone()).from_handler_of(self.id);
+        let handling = handler(Context::new(peer, None), method.clone(), params);
+        HandlerFuture::notified(Box::pin(async move {
+            match handling.await {
+                Ok(()) => Outcome::Success,
+                Err(error) => {
+                    tracing::warn!(method, %error, "a notification handler failed");
+                    Outcome::Error(error.code())
+                }
             }
-        });
-        HandlerFuture {
-            future: Some(future),
-            request: None,
-        }
+        }))
     }
 }
 
@@ -279,7 +249,7 @@ struct Responder {
 }
 
 impl Responder {
-    /// Hands the request to `handler`. This is compiled for every method, what it calls is not.
+    /// Runs `handler`. This is compiled for every method; what it calls is not.
     fn run<R, Fut>(self, handler: impl FnOnce(Context) -> Fut) -> HandlerFuture
     where
         R: Serialize + Send + 'static,
@@ -292,7 +262,7 @@ impl Responder {
             let result = handling.await;
             responder.ended(result.as_ref().err().map(HandlerError::code));
             // On a closed connection nobody waits for the answer.
-            let _ = responder.shared.room().await;
+            let _ = responder.shared.wait_for_capacity().await;
             match result {
                 Ok(result) => responder.answer(Ok(&result)),
                 Err(error) => responder.answer(Err(error)),
@@ -301,7 +271,7 @@ impl Responder {
         HandlerFuture::answering(future, state, span)
     }
 
-    /// What outlives the handing over: the context, the request, the span of its handler.
+    /// Returns the context for the handler, the request, and the span of the handler.
     fn begun(&self) -> (Context, Arc<RequestState>, Option<Span>) {
         let peer = Peer::new(self.shared.clone());
         let cx = Context::new(peer, Some(self.state.clone()));
@@ -316,30 +286,40 @@ impl Responder {
     }
 
     fn refuse(mut self, error: HandlerError) -> HandlerFuture {
-        self.ended(Some(error.code()));
+        let code = error.code();
+        self.ended(Some(code));
         self.answer(Err(error));
-        HandlerFuture::default()
+        HandlerFuture::done(Outcome::Error(code))
     }
 
-    fn answer(&mut self, result: HandlerResult<&dyn Encode>) {
+    fn answer(&mut self, result: HandlerResult<&dyn Encode>) -> Outcome {
+        let outcome = match &result {
+            Ok(_) => Outcome::Success,
+            Err(error) => Outcome::Error(error.code()),
+        };
         // Before the answer, for the peer may use the id again as soon as it has read that.
         self.shared.leave(&self.state);
         self.shared.answer(&self.state, result);
-        // After it, so that a result which panics as it is written is answered all the same.
+        // After it, so that a result which panics as it is serialized is answered all the same.
         self.open = false;
+        outcome
     }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
         if self.open {
-            let what = if std::thread::panicking() {
-                "panicked"
-            } else {
-                "ended without an answer"
-            };
             let method = clip(&self.state.method);
-            let error = HandlerError::internal(format!("the handler of {method} {what}"));
+            let error = if std::thread::panicking() {
+                HandlerError::internal(format!("the handler of `{method}` panicked"))
+            } else if let Some(error) = self.state.abort_error() {
+                error
+            } else if let Some(reason) = self.shared.end_reason() {
+                HandlerError::internal(format!("`{method}` aborted: {reason}"))
+            } else {
+                HandlerError::internal(format!("the handler of `{method}` ended without an answer"))
+            };
+            self.ended(Some(error.code()));
             self.answer(Err(error));
         }
         self.state.over();
@@ -374,7 +354,7 @@ fn read_ext_params(
         .map_err(|error| HandlerError::invalid_params(&error.path, error.message))
 }
 
-/// The answer of a method that its trait's implementor left out.
+/// The answer of a trait method that is not implemented.
 ///
 /// # Errors
 ///
@@ -383,7 +363,7 @@ pub fn unsupported<M: Method>() -> impl Future<Output = HandlerResult<M::Result>
     std::future::ready(Err(HandlerError::method_not_found(M::NAME)))
 }
 
-/// The answer to an extension request that nobody serves.
+/// The answer to a request outside of the protocol that is not implemented.
 pub fn unsupported_ext(method: &str) -> impl Future<Output = HandlerResult<Json>> + Send + use<> {
     std::future::ready(Err(HandlerError::method_not_found(method)))
 }

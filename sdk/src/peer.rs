@@ -1,26 +1,32 @@
-//! The other side of a connection, as something to call.
+//! The untyped caller of the other side of a connection.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Json, Leniency, Method, Notification, Params as _, Payload, decode_result};
-use crate::connection::{Preview, Shared};
-use crate::error::{Error, Result};
+use crate::connection::{NotificationId, Preview, Shared};
+use crate::error::{CloseReason, Error, Result};
 use crate::json::Encode;
+use crate::json::{Json, Leniency, decode_result};
+use crate::runtime::{Method, Notification, Params as _, Payload};
 use crate::version::version_in;
 
-/// Calls the other side. Clones call over the same connection.
+/// Calls the other side of a connection. Clones call over the same connection.
 ///
-/// A message is written when the future is first polled, and waits while the
-/// peer does not read. Dropping the future of a request cancels the request
-/// (`$/cancel_request`).
+/// A message is written when the future is first polled, and waits while the peer does not
+/// read. Dropping the future of a request cancels the request (`$/cancel_request`).
+///
+/// The handle of a [`Context`](crate::Context) also tells the connection which handler makes a
+/// call. Inside a notification handler, and in tasks that it spawns, call through the context
+/// or its clones: the response to such a call does not wait for that handler.
 #[derive(Debug, Clone)]
 pub struct Peer {
     shared: Arc<Shared>,
     /// For requests through this handle.
     timeout: Option<Duration>,
+    /// The notification that this handle was given to the handler of.
+    origin: Option<NotificationId>,
 }
 
 impl Peer {
@@ -28,7 +34,14 @@ impl Peer {
         Self {
             shared,
             timeout: None,
+            origin: None,
         }
+    }
+
+    /// Returns a handle whose calls come from the handler of a notification.
+    pub(crate) fn from_handler_of(mut self, origin: NotificationId) -> Self {
+        self.origin = Some(origin);
+        self
     }
 
     /// Returns a handle over the same connection whose requests fail with
@@ -62,7 +75,7 @@ impl Peer {
     ///
     /// [`Error::Closed`] when the connection has ended.
     pub async fn notify<N: Notification>(&self, params: &N::Params) -> Result<()> {
-        self.shared.room().await?;
+        self.shared.wait_for_capacity().await?;
         self.shared.notify_typed(N::NAME, params)
     }
 
@@ -83,13 +96,34 @@ impl Peer {
     ///
     /// As [`notify`](Self::notify).
     pub async fn notify_ext(&self, method: &str, params: Option<&Json>) -> Result<()> {
-        self.shared.room().await?;
-        self.shared.notify(method, params.map(|params| params as _))
+        self.shared.wait_for_capacity().await?;
+        self.shared.notify_untyped(method, params)
     }
 
-    /// Writes everything out and closes our side of the stream. The peer may still write.
+    /// Writes everything that was sent and then closes this side's output. The peer may still
+    /// send, and the connection goes on until it closes its side too.
     pub fn finish(&self) {
         self.shared.finish();
+    }
+
+    /// Closes the connection: stops reading, fails pending calls with
+    /// [`CloseReason::ClosedLocally`], cancels handlers, and writes what was sent before.
+    ///
+    /// Returns at once; [`closed`](Self::closed) waits for the end. Handlers have
+    /// [`shutdown_timeout`](crate::ConnectionBuilder::shutdown_timeout) to complete.
+    pub fn close(&self) {
+        self.shared.request_close();
+    }
+
+    /// Returns whether the connection has ended: no call can succeed any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.end_reason().is_some()
+    }
+
+    /// Waits for the end of the connection and returns its reason.
+    pub async fn closed(&self) -> CloseReason {
+        self.shared.ended().await
     }
 
     /// Sends a request whose result has a form that the caller finds out, and that `preview`
@@ -112,7 +146,9 @@ impl Peer {
         session: Option<&str>,
         preview: Option<Preview>,
     ) -> Result<Box<RawValue>> {
-        let call = self.shared.call(method, params, session, preview);
+        let call = self
+            .shared
+            .call(method, params, session, self.origin, preview);
         let Some(after) = self.timeout else {
             return call.await;
         };
@@ -150,9 +186,9 @@ impl Peer {
     }
 }
 
-/// Tells whoever wants to know that part of a message was left out.
-pub(super) fn report(shared: &Shared, method: &str, leniency: &Leniency) {
+/// Reports that a part of a message was dropped.
+pub(crate) fn report(shared: &Shared, method: &str, leniency: &Leniency) {
     let Leniency { path, reason, .. } = leniency;
-    tracing::debug!(method, path, reason, "left a value out of a message");
+    tracing::debug!(method, path, reason, "dropped a value from a message");
     shared.options.observer.dropped(method, path, reason);
 }

@@ -1,14 +1,15 @@
-//! What a handler knows of the message that it handles.
+//! The context of a message that is being handled.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Peer, decode_quietly};
 use crate::connection::RequestState;
 use crate::jsonrpc::RequestId;
+use crate::peer::Peer;
+use crate::runtime::decode_quietly;
 
-/// The message being handled and the way back to who sent it.
+/// The context of the message being handled: its request, its cancellation, and its sender.
 #[derive(Debug, Clone)]
 pub struct Context {
     peer: Peer,
@@ -20,19 +21,19 @@ impl Context {
         Self { peer, request }
     }
 
-    /// The other side of the connection.
+    /// Returns the other side of the connection.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// The id of the request; none while a notification is handled, or when the id is a
-    /// number that the schema's 64 bits cannot hold.
+    /// Returns the id of the request; `None` for a notification, and for an id that is a number
+    /// beyond 64 bits.
     pub fn request_id(&self) -> Option<RequestId> {
         decode_quietly(&self.request.as_ref()?.id)
     }
 
-    /// Waits until the peer cancels this request, or can no longer hear the answer. For a
-    /// notification this never ends.
+    /// Waits until the peer cancels this request, or the connection stops reading. For a
+    /// notification it never completes.
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
     pub async fn cancelled(&self) {
@@ -42,30 +43,33 @@ impl Context {
         }
     }
 
-    /// Whether the peer has cancelled this request, or can no longer hear the answer.
+    /// Returns whether the peer has cancelled this request, or the connection stops reading.
     pub fn is_cancelled(&self) -> bool {
         self.request
             .as_ref()
             .is_some_and(|request| request.is_cancelled())
     }
 
-    /// Keeps `value` until this request is over: its answer stands in the output buffer, before
-    /// whatever is sent once the value has been dropped, or can no longer be sent. A lock
-    /// guard or a place in a queue, kept here, is given up neither before the answer nor by
-    /// chance. For a notification, and when the request is over already, it is dropped at once.
+    /// Drops `value` when the response to this request is in the output buffer, or can no longer
+    /// be sent. Messages that are sent because of the drop follow the response. For a
+    /// notification, and after the response, `value` is dropped at once.
+    ///
+    /// Use it for lock guards and places in a queue that must not be released before the
+    /// response.
     pub fn keep_until_answered(&self, value: impl Send + 'static) {
         if let Some(request) = &self.request {
             request.keep(Box::new(value));
         }
     }
 
-    /// Waits until this request is over, as [`keep_until_answered`](Self::keep_until_answered)
-    /// has it. The handler itself would wait in vain: it is there before its answer is.
+    /// Waits for the moment at which
+    /// [`keep_until_answered`](Self::keep_until_answered) drops a value. Await it in a task:
+    /// inside the handler itself it never completes.
     pub fn answered(&self) -> impl Future<Output = ()> + Send + use<> {
         let (kept, dropped) = oneshot::channel::<()>();
         self.keep_until_answered(kept);
         async move {
-            // It only ever ends by being dropped.
+            // Nothing is ever sent.
             let _ = dropped.await;
         }
     }

@@ -1,0 +1,312 @@
+//! The options of a connection, and how one is opened.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::observer::{NoObserver, Observer};
+use super::{Driver, RunningConnection};
+use crate::error::{CloseReason, Error, Result};
+use crate::peer::Peer;
+use crate::service::{Layer, Service};
+use crate::transcript::{Side, Transcript};
+use crate::transport::{self, Framing, Transport};
+use crate::version::{IntoAgent, IntoClient};
+
+pub(crate) struct Options {
+    pub(crate) framing: Framing,
+    pub(crate) max_message_bytes: usize,
+    pub(crate) high_water: usize,
+    pub(crate) max_queued_bytes: usize,
+    pub(crate) max_requests: usize,
+    pub(crate) max_request_bytes: usize,
+    pub(crate) hold_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) write_timeout: Duration,
+    pub(crate) close_timeout: Duration,
+    pub(crate) answers_invalid: bool,
+    pub(crate) coalesce: bool,
+    pub(crate) observer: Arc<dyn Observer>,
+}
+
+/// Opens connections; the defaults suit both sides.
+///
+/// ```
+/// # use acp_sdk::{ConnectionBuilder, v1::*, HandlerResult, Result};
+/// # struct Echo;
+/// # impl Agent for Echo {
+/// #     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> HandlerResult<NewSessionResponse> { Ok(NewSessionResponse::new("s")) }
+/// #     async fn prompt(&self, _: &AgentContext, _: PromptRequest) -> HandlerResult<PromptResponse> { Ok(PromptResponse::new(StopReason::EndTurn)) }
+/// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> { Ok(()) }
+/// # }
+/// # async fn example(reader: tokio::io::Empty, writer: tokio::io::Sink) -> Result<()> {
+/// let (client, driver) = ConnectionBuilder::new()
+///     .max_message_bytes(1 << 20)
+///     .agent(Echo, (reader, writer));
+/// # drop(client);
+/// driver.await
+/// # }
+/// ```
+#[must_use]
+pub struct ConnectionBuilder {
+    pub(super) options: Options,
+    explain_close: Option<ExplainClose>,
+    transcript: Option<Transcript>,
+    layers: Vec<Box<dyn Layer>>,
+    handles_sigterm: bool,
+}
+
+/// Yields why the peer closed its side.
+pub(crate) type ExplainClose = Pin<Box<dyn Future<Output = CloseReason> + Send>>;
+
+impl std::fmt::Debug for ConnectionBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectionBuilder").finish_non_exhaustive()
+    }
+}
+
+impl Default for ConnectionBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ConnectionBuilder {
+    /// The defaults, as each method states them.
+    pub fn new() -> Self {
+        Self {
+            options: Options {
+                framing: Framing::Auto,
+                max_message_bytes: 32 << 20,
+                high_water: 64 << 10,
+                max_queued_bytes: 8 << 20,
+                max_requests: 10_000,
+                max_request_bytes: 64 << 20,
+                hold_timeout: Duration::from_secs(30),
+                shutdown_timeout: Duration::from_secs(2),
+                write_timeout: Duration::from_secs(30),
+                close_timeout: Duration::from_secs(5),
+                answers_invalid: true,
+                coalesce: false,
+                observer: Arc::new(NoObserver),
+            },
+            explain_close: None,
+            transcript: None,
+            layers: Vec::new(),
+            handles_sigterm: true,
+        }
+    }
+
+    /// How messages are told apart, in both directions (default: as the peer does).
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.options.framing = framing;
+        self
+    }
+
+    /// The longest message accepted, in bytes; longer ones are skipped (default 32 MiB).
+    pub fn max_message_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_message_bytes = bytes;
+        self
+    }
+
+    /// Senders wait while more than this many bytes are unsent (default 64 KiB). A single
+    /// message may be larger.
+    pub fn high_water_bytes(mut self, bytes: usize) -> Self {
+        self.options.high_water = bytes.max(1);
+        self
+    }
+
+    /// Reading pauses while notifications of this size, their handlers included, wait for
+    /// their turns (default 8 MiB).
+    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_queued_bytes = bytes;
+        self
+    }
+
+    /// Requests of the peer in progress at once; more are refused (default 10,000).
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.options.max_requests = requests;
+        self
+    }
+
+    /// Sets the budget for the bytes of requests in progress (default 64 MiB). A request beyond
+    /// it is refused with `-32603`, unless it is the only one.
+    pub fn max_request_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_request_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a response waits for the handlers of earlier notifications (default 30 s).
+    /// Then it is delivered all the same, and reported to the [`Observer`].
+    ///
+    /// The limit ends a deadlock that the connection cannot recognise: a notification handler
+    /// that waits for a call made through a handle that is not its context's.
+    pub fn hold_timeout(mut self, limit: Duration) -> Self {
+        self.options.hold_timeout = limit;
+        self
+    }
+
+    /// Sets how long handlers may still run when the connection ends, after the last of them
+    /// that completed (default 2 s). They learn of the end by
+    /// [`Context::cancelled`](crate::Context::cancelled); then they are dropped, which answers
+    /// their requests with `-32603`. Time during which unsent output waits for the peer does not
+    /// count.
+    pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
+        self.options.shutdown_timeout = limit;
+        self
+    }
+
+    /// Sets how long the peer may accept no output at the end of the connection (default 30 s).
+    /// Then the rest is discarded and the driver fails with
+    /// [`CloseReason::WriteTimedOut`].
+    pub fn write_timeout(mut self, limit: Duration) -> Self {
+        self.options.write_timeout = limit;
+        self
+    }
+
+    /// Sets how long the end of the connection waits for the future of
+    /// [`explain_close`](Self::explain_close) (default 5 s).
+    pub fn close_timeout(mut self, limit: Duration) -> Self {
+        self.options.close_timeout = limit;
+        self
+    }
+
+    /// Sets whether invalid input without an id is answered with an error (default: yes for
+    /// agents, no for clients, because agents may print stray text on stdout). Invalid arrays
+    /// are always answered where the protocol has arrays: in version 2.
+    pub fn answer_invalid(mut self, answer: bool) -> Self {
+        self.options.answers_invalid = answer;
+        self
+    }
+
+    /// Wraps the service of the connection. The layer that is added first is the outermost.
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.push(Box::new(layer));
+        self
+    }
+
+    /// Sets whether [`serve_stdio`](Self::serve_stdio) and [`start_stdio`](Self::start_stdio)
+    /// close the connection on `SIGTERM` (default: yes, on Unix): handlers are cancelled and
+    /// pending responses written. A second `SIGTERM` ends the connection at once.
+    pub fn handle_sigterm(mut self, handle: bool) -> Self {
+        self.handles_sigterm = handle;
+        self
+    }
+
+    /// Whether adjacent text chunks of one message may be joined while they wait to be
+    /// written (default no). The text stays the same; a client that is behind receives
+    /// fewer, longer chunks, of 16 KiB at most.
+    pub fn coalesce_chunks(mut self, join: bool) -> Self {
+        self.options.coalesce = join;
+        self
+    }
+
+    /// Who is told of input that was put up with (default nobody; `tracing` has it at debug).
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.options.observer = Arc::new(observer);
+        self
+    }
+
+    /// Records the messages of both sides (default: no transcript).
+    pub fn transcript(mut self, transcript: Transcript) -> Self {
+        self.transcript = Some(transcript);
+        self
+    }
+
+    /// Sets a future that yields the reason when the peer closes its side or stops reading, such
+    /// as the exit of a process. The connection waits for it up to
+    /// [`close_timeout`](Self::close_timeout); pending calls fail with the reason.
+    pub fn explain_close(
+        mut self,
+        reason: impl Future<Output = CloseReason> + Send + 'static,
+    ) -> Self {
+        self.explain_close = Some(Box::pin(reason));
+        self
+    }
+
+    /// Serves `agent` on standard input and output until the client closes them, as
+    /// [`acp_sdk::serve_stdio`](crate::serve_stdio) does with the defaults.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
+    /// reading or writing fails later, and when the client does not read the last output.
+    pub async fn serve_stdio<V, A: IntoAgent<V>>(self, agent: A) -> Result<()> {
+        let (_client, mut connection) = self.start_stdio(agent)?;
+        connection.closed().await
+    }
+
+    /// Starts serving `agent` on standard input and output, as a task.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when standard input or output cannot be used.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start_stdio<V, A: IntoAgent<V>>(
+        self,
+        agent: A,
+    ) -> Result<(A::Client, RunningConnection)> {
+        let handles_sigterm = self.handles_sigterm;
+        let transport = transport::stdio().map_err(stdio_failed)?;
+        let (client, driver) = self.agent(agent, transport);
+        let mut connection = driver.start();
+        if handles_sigterm {
+            connection.close_on_sigterm()?;
+        }
+        Ok((client, connection))
+    }
+
+    /// Serves `agent` on a transport, such as a pair `(reader, writer)` of streams. The driver
+    /// must be polled.
+    pub fn agent<V, A: IntoAgent<V>>(
+        self,
+        agent: A,
+        transport: impl Into<Transport>,
+    ) -> (A::Client, Driver) {
+        let (service, caller) = agent.into_service();
+        let (peer, driver) = self.transcript_as(Side::Agent).open(service, transport);
+        (caller(peer), driver)
+    }
+
+    /// Connects `client` to the agent behind a transport, such as a pair `(reader, writer)` of
+    /// streams. The driver must be polled.
+    pub fn client<V, C: IntoClient<V>>(
+        self,
+        client: C,
+        transport: impl Into<Transport>,
+    ) -> (C::Agent, Driver) {
+        let options = self.answer_invalid(false).transcript_as(Side::Client);
+        let (service, caller) = client.into_service();
+        let (peer, driver) = options.open(service, transport);
+        (caller(peer), driver)
+    }
+
+    /// Opens a connection for any service, such as one generated from another document.
+    pub fn open(self, service: impl Service, transport: impl Into<Transport>) -> (Peer, Driver) {
+        let innermost: Arc<dyn Service> = Arc::new(service);
+        let layers = self.layers.iter().rev();
+        let service = layers.fold(innermost, |inner, layer| layer.layer(inner));
+        Driver::open(
+            service,
+            self.options,
+            self.explain_close,
+            self.transcript,
+            transport.into(),
+        )
+    }
+
+    fn transcript_as(mut self, side: Side) -> Self {
+        if let Some(transcript) = &mut self.transcript {
+            transcript.side = Some(side);
+        }
+        self
+    }
+}
+
+/// Standard input or output cannot be taken over.
+pub(crate) fn stdio_failed(error: std::io::Error) -> Error {
+    Error::io("use standard input and output as the transport", error)
+}

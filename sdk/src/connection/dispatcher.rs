@@ -1,0 +1,455 @@
+//! Dispatch: starts handlers, delivers responses, answers invalid input.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::notification_order::Delivery;
+use super::pending::Reply;
+use super::{Batch, Shared, lock};
+use crate::json::Json;
+use crate::json::codegen::read_raw;
+use crate::jsonrpc::{
+    self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome as ResponseOutcome, Response,
+    clip, read_batch,
+};
+use crate::jsonrpc::{ErrorCode, RpcError};
+use crate::runtime::{self, BoxFuture};
+use crate::service::{IncomingNotification, IncomingRequest, Outcome, Service};
+use crate::transport::Frame;
+
+/// Error responses to input that is no message: this many at once, and one more for each valid
+/// message, so that a flood of garbage is not answered by a flood of errors.
+const UNCORRELATED_ERRORS: u32 = 32;
+
+/// The handlers of a connection, and the rules for each incoming message.
+pub(super) struct Dispatcher {
+    pub(super) shared: Arc<Shared>,
+    service: Arc<dyn Service>,
+    pub(super) tasks: JoinSet<Outcome>,
+    uncorrelated_errors: u32,
+    /// Whether a response may be held, so that its time has to be watched.
+    holding: bool,
+}
+
+impl Dispatcher {
+    pub(super) fn new(shared: Arc<Shared>, service: Arc<dyn Service>) -> Self {
+        Self {
+            shared,
+            service,
+            tasks: JoinSet::new(),
+            uncorrelated_errors: UNCORRELATED_ERRORS,
+            holding: false,
+        }
+    }
+
+    /// Returns whether more input may be read within the memory budgets.
+    pub(super) fn may_read(&self) -> bool {
+        let options = &self.shared.options;
+        // Responses that could not wait, such as errors, may exceed the high-water mark; a peer
+        // that provokes them without reading them is not read either.
+        if self.shared.outbox.excess() > 4 * options.high_water.max(64 << 10) {
+            return false;
+        }
+        let order = lock(&self.shared.order);
+        if order.buffered_bytes() <= options.max_queued_bytes {
+            return true;
+        }
+        if !order.has_calls() {
+            return false;
+        }
+        // A notification handler waits for the peer, whose response follows what exceeds the
+        // budget already: read on up to a limit, then abort the handler's call.
+        let exhausted = order.buffered_bytes() > 4 * options.max_queued_bytes;
+        drop(order);
+        if exhausted {
+            let aborted = lock(&self.shared.pending).abort_handlers();
+            for (id, delivery) in aborted {
+                delivery.send();
+                self.shared.cancel(id);
+            }
+        }
+        !exhausted
+    }
+
+    /// Removes the tasks that have ended.
+    pub(super) fn reap(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(_)) = self.tasks.poll_join_next(cx) {}
+    }
+
+    /// Returns when the response that has been held longest is to be delivered all the same.
+    pub(super) fn hold_deadline(&mut self) -> Option<Instant> {
+        if !self.holding {
+            return None;
+        }
+        let since = lock(&self.shared.order).held_since();
+        self.holding = since.is_some();
+        since.map(|since| since + self.shared.options.hold_timeout)
+    }
+
+    /// Delivers the responses that were held for too long: a notification handler waits for one
+    /// of them in a way that cannot be recognised, or is just slow.
+    pub(super) fn expire_held(&mut self) {
+        let limit = self.shared.options.hold_timeout;
+        let now = Instant::now();
+        let Some(since) = now.checked_sub(limit) else {
+            return;
+        };
+        let expired = lock(&self.shared.order).expire(since);
+        for delivery in expired {
+            tracing::warn!(
+                ?limit,
+                "delivered a response before earlier notifications were handled"
+            );
+            self.shared.options.observer.response_overtook(limit);
+            delivery.send();
+        }
+    }
+
+    pub(super) fn frame(&mut self, frame: Frame<'_>, cx: &mut Context<'_>) {
+        if let Some(transcript) = &self.shared.transcript {
+            match frame {
+                Frame::Text(text) => transcript.received(text),
+                Frame::TooLong(bytes) => {
+                    transcript.skipped(format!("{bytes} bytes exceed the limit"));
+                }
+                Frame::Bad(_) => transcript.skipped("not a header".to_owned()),
+            }
+        }
+        match frame {
+            Frame::Text(text) => self.message(text, cx),
+            Frame::TooLong(bytes) => {
+                let max = self.shared.options.max_message_bytes;
+                tracing::debug!(bytes, max, "skipped a message above the limit");
+                self.shared.options.observer.message_too_long(bytes);
+                let reason = format!("a message of {bytes} bytes exceeds the limit of {max}");
+                self.answer_invalid(
+                    None,
+                    None,
+                    RpcError::new(ErrorCode::INVALID_REQUEST, reason),
+                );
+            }
+            Frame::Bad(reason) => {
+                tracing::debug!(reason, "skipped invalid input");
+                self.skip(&[], ErrorCode::PARSE_ERROR, reason);
+            }
+        }
+    }
+
+    fn message(&mut self, text: &[u8], cx: &mut Context<'_>) {
+        let array = text.trim_ascii_start().first() == Some(&b'[');
+        if array && self.service.takes_batches() {
+            self.batch(text, cx);
+        } else {
+            self.single(text, None, cx);
+        }
+    }
+
+    /// Dispatches the messages of an array in order; their responses form an array too.
+    fn batch(&mut self, text: &[u8], cx: &mut Context<'_>) {
+        let (code, reason) = match read_batch(text) {
+            Ok(entries) => {
+                let batch = Batch::open();
+                for entry in entries {
+                    self.single(entry.get().as_bytes(), Some(&batch), cx);
+                }
+                // A closed connection needs no answers.
+                let _ = self.shared.complete(batch.answer(None));
+                return;
+            }
+            Err(BadBatch::NotJson(reason)) => (ErrorCode::PARSE_ERROR, reason),
+            Err(BadBatch::Empty) => (ErrorCode::INVALID_REQUEST, "the batch is empty".to_owned()),
+            Err(BadBatch::TooMany) => {
+                let reason = format!("a batch of more than {MOST_IN_BATCH} messages");
+                (ErrorCode::INVALID_REQUEST, reason)
+            }
+        };
+        tracing::debug!(reason, "skipped a batch");
+        self.shared.options.observer.invalid_message(text, &reason);
+        // Every receiver of arrays answers invalid ones, clients too: version 2 demands it.
+        self.answer_invalid(None, None, RpcError::new(code, reason));
+    }
+
+    /// Skips invalid input, and answers it if invalid input is answered.
+    fn skip(&mut self, text: &[u8], code: ErrorCode, reason: String) {
+        self.shared.options.observer.invalid_message(text, &reason);
+        if self.shared.options.answers_invalid {
+            self.answer_invalid(None, None, RpcError::new(code, reason));
+        }
+    }
+
+    fn single(&mut self, text: &[u8], batch: Option<&Arc<Batch>>, cx: &mut Context<'_>) {
+        let incoming = jsonrpc::read(text);
+        if !matches!(incoming, Incoming::Invalid { .. }) {
+            self.uncorrelated_errors = (self.uncorrelated_errors + 1).min(UNCORRELATED_ERRORS);
+        }
+        match incoming {
+            Incoming::Request { id, method, params } => {
+                self.request(id, &method, params, batch, text.len(), cx);
+            }
+            Incoming::Notification { method, params } if method == CANCEL_REQUEST => {
+                self.cancel_request(params);
+            }
+            Incoming::Notification { method, params } => {
+                self.notification(&method, params, text.len(), cx);
+            }
+            Incoming::Response { id, outcome } => self.response(id, outcome, text.len()),
+            Incoming::UncorrelatedError { error } => {
+                tracing::warn!(
+                    error = error.get(),
+                    "the peer reported an error that belongs to no request"
+                );
+                self.shared.options.observer.uncorrelated_error(error.get());
+            }
+            Incoming::Invalid {
+                code,
+                id,
+                reason,
+                answerable,
+            } => {
+                tracing::debug!(reason, "skipped an invalid message");
+                self.shared.options.observer.invalid_message(text, &reason);
+                let asked = id.is_some() || batch.is_some();
+                if answerable && (asked || self.shared.options.answers_invalid) {
+                    self.answer_invalid(id, batch, RpcError::new(code, reason));
+                }
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        batch: Option<&Arc<Batch>>,
+        bytes: usize,
+        cx: &mut Context<'_>,
+    ) {
+        if let Some((answered, error)) = self.refusal(id, method, bytes) {
+            return self.answer_invalid(answered, batch, error);
+        }
+        let request = IncomingRequest::new(&self.shared, id, method, params, batch, bytes);
+        let service = &self.service;
+        // Application code runs in here, if only to create the future.
+        let Ok(Some((mut future, state))) =
+            catch_unwind(AssertUnwindSafe(|| service.request(request).into_parts()))
+        else {
+            return;
+        };
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => {
+                if let Some(state) = &state {
+                    lock(&self.shared.inbound).enter(state);
+                }
+                self.tasks.spawn(future);
+            }
+            // After a panic the future's responder has answered when it was dropped.
+            Ok(Poll::Ready(_)) | Err(_) => {}
+        }
+    }
+
+    /// Returns why a request is not dispatched, and the id to answer with.
+    fn refusal<'a>(
+        &self,
+        id: &'a RawValue,
+        method: &str,
+        bytes: usize,
+    ) -> Option<(Option<&'a RawValue>, RpcError)> {
+        let options = &self.shared.options;
+        let inbound = lock(&self.shared.inbound);
+        let (running, in_progress) = (inbound.len(), inbound.bytes());
+        let method = || clip(method);
+        if inbound.contains(id) {
+            let id = clip(id.get());
+            let reason = format!(
+                "the id {id} of {} belongs to a request in progress",
+                method()
+            );
+            // An error with this id would be taken for the first request's response.
+            return Some((None, RpcError::new(ErrorCode::INVALID_REQUEST, reason)));
+        }
+        let reason = if running >= options.max_requests {
+            format!("{} refused: {running} requests are in progress", method())
+        } else if running > 0 && in_progress + bytes > options.max_request_bytes {
+            let method = method();
+            format!("{method} refused: requests of {in_progress} bytes are in progress")
+        } else {
+            return None;
+        };
+        Some((Some(id), RpcError::new(ErrorCode::INTERNAL_ERROR, reason)))
+    }
+
+    fn notification(
+        &mut self,
+        method: &str,
+        params: Option<&RawValue>,
+        bytes: usize,
+        cx: &mut Context<'_>,
+    ) {
+        let id = lock(&self.shared.order).arrive();
+        let notification = IncomingNotification::new(&self.shared, method, params, id);
+        let service = &self.service;
+        let Ok(Some((mut handler, _))) = catch_unwind(AssertUnwindSafe(|| {
+            service.notification(notification).into_parts()
+        })) else {
+            return;
+        };
+        {
+            let mut order = lock(&self.shared.order);
+            if !order.is_idle() {
+                let session = session_of(params);
+                match order.enqueue(session.as_deref(), id, handler, bytes) {
+                    Some(unqueued) => handler = unqueued,
+                    None => return,
+                }
+            }
+        }
+        if poll_handler(&mut handler, cx).is_pending() {
+            let key = lock(&self.shared.order).open(session_of(params).as_deref(), id);
+            let queue = run_queue(self.shared.clone(), key, handler);
+            self.tasks.spawn(queue);
+        }
+    }
+
+    fn response(&mut self, id: &RawValue, outcome: ResponseOutcome<'_>, bytes: usize) {
+        let number = id.get().parse::<u64>().ok();
+        let waiting = number.and_then(|id| lock(&self.shared.pending).remove(id));
+        let Some(waiting) = waiting else {
+            let late = number.is_some_and(|id| lock(&self.shared.pending).was_sent(id));
+            tracing::debug!(
+                id = id.get(),
+                late,
+                "skipped a response that no call waits for"
+            );
+            return;
+        };
+        let reply = match outcome {
+            ResponseOutcome::Result(result) => {
+                if let Some(preview) = waiting.preview {
+                    preview(result);
+                }
+                Reply::Result(result.to_owned())
+            }
+            ResponseOutcome::Error(error) => Reply::Error(Box::new(read_error(error))),
+            ResponseOutcome::Malformed => Reply::Error(Box::new(RpcError::new(
+                ErrorCode::INVALID_REQUEST,
+                "the peer's answer has both `result` and `error`",
+            ))),
+        };
+        let delivery = Delivery {
+            caller: waiting.caller,
+            reply,
+        };
+        let mut order = lock(&self.shared.order);
+        let free = if order.is_idle() {
+            Some(delivery)
+        } else {
+            order.hold(waiting.session, bytes, delivery)
+        };
+        drop(order);
+        match free {
+            Some(delivery) => delivery.send(),
+            None => self.holding = true,
+        }
+    }
+
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
+    fn cancel_request(&mut self, params: Option<&RawValue>) {
+        struct Params {
+            request_id: Json,
+        }
+        runtime::members!(Params { request_id "requestId": Json = required });
+        let Some(params) = params.and_then(read_raw::<Params>) else {
+            tracing::debug!("skipped a $/cancel_request without a requestId");
+            return;
+        };
+        let request = lock(&self.shared.inbound).find(params.request_id.as_raw());
+        match request {
+            Some(request) => request.cancel(),
+            None => tracing::debug!(
+                id = params.request_id.get(),
+                "skipped a cancellation of no request in progress"
+            ),
+        }
+    }
+
+    /// Answers an invalid message with an error; without an id, within limits.
+    fn answer_invalid(
+        &mut self,
+        id: Option<&RawValue>,
+        batch: Option<&Arc<Batch>>,
+        error: RpcError,
+    ) {
+        if id.is_none() {
+            if self.uncorrelated_errors == 0 {
+                return;
+            }
+            self.uncorrelated_errors -= 1;
+        }
+        // A closed connection needs no answer.
+        let _ = match batch {
+            None => self.shared.push_error(id, &error),
+            Some(batch) => {
+                batch.expect();
+                let answer = Response::error(id, &error);
+                self.shared.respond_in(batch, "an answer", &answer)
+            }
+        };
+    }
+}
+
+/// Handles the notifications of a session that could not be handled at once, in order.
+async fn run_queue(shared: Arc<Shared>, key: Arc<str>, mut handler: BoxFuture) -> Outcome {
+    loop {
+        let outcome = std::future::poll_fn(|cx| poll_handler(&mut handler, cx)).await;
+        let limit = shared.options.max_queued_bytes;
+        let (next, free, resumed) = {
+            let mut order = lock(&shared.order);
+            let paused = order.buffered_bytes() > limit;
+            let (next, free) = order.completed(&key);
+            (next, free, paused && order.buffered_bytes() <= limit)
+        };
+        free.into_iter().for_each(Delivery::send);
+        if resumed {
+            // Reading was paused, perhaps because of this queue.
+            shared.outbox.wake_driver();
+        }
+        match next {
+            Some(next) => handler = next,
+            None => return outcome,
+        }
+    }
+}
+
+/// Polls a notification's handler; one that panics has completed.
+fn poll_handler(handler: &mut BoxFuture, cx: &mut Context<'_>) -> Poll<Outcome> {
+    catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))).unwrap_or_else(|_| {
+        tracing::error!("a notification handler panicked");
+        Poll::Ready(Outcome::Error(ErrorCode::INTERNAL_ERROR))
+    })
+}
+
+/// The session that params name, read again because the handler owns the typed ones.
+fn session_of(params: Option<&RawValue>) -> Option<String> {
+    struct Params {
+        session_id: String,
+    }
+    runtime::members!(Params { session_id "sessionId": String = required });
+    read_raw::<Params>(params?).map(|params| params.session_id)
+}
+
+/// An error object, or what was sent in place of one.
+fn read_error(raw: &RawValue) -> RpcError {
+    crate::runtime::decode_quietly(raw).unwrap_or_else(|| {
+        let message = format!(
+            "the peer answered with an error of unknown form: {}",
+            raw.get()
+        );
+        RpcError::new(ErrorCode::INTERNAL_ERROR, message)
+    })
+}

@@ -1,0 +1,98 @@
+//! The handle of a connection that runs as a task.
+
+use std::task::Poll;
+
+use tokio::task::{JoinError, JoinSet};
+
+use crate::error::{CloseReason, Error, Result};
+use crate::peer::Peer;
+
+/// A connection that runs as a task. Dropping the handle ends the connection at once.
+#[derive(Debug)]
+pub struct RunningConnection {
+    peer: Peer,
+    task: JoinSet<Result<()>>,
+}
+
+impl RunningConnection {
+    pub(super) fn new(peer: Peer, task: JoinSet<Result<()>>) -> Self {
+        Self { peer, task }
+    }
+
+    /// Returns the untyped caller of the other side.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Closes the connection, see [`Peer::close`]. Returns at once.
+    pub fn close(&self) {
+        self.peer.close();
+    }
+
+    /// Returns whether the connection has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.peer.is_closed()
+    }
+
+    /// Waits for the end of the connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when reading or writing failed, or the peer stopped reading.
+    pub async fn closed(&mut self) -> Result<()> {
+        joined(self.task.join_next().await)
+    }
+
+    /// Closes the connection gracefully and waits for its end: cancels handlers, waits for them
+    /// up to `shutdown_timeout`, and writes everything that was sent.
+    ///
+    /// # Errors
+    ///
+    /// As [`closed`](Self::closed).
+    pub async fn shutdown(mut self) -> Result<()> {
+        self.close();
+        self.closed().await
+    }
+
+    /// Closes the connection on `SIGTERM`, and aborts it on a second one.
+    #[cfg(unix)]
+    pub(super) fn close_on_sigterm(&mut self) -> Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let mut terminate =
+            signal(SignalKind::terminate()).map_err(|error| Error::io("handle SIGTERM", error))?;
+        let (peer, mut connection) = (self.peer.clone(), std::mem::take(&mut self.task));
+        let mut closing = false;
+        self.task.spawn(std::future::poll_fn(move |cx| {
+            while let Poll::Ready(Some(())) = terminate.poll_recv(cx) {
+                if closing {
+                    return Poll::Ready(Err(Error::Closed(CloseReason::Dropped)));
+                }
+                closing = true;
+                peer.close();
+            }
+            connection.poll_join_next(cx).map(joined)
+        }));
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    #[allow(clippy::unnecessary_wraps, reason = "the signature is that of Unix")]
+    pub(super) fn close_on_sigterm(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns what the connection's task returned; its panic goes on in the caller.
+fn joined(task: Option<Result<Result<()>, JoinError>>) -> Result<()> {
+    match task {
+        Some(Ok(result)) => result,
+        Some(Err(failed)) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        // Aborted by the shutdown of the runtime.
+        Some(Err(_)) => Err(Error::Closed(CloseReason::Dropped)),
+        // It was returned before.
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,161 @@
+//! The end of a connection: handlers complete, and what was accepted is written.
+//!
+//! Limits:
+//! - handlers have `shutdown_timeout` after the last one that completed; the others are dropped,
+//!   which answers their requests with an error. The time does not count while output waits for
+//!   the peer, because handlers wait for room in it. All handlers together have
+//!   `shutdown_timeout` and `write_timeout` in any case;
+//! - the peer has `write_timeout` for each piece of output that it accepts.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::driver::Loop;
+use crate::error::CloseReason;
+
+impl Loop {
+    /// Lets the handlers complete and writes everything out.
+    ///
+    /// # Errors
+    ///
+    /// The reason why accepted output could not be written.
+    pub(super) async fn finish(&mut self, reason: &CloseReason) -> Result<(), CloseReason> {
+        let options = &self.dispatcher.shared.options;
+        let mut clocks = Clocks {
+            lost: None,
+            aborted: false,
+            handlers: Stopwatch::new(options.shutdown_timeout),
+            all_handlers: Stopwatch::new(options.shutdown_timeout + options.write_timeout),
+            output: Stopwatch::new(options.write_timeout),
+        };
+        std::future::poll_fn(|cx| self.poll_finish(reason, &mut clocks, cx)).await
+    }
+
+    fn poll_finish(
+        &mut self,
+        reason: &CloseReason,
+        clocks: &mut Clocks,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), CloseReason>> {
+        let shared = self.dispatcher.shared.clone();
+        loop {
+            shared.outbox.register(cx.waker());
+            let unwritten = shared.outbox.accepts() || !self.link.is_drained();
+            match self.link.poll_write(cx, &shared) {
+                Poll::Ready(Ok(())) => {
+                    clocks.output.restart();
+                    continue;
+                }
+                Poll::Ready(Err(error)) => {
+                    let failed = CloseReason::WriteFailed(Arc::new(error));
+                    shared.outbox.close(&failed);
+                    self.link.discard();
+                    // Without anything left to write, nothing was lost.
+                    clocks.lost = clocks.lost.take().or(unwritten.then_some(failed));
+                    continue;
+                }
+                Poll::Pending => {}
+            }
+            let tasks = match self.dispatcher.tasks.poll_join_next(cx) {
+                Poll::Ready(Some(_)) => {
+                    clocks.handlers.restart();
+                    continue;
+                }
+                Poll::Ready(None) => false,
+                Poll::Pending => true,
+            };
+            if !tasks {
+                if self.link.is_closed() {
+                    return Poll::Ready(clocks.lost.take().map_or(Ok(()), Err));
+                }
+                // From now on the outbox closes as soon as it is empty.
+                if shared.outbox.finish(reason.clone()) {
+                    continue;
+                }
+            }
+            let blocked = !self.link.is_drained() || shared.outbox.has_unsent();
+            if blocked || !tasks {
+                clocks.handlers.pause();
+                if clocks.output.poll_elapsed(cx) {
+                    let failed = CloseReason::WriteTimedOut(clocks.output.limit);
+                    shared.outbox.close(&failed);
+                    self.link.discard();
+                    clocks.lost = Some(failed);
+                    continue;
+                }
+            } else {
+                clocks.output.restart();
+            }
+            let late = !blocked && clocks.handlers.poll_elapsed(cx);
+            if tasks && (late || clocks.all_handlers.poll_elapsed(cx)) {
+                let running = self.dispatcher.tasks.len();
+                if clocks.aborted {
+                    tracing::error!(running, "handlers that block their thread were left behind");
+                    self.dispatcher.tasks = JoinSet::new();
+                    continue;
+                }
+                tracing::warn!(running, "dropped handlers that did not complete in time");
+                // Dropping them answers their requests. It happens where they run.
+                self.dispatcher.tasks.abort_all();
+                clocks.aborted = true;
+                clocks.handlers.restart();
+                clocks.all_handlers.restart();
+                continue;
+            }
+            return Poll::Pending;
+        }
+    }
+}
+
+struct Clocks {
+    /// Why accepted output could not be written.
+    lost: Option<CloseReason>,
+    /// Whether the handlers have been aborted.
+    aborted: bool,
+    handlers: Stopwatch,
+    all_handlers: Stopwatch,
+    output: Stopwatch,
+}
+
+/// Measures time without progress.
+struct Stopwatch {
+    limit: Duration,
+    /// Time that passed before the last pause.
+    used: Duration,
+    /// Since when it runs, and what wakes the task at the limit.
+    running: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl Stopwatch {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            used: Duration::ZERO,
+            running: None,
+        }
+    }
+
+    fn restart(&mut self) {
+        self.used = Duration::ZERO;
+        self.running = None;
+    }
+
+    fn pause(&mut self) {
+        if let Some((since, _)) = self.running.take() {
+            self.used += since.elapsed();
+        }
+    }
+
+    /// Runs on. Returns whether the limit has been reached.
+    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> bool {
+        let left = self.limit.saturating_sub(self.used);
+        let start = || (Instant::now(), Box::pin(sleep(left)));
+        let (_, timer) = self.running.get_or_insert_with(start);
+        timer.as_mut().poll(cx).is_ready()
+    }
+}

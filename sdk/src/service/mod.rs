@@ -1,0 +1,43 @@
+//! Services and layers: from a received message to a handler.
+//!
+//! A [`Service`] finds the handler of each incoming message. Services are generated for the
+//! traits of a protocol (`v1::AgentService` dispatches to a `v1::Agent`) and can be written by
+//! hand. A [`Layer`] wraps a service, as in tower: see [`layers`] for those of this crate, and
+//! [`ConnectionBuilder::layer`](crate::ConnectionBuilder::layer) for how to add one.
+
+mod context;
+mod handler_future;
+mod incoming;
+mod layer;
+pub mod layers;
+
+pub use self::context::Context;
+pub use self::handler_future::{HandlerFuture, Outcome};
+pub use self::incoming::{IncomingNotification, IncomingRequest, unsupported, unsupported_ext};
+pub use self::layer::Layer;
+pub use crate::runtime::{Method, Notification, Params, Payload};
+use crate::transcript::MaskingRules;
+
+/// Finds the handlers of the messages of one side.
+///
+/// Generated for the traits of a protocol. The methods run on the connection's loop, so they
+/// must not block; what takes time belongs into the future of the handler.
+pub trait Service: Send + Sync + 'static {
+    /// Returns the handler of a request.
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture;
+
+    /// Returns the handler of a notification.
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture;
+
+    /// Returns whether arrays of messages (batches) are accepted, as version 2 of ACP defines
+    /// them (default: no, an array is an invalid message).
+    fn takes_batches(&self) -> bool {
+        false
+    }
+
+    /// Returns what transcripts show of the messages, by the documents of the protocol. Without
+    /// rules they show the form of messages and no text.
+    fn masking_rules(&self) -> Vec<&'static MaskingRules> {
+        Vec::new()
+    }
+}
