@@ -57,7 +57,7 @@ async fn an_error_of_the_agent_is_the_outcome() {
     let error = within(turn.outcome()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "session/prompt: as you wish (code -32603)"
+        "`session/prompt` failed: as you wish (code -32603)"
     );
     let turn = session.prompt("again").await.unwrap();
     assert_eq!(within(turn.outcome()).await.unwrap().text, "again");
@@ -158,7 +158,7 @@ async fn a_closed_connection_ends_the_turn() {
     raw.next().await;
     drop(raw);
     let error = within(turn.outcome()).await.unwrap_err().to_string();
-    assert!(error.contains("the connection is closed"), "{error}");
+    assert!(error.contains("connection closed: the peer closed its side"), "{error}");
     let turn = session.prompt("more").await.unwrap();
     assert!(within(turn.outcome()).await.is_err());
 }

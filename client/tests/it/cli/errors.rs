@@ -201,7 +201,7 @@ async fn errors_of_the_agent_and_results_of_another_form() {
     assert_eq!(ended.code, Some(1));
     assert_eq!(
         ended.stderr,
-        "acp: session/prompt: no model (code -32603)\n"
+        "acp: `session/prompt` failed: no model (code -32603)\n"
     );
     let agent = "start; message; send '{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32603,\"message\":\"Internal error\",\"data\":{\"message\":\"no key\"}}}'; message";
     let ended = run(&["--deny-all", "hi"], agent).await;
