@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::service::Layer;
 use acp_sdk::v1::{
     BooleanConfigOptionCapabilities, ClientCapabilities, ClientSessionCapabilities,
     CompactionCapabilities, Implementation, InitializeRequest, NoticeCapabilities, ProtocolVersion,
@@ -37,6 +38,7 @@ pub struct ClientBuilder {
     workspace: Option<Workspace>,
     permissions: Arc<dyn AnyPermissions>,
     observer: Option<Box<dyn Observer>>,
+    layers: Vec<Box<dyn Layer>>,
     max_message_bytes: Option<usize>,
     limits: Limits,
 }
@@ -57,6 +59,7 @@ impl ClientBuilder {
             workspace: None,
             permissions: Arc::new(Policy::DenyAll),
             observer: None,
+            layers: Vec::new(),
             max_message_bytes: None,
             limits: Limits {
                 answer: Duration::from_secs(60),
@@ -107,6 +110,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Wraps the client's service by a layer, such as that of an extension. The layer that is
+    /// added first is the outermost.
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.push(Box::new(layer));
+        self
+    }
+
     /// Starts an agent and connects to it.
     ///
     /// # Errors
@@ -147,6 +157,9 @@ impl ClientBuilder {
             .max_queued_bytes(QUEUED_BYTES)
             .max_requests(REQUESTS)
             .shutdown_timeout(DRAIN);
+        for layer in self.layers {
+            connection = connection.layer(layer);
+        }
         if let Some(bytes) = self.max_message_bytes {
             connection = connection.max_message_bytes(bytes);
         }

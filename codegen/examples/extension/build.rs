@@ -1,4 +1,4 @@
-//! Generates the protocol with the extension into `OUT_DIR`.
+//! Generates the extension into `OUT_DIR`; the protocol itself is in `acp-sdk`.
 
 #[path = "build/types.rs"]
 mod types;
@@ -15,8 +15,9 @@ fn main() -> ExitCode {
             schema_for!(types::ConfirmRequest).into(),
             schema_for!(types::ConfirmResponse).into(),
         ])
-        .meta("PromptRequest", "example.com/trace", "Trace");
-    match builder.write_to_out_dir("acp.rs") {
+        .meta("PromptRequest", "example.com/trace", "Trace")
+        .extends("::acp_sdk::v1");
+    match builder.write_to_out_dir("extension.rs") {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -91,6 +91,14 @@ impl Subject {
         }
     }
 
+    /// Wraps the service of an agent within this process by a layer; a command has none.
+    #[cfg(unix)]
+    pub(crate) fn layer(&mut self, layer: std::sync::Arc<dyn acp_sdk::service::Layer>) {
+        if let Start::Within(within) = &mut self.start {
+            within.layer(layer);
+        }
+    }
+
     /// The same agent behind a filter that breaks it.
     #[must_use]
     pub fn behind(mut self, filter: Filter) -> Self {

@@ -9,7 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-use acp_sdk::IntoAgent;
+use acp_sdk::service::Layer;
+use acp_sdk::{ConnectionBuilder, IntoAgent};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Runtime;
 
@@ -26,12 +27,17 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
 });
 
 /// Serves one connection.
-type Serve =
-    dyn Fn(OwnedReadHalf, OwnedWriteHalf) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+type Serve = dyn Fn(ConnectionBuilder, OwnedReadHalf, OwnedWriteHalf) -> Serving + Send + Sync;
+
+/// Ends with the connection.
+type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// How an agent is made for a connection.
 #[derive(Clone)]
-pub(super) struct Within(Arc<Serve>);
+pub(super) struct Within {
+    serve: Arc<Serve>,
+    layers: Vec<Arc<dyn Layer>>,
+}
 
 impl Within {
     /// Serves what `make` yields.
@@ -40,24 +46,42 @@ impl Within {
         A: IntoAgent<V> + Send,
         A::Client: Send,
     {
-        Self(Arc::new(move |reader, writer| {
+        Self::of(move |connection, reader, writer| {
             let agent = make();
             Box::pin(async move {
-                // An agent whose client is gone has nobody to tell.
-                let _ = acp_sdk::serve(agent, (reader, writer)).await;
+                let (_client, driver) = connection.agent(agent, (reader, writer));
+                // The client may be gone.
+                let _ = driver.spawned().await;
             })
-        }))
+        })
+    }
+
+    fn of(
+        serve: impl Fn(ConnectionBuilder, OwnedReadHalf, OwnedWriteHalf) -> Serving
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self {
+            serve: Arc::new(serve),
+            layers: Vec::new(),
+        }
+    }
+
+    /// Wraps the service of every agent by a layer.
+    pub(super) fn layer(&mut self, layer: Arc<dyn Layer>) {
+        self.layers.push(layer);
     }
 
     /// Serves the reference agent of version 2, which blocks its thread.
     pub(super) fn second() -> Self {
-        Self(Arc::new(|reader, writer| {
+        Self::of(|_, reader, writer| {
             Box::pin(async move {
                 // The halves are of one socket, and an agent whose client is gone has nobody
                 // to tell.
                 let _ = serve_second(reader, writer).await;
             })
-        }))
+        })
     }
 
     /// Starts an agent.
@@ -75,8 +99,12 @@ impl Within {
         let _context = runtime.enter();
         let theirs = tokio::net::UnixStream::from_std(theirs).map_err(failed)?;
         let (reader, writer) = theirs.into_split();
-        let serve = self.0.clone();
-        runtime.spawn(async move { serve(reader, writer).await });
+        let layers = self.layers.iter().cloned();
+        let connection = layers.fold(ConnectionBuilder::new(), |connection, layer| {
+            connection.layer(layer)
+        });
+        let serve = self.serve.clone();
+        runtime.spawn(async move { serve(connection, reader, writer).await });
         Ok(Link::new(output, Input(ours), None, filter))
     }
 }

@@ -46,6 +46,15 @@ impl AgentTest {
         Self::of(Subject::within(make))
     }
 
+    /// Wraps the agent's service by a layer, such as that of an extension. The layer that is
+    /// added first is the outermost. No effect on a command.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn layer(mut self, layer: impl acp_sdk::service::Layer) -> Self {
+        self.subject.layer(Arc::new(layer));
+        self
+    }
+
     /// An agent that is a command with its arguments, started anew for every connection.
     ///
     /// ```no_run

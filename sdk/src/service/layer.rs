@@ -44,3 +44,15 @@ pub trait Layer: Send + Sync + 'static {
     /// Wraps `inner` for one connection.
     fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service>;
 }
+
+impl<L: Layer + ?Sized> Layer for Arc<L> {
+    fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {
+        (**self).layer(inner)
+    }
+}
+
+impl<L: Layer + ?Sized> Layer for Box<L> {
+    fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {
+        (**self).layer(inner)
+    }
+}

@@ -1,15 +1,18 @@
-//! An agent that indexes texts, and asks before it starts.
+//! An agent that indexes texts after it has asked the user.
 
+use acp_sdk::v1::{
+    Agent, AgentContext, CancelNotification, ContentChunk, NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse, SessionNotification, SessionUpdate, StopReason,
+};
 use acp_sdk::{HandlerError, HandlerResult};
 
-use crate::acp::{
-    Agent, AgentContext, CancelNotification, Choice, ConfirmRequest, ContentBlock, ContentChunk,
-    IndexRequest, IndexResponse, NewSessionRequest, NewSessionResponse, ProgressNotification,
-    PromptRequest, PromptResponse, SessionNotification, SessionUpdate, StopReason, Table,
+use crate::extension::{
+    AgentExtension, Choice, ClientHandleExt as _, ConfirmRequest, IndexRequest, IndexResponse,
+    ProgressNotification, PromptRequestExt as _, Table,
 };
 
 /// Counts words when the user agrees, and answers a prompt with a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Librarian;
 
 impl Agent for Librarian {
@@ -21,22 +24,28 @@ impl Agent for Librarian {
         Ok(NewSessionResponse::new("session-1"))
     }
 
-    async fn prompt(&self, cx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
+    async fn prompt(
+        &self,
+        ctx: &AgentContext,
+        req: PromptRequest,
+    ) -> HandlerResult<PromptResponse> {
         let trace = req.meta_trace().map_or("none".into(), |trace| trace.id);
         let table = Table::new(vec![vec!["trace".into(), trace]]);
-        let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(table)));
-        let note = SessionNotification::new(req.session_id, update);
-        cx.client().session_update(note).await?;
+        let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(table));
+        let notification = SessionNotification::new(req.session_id, update);
+        ctx.client().session_update(notification).await?;
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 
     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
         Ok(())
     }
+}
 
-    async fn index(&self, cx: &AgentContext, req: IndexRequest) -> HandlerResult<IndexResponse> {
+impl AgentExtension for Librarian {
+    async fn index(&self, ctx: &AgentContext, req: IndexRequest) -> HandlerResult<IndexResponse> {
         let question = ConfirmRequest::new(req.session_id.clone(), "index the text?");
-        let answer = cx
+        let answer = ctx
             .client()
             .confirm(question.with_fallback(Choice::No))
             .await?;
@@ -48,7 +57,7 @@ impl Agent for Librarian {
         }
         let words = req.text.split_whitespace().count();
         let done = ProgressNotification::new(req.session_id, 100);
-        cx.client().progress(done).await?;
+        ctx.client().progress(done).await?;
         Ok(IndexResponse::new(words as u64))
     }
 }

@@ -1,38 +1,40 @@
-//! A client that answers questions, and passes on what it hears.
+//! A client that answers questions and reports events to a channel.
 
 use acp_sdk::HandlerResult;
+use acp_sdk::v1::{
+    Client, ClientContext, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionNotification, SessionUpdate,
+};
 use tokio::sync::mpsc;
 
-use crate::acp::{
-    Choice, Client, ClientContext, ConfirmRequest, ConfirmResponse, ContentBlock,
-    ProgressNotification, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SessionNotification, SessionUpdate, Table,
+use crate::extension::{
+    Choice, ClientExtension, ConfirmRequest, ConfirmResponse, ProgressNotification, Table,
 };
 
-/// What a client heard of the agent.
+/// What the agent reported.
 #[derive(Debug, PartialEq)]
-pub enum Heard {
-    /// How far an index has come.
+pub enum Event {
+    /// The progress of an index, in percent.
     Progress(u8),
     /// A table to show.
     Table(Table),
 }
 
-/// Says yes to every question that ends in a question mark.
-#[derive(Debug)]
-pub struct Desk(pub mpsc::UnboundedSender<Heard>);
+/// Answers yes to every question that ends in a question mark.
+#[derive(Clone, Debug)]
+pub struct Desk(pub mpsc::UnboundedSender<Event>);
 
 impl Client for Desk {
     async fn session_update(
         &self,
         _: &ClientContext,
-        note: SessionNotification,
+        notification: SessionNotification,
     ) -> HandlerResult<()> {
-        if let SessionUpdate::AgentMessageChunk(chunk) = note.update
-            && let ContentBlock::ExampleTable(table) = chunk.content
+        if let SessionUpdate::AgentMessageChunk(chunk) = notification.update
+            && let Some(table) = Table::from_content_block(&chunk.content)
         {
-            // Whoever listens may have left.
-            let _ = self.0.send(Heard::Table(table));
+            // The receiver may be gone.
+            let _ = self.0.send(Event::Table(table));
         }
         Ok(())
     }
@@ -45,7 +47,9 @@ impl Client for Desk {
         let outcome = RequestPermissionOutcome::Cancelled;
         Ok(RequestPermissionResponse::new(outcome))
     }
+}
 
+impl ClientExtension for Desk {
     async fn confirm(
         &self,
         _: &ClientContext,
@@ -58,8 +62,12 @@ impl Client for Desk {
         Ok(ConfirmResponse::new(choice))
     }
 
-    async fn progress(&self, _: &ClientContext, note: ProgressNotification) -> HandlerResult<()> {
-        let _ = self.0.send(Heard::Progress(note.percent));
+    async fn progress(
+        &self,
+        _: &ClientContext,
+        notification: ProgressNotification,
+    ) -> HandlerResult<()> {
+        let _ = self.0.send(Event::Progress(notification.percent));
         Ok(())
     }
 }

@@ -1,61 +1,70 @@
 //! The agent and the client of the template, over a connection in memory.
 
-use acp_extension_example::acp::{
-    AgentHandle, IndexRequest, NewSessionRequest, PromptRequest, Table, TextContent, Trace,
+use acp_extension_example::extension::{
+    AgentExtensionLayer, AgentHandleExt as _, ClientExtensionLayer, IndexRequest,
+    PromptRequestExt as _, Table, Trace,
 };
-use acp_extension_example::{Desk, Heard, Librarian, connect, serve};
+use acp_extension_example::{Desk, Event, Librarian};
+use acp_sdk::ConnectionBuilder;
+use acp_sdk::v1::{AgentHandle, NewSessionRequest, PromptRequest, SessionId, TextContent};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Both ends, in tasks of their own.
-fn pair() -> (AgentHandle, UnboundedReceiver<Heard>) {
+/// Connects both ends, in tasks of their own.
+fn pair() -> (AgentHandle, UnboundedReceiver<Event>) {
     let (near, far) = tokio::io::duplex(1 << 16);
-    let (heard, listener) = unbounded_channel();
-    let (reader, writer) = tokio::io::split(far);
-    let (_client, driver) = serve(Librarian, reader, writer);
+    let (events, receiver) = unbounded_channel();
+    let (_client, driver) = ConnectionBuilder::new()
+        .layer(AgentExtensionLayer::new(Librarian))
+        .agent(Librarian, tokio::io::split(far));
     tokio::spawn(driver);
-    let (reader, writer) = tokio::io::split(near);
-    let (agent, driver) = connect(Desk(heard), reader, writer);
+    let desk = Desk(events);
+    let (agent, driver) = ConnectionBuilder::new()
+        .layer(ClientExtensionLayer::new(desk.clone()))
+        .client(desk, tokio::io::split(near));
     tokio::spawn(driver);
-    (agent, listener)
+    (agent, receiver)
+}
+
+async fn session(agent: &AgentHandle) -> SessionId {
+    let request = NewSessionRequest::new("/", vec![]);
+    agent.new_session(request).await.unwrap().session_id
 }
 
 #[tokio::test]
 async fn an_extension_method_on_both_sides() {
-    let (agent, mut heard) = pair();
-    let session = agent
-        .new_session(NewSessionRequest::new("/", vec![]))
-        .await
-        .unwrap()
-        .session_id;
-    let request = IndexRequest::new(session, "three small words");
-    // The agent asks the client before it answers, and tells it when it is done.
+    let (agent, mut events) = pair();
+    let request = IndexRequest::new(session(&agent).await, "three small words");
+    // The agent asks the client before it answers, and reports progress.
     let response = agent.index(request).await.unwrap();
     assert_eq!(response.words, 3);
-    assert_eq!(heard.recv().await, Some(Heard::Progress(100)));
+    assert_eq!(events.recv().await, Some(Event::Progress(100)));
 }
 
 #[tokio::test]
-async fn a_block_and_a_member_of_meta() {
-    let (agent, mut heard) = pair();
-    let session = agent
-        .new_session(NewSessionRequest::new("/", vec![]))
-        .await
-        .unwrap()
-        .session_id;
-    let prompt = PromptRequest::new(session, vec![TextContent::new("hello").into()])
-        .with_meta_trace(&Trace::new("4bf92f35"));
+async fn a_block_and_a_key_of_meta() {
+    let (agent, mut events) = pair();
+    let text = vec![TextContent::new("hello").into()];
+    let prompt =
+        PromptRequest::new(session(&agent).await, text).with_meta_trace(&Trace::new("4bf92f35"));
     agent.prompt(prompt).await.unwrap();
     let table = Table::new(vec![vec!["trace".into(), "4bf92f35".into()]]);
-    assert_eq!(heard.recv().await, Some(Heard::Table(table)));
+    assert_eq!(events.recv().await, Some(Event::Table(table)));
 }
 
 #[tokio::test]
-async fn a_wrong_extension_message_is_refused_with_its_path() {
-    let (agent, _heard) = pair();
+async fn invalid_params_of_an_extension_method_fail_with_their_path() {
+    let (agent, _events) = pair();
     let params = acp_sdk::Json::from(serde_json::json!({ "sessionId": "s", "text": 5 }));
     let error = agent
         .ext_request("_example/index", Some(&params))
         .await
         .unwrap_err();
     assert!(error.to_string().contains("/text"), "{error}");
+}
+
+#[tokio::test]
+async fn a_method_of_neither_reaches_the_agent() {
+    let (agent, _events) = pair();
+    let error = agent.ext_request("_example/other", None).await.unwrap_err();
+    assert!(error.to_string().contains("-32601"), "{error}");
 }
