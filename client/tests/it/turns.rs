@@ -158,7 +158,10 @@ async fn a_closed_connection_ends_the_turn() {
     raw.next().await;
     drop(raw);
     let error = within(turn.outcome()).await.unwrap_err().to_string();
-    assert!(error.contains("connection closed: the peer closed its side"), "{error}");
+    assert!(
+        error.contains("connection closed: the peer closed its side"),
+        "{error}"
+    );
     let turn = session.prompt("more").await.unwrap();
     assert!(within(turn.outcome()).await.is_err());
 }

@@ -19,7 +19,7 @@ use acp_sdk::{HandlerError, HandlerResult};
 ///
 /// ```
 /// use acp_sdk::v1::*;
-/// use acp_server::{Handler, Result, Session, Settings, Turn};
+/// use acp_server::{Handler, HandlerResult, Session, Settings, Turn};
 ///
 /// struct Coder;
 ///
