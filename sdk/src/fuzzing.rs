@@ -1,4 +1,4 @@
-//! What the fuzz targets and the property tests run: bytes in, and what must hold of them.
+//! The properties that fuzz targets and property tests check, as functions of bytes.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,8 +16,8 @@ use crate::transport::{Frame, FrameDecoder, Framing};
 use crate::v1::*;
 use crate::{ConnectionBuilder, HandlerError, HandlerResult, Result};
 
-/// The frames of `data`, cut up as its first bytes say, are those of `data` in one piece, and
-/// none is above the limit.
+/// Decodes the same frames whether `data` arrives in one piece or in pieces, none above the
+/// limit. The first bytes of `data` select the pieces.
 pub fn frames(data: &[u8]) {
     let Some(([limit, seed], input)) = data.split_first_chunk() else {
         return;
@@ -65,8 +65,8 @@ fn cut(
     out
 }
 
-/// A line is sorted as JSON-RPC has it, and what a transcript shows of it is JSON of the same
-/// shape with nothing of its strings.
+/// A line is classified as JSON-RPC defines it, and its masked form is JSON of the same shape
+/// without its strings.
 pub fn envelope(line: &[u8]) {
     let message = jsonrpc::read(line);
     let text = std::str::from_utf8(line).ok();
@@ -94,7 +94,7 @@ pub fn envelope(line: &[u8]) {
     }
 }
 
-/// Which message a tree is.
+/// Returns the kind of message that a tree is.
 fn kind(tree: &Value) -> &'static str {
     let has = |name: &str| tree.get(name).is_some();
     match (has("method"), has("id"), has("result") || has("error")) {
@@ -116,7 +116,7 @@ fn kind_of(message: &Incoming<'_>) -> &'static str {
     }
 }
 
-/// The structure of a JSON text.
+/// Returns the structure of a JSON text.
 fn brackets(text: &str) -> String {
     let mut in_string = false;
     let mut escaped = false;
@@ -181,7 +181,7 @@ pub fn dispatch(input: &[u8]) {
 
 type Counts = BTreeMap<String, usize>;
 
-/// An id as it compares: however its characters are escaped.
+/// Returns an id with its escapes resolved.
 fn canonical(id: &RawValue) -> String {
     match serde_json::from_str::<String>(id.get()) {
         Ok(text) => format!("{text:?}"),
@@ -189,7 +189,7 @@ fn canonical(id: &RawValue) -> String {
     }
 }
 
-/// How often `pick` finds each id in the lines of `bytes`.
+/// Counts how often `pick` finds each id in the lines of `bytes`.
 fn ids(bytes: &[u8], max: usize, pick: impl Fn(&Incoming<'_>) -> Option<String>) -> Counts {
     let mut counts = Counts::new();
     for line in cut(bytes, Framing::Lines, max, || 64 << 10)
@@ -203,7 +203,7 @@ fn ids(bytes: &[u8], max: usize, pick: impl Fn(&Incoming<'_>) -> Option<String>)
     counts
 }
 
-/// Collects what is written.
+/// Collects written bytes.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -226,7 +226,7 @@ impl AsyncWrite for Sink {
     }
 }
 
-/// An agent that has something to say to everything, and takes its time when asked to.
+/// An agent that answers every request, with delays on request.
 struct Prober;
 
 impl Agent for Prober {

@@ -1,10 +1,10 @@
 //! Typed Rust for the [Agent Client Protocol](https://agentclientprotocol.com).
 //!
-//! Types, the traits [`Agent`](v1::Agent) and [`Client`](v1::Client), and the typed
-//! callers are generated from the protocol's JSON Schema. By hand are the connection
-//! ([`ConnectionBuilder`]) and what generated code stands on ([`runtime`]).
+//! Types, the traits [`Agent`](v1::Agent) and [`Client`](v1::Client), and typed callers are
+//! generated from the protocol's JSON Schema. The connection is [`ConnectionBuilder`]; what wraps
+//! handlers is in [`service`].
 //!
-//! An agent implements a trait and hands itself over:
+//! An agent implements the trait and is served:
 //!
 //! ```no_run
 //! use acp_sdk::{HandlerResult, v1::*};
@@ -34,8 +34,8 @@
 //! several versions and negotiates: `examples/agent-v2.rs` is such an agent,
 //! `examples/client-v2.rs` a client of version 2.
 //!
-//! With the feature `schemars` the types implement `JsonSchema` of schemars 1, with everything
-//! that the protocol's schema says of them, so that they can stand in types that derive it.
+//! With the feature `schemars` the types implement `JsonSchema` of schemars 1 by the protocol's
+//! own schema, for use in types that derive it.
 //!
 //! # Lenient and strict reading
 //!
@@ -46,7 +46,7 @@
 //! formats such as CBOR and MessagePack, and inside types of your own that use `flatten`,
 //! `untagged` or `tag`.
 
-// Generated code names this crate from outside, so that the same text works elsewhere.
+// Generated code refers to this crate by name, so that the same text works in other crates.
 extern crate self as acp_sdk;
 
 mod connection;
@@ -72,8 +72,8 @@ pub use crate::peer::Peer;
 pub use crate::service::Context;
 pub use crate::transcript::Transcript;
 pub use crate::transport::{
-    ChannelTransport, Framing, Listener, MessageTransport, Transport, channel, connect_tcp, duplex,
-    serve_tcp,
+    ChannelTransport, Framing, Listener, MessageTransport, RunningListener, Transport, channel,
+    connect_tcp, duplex, serve_tcp,
 };
 #[cfg(unix)]
 pub use crate::transport::{connect_unix, serve_unix};

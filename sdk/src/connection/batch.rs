@@ -1,4 +1,4 @@
-//! The answers to a batch: gathered, and written as one array when the last is there.
+//! The responses to a batch, written as one array when the last is known.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::lock;
 
-/// Answers to the requests of one batch.
+/// Responses to the requests of one batch.
 #[derive(Debug)]
 pub(crate) struct Batch {
     answers: Mutex<Answers>,
@@ -14,13 +14,13 @@ pub(crate) struct Batch {
 
 #[derive(Debug)]
 struct Answers {
-    /// How many are still to come.
+    /// How many are outstanding.
     due: usize,
     written: Vec<Box<RawValue>>,
 }
 
 impl Batch {
-    /// A batch that waits for one answer: that all of it has been read, which is no message.
+    /// Creates a batch with one outstanding answer, the end of reading it, which is no message.
     pub(crate) fn open() -> Arc<Self> {
         let answers = Answers {
             due: 1,
@@ -31,12 +31,12 @@ impl Batch {
         })
     }
 
-    /// One more answer is to come.
+    /// Adds an outstanding answer.
     pub(crate) fn expect(&self) {
         lock(&self.answers).due += 1;
     }
 
-    /// One answer, if it is a message. Yields all of them after the last.
+    /// Records an answer, which may be no message. Returns all of them after the last.
     pub(crate) fn answer(&self, answer: Option<Box<RawValue>>) -> Option<Vec<Box<RawValue>>> {
         let mut answers = lock(&self.answers);
         answers.written.extend(answer);

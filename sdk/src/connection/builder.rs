@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(crate) observer: Arc<dyn Observer>,
 }
 
-/// Opens connections; the defaults suit both sides.
+/// Options of a connection, and the methods that open one. The defaults suit both sides.
 ///
 /// ```
 /// # use acp_sdk::{ConnectionBuilder, v1::*, HandlerResult, Result};
@@ -72,7 +72,7 @@ impl Default for ConnectionBuilder {
 }
 
 impl ConnectionBuilder {
-    /// The defaults, as each method states them.
+    /// Creates a builder with the defaults that each method states.
     pub fn new() -> Self {
         Self {
             options: Options {
@@ -97,33 +97,35 @@ impl ConnectionBuilder {
         }
     }
 
-    /// How messages are told apart, in both directions (default: as the peer does).
+    /// Sets the message framing of byte streams (default: detected from the first message).
     pub fn framing(mut self, framing: Framing) -> Self {
         self.options.framing = framing;
         self
     }
 
-    /// The longest message accepted, in bytes; longer ones are skipped (default 32 MiB).
+    /// Sets the size of the largest accepted message in bytes (default 32 MiB). Larger ones are
+    /// skipped.
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.options.max_message_bytes = bytes;
         self
     }
 
-    /// Senders wait while more than this many bytes are unsent (default 64 KiB). A single
-    /// message may be larger.
+    /// Sets how many unsent bytes make senders wait (default 64 KiB). A single message may be
+    /// larger.
     pub fn high_water_bytes(mut self, bytes: usize) -> Self {
         self.options.high_water = bytes.max(1);
         self
     }
 
-    /// Reading pauses while notifications of this size, their handlers included, wait for
-    /// their turns (default 8 MiB).
+    /// Sets the budget for queued notifications with their handlers, and held responses, in bytes
+    /// (default 8 MiB). Reading pauses while they exceed it.
     pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
         self.options.max_queued_bytes = bytes;
         self
     }
 
-    /// Requests of the peer in progress at once; more are refused (default 10,000).
+    /// Sets how many incoming requests may be in progress (default 10,000). Further ones are
+    /// refused with `-32603`.
     pub fn max_requests(mut self, requests: usize) -> Self {
         self.options.max_requests = requests;
         self
@@ -193,15 +195,16 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Whether adjacent text chunks of one message may be joined while they wait to be
-    /// written (default no). The text stays the same; a client that is behind receives
-    /// fewer, longer chunks, of 16 KiB at most.
+    /// Sets whether adjacent text chunks of one message are joined while they wait to be written
+    /// (default: no). The text stays the same; a slow client receives fewer, longer chunks, of at
+    /// most 16 KiB.
     pub fn coalesce_chunks(mut self, join: bool) -> Self {
         self.options.coalesce = join;
         self
     }
 
-    /// Who is told of input that was put up with (default nobody; `tracing` has it at debug).
+    /// Sets the callbacks for invalid input that was tolerated (default: none; `tracing` reports it
+    /// at level debug).
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.options.observer = Arc::new(observer);
         self

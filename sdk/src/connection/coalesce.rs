@@ -1,8 +1,8 @@
 //! Joins adjacent text chunks of one message while they wait to be written.
 //!
-//! Lossless: the texts are put together in order, and only chunks that differ in
-//! nothing but their text are joined. A chunk with annotations or `_meta` stays as
-//! it is. Whatever is sent after a chunk ends it, so that no order changes.
+//! Lossless: texts are concatenated in order, and only chunks that are equal except for their
+//! text are joined. Chunks with annotations or `_meta` are not changed. Any other message ends the
+//! chunk, so the order never changes.
 
 use std::any::Any;
 
@@ -12,17 +12,17 @@ use crate::v1::{
     ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent, methods,
 };
 
-/// A joined chunk grows to about this many bytes of text.
+/// The most text of a joined chunk, in bytes.
 const LARGEST: usize = 16 << 10;
 
-/// Params whose type only their sender knows. Only he has the code that writes them: here it
-/// would be compiled a second time.
+/// Params with the serializer of their type, which would otherwise be compiled here a second
+/// time.
 pub(crate) trait Typed: Any + Encode {
-    /// What writes values of the same type.
+    /// Returns the serializer of the type.
     fn encoder(&self) -> EncodeAny;
 }
 
-/// Writes a value of one type.
+/// Serializes values of one type.
 pub(crate) type EncodeAny = fn(&dyn Any, &mut Vec<u8>) -> Result<(), EncodeError>;
 
 impl<T: Any + Encode> Typed for T {
@@ -34,7 +34,7 @@ impl<T: Any + Encode> Typed for T {
     }
 }
 
-/// The notification behind `params`, if its text may be joined with another's.
+/// Returns the notification in `params` if its text may be joined with another's.
 pub(crate) fn text_chunk(params: &dyn Any) -> Option<&SessionNotification> {
     let note: &SessionNotification = params.downcast_ref()?;
     let chunk = chunk(&note.update)?;
@@ -77,7 +77,7 @@ pub(super) fn join(open: &mut SessionNotification, next: &SessionNotification) -
     true
 }
 
-/// The bytes of text in a chunk that [`text_chunk`] has let through.
+/// Returns the bytes of text in a chunk that [`text_chunk`] returned.
 pub(super) fn text_bytes(note: &SessionNotification) -> usize {
     chunk(&note.update)
         .and_then(text)

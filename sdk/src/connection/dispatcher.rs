@@ -434,7 +434,7 @@ fn poll_handler(handler: &mut BoxFuture, cx: &mut Context<'_>) -> Poll<Outcome> 
     })
 }
 
-/// The session that params name, read again because the handler owns the typed ones.
+/// Returns the session that params name. The handler owns the typed params.
 fn session_of(params: Option<&RawValue>) -> Option<String> {
     struct Params {
         session_id: String,
@@ -443,7 +443,7 @@ fn session_of(params: Option<&RawValue>) -> Option<String> {
     read_raw::<Params>(params?).map(|params| params.session_id)
 }
 
-/// An error object, or what was sent in place of one.
+/// Reads an error object, or wraps what was sent in its place.
 fn read_error(raw: &RawValue) -> RpcError {
     crate::runtime::decode_quietly(raw).unwrap_or_else(|| {
         let message = format!(

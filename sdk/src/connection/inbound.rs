@@ -45,12 +45,12 @@ impl RequestState {
         }
     }
 
-    /// Keeps `value` until the request is over; drops it at once if it is.
+    /// Keeps `value` until the request is answered; drops it at once if it is.
     pub(crate) fn keep(&self, value: Box<dyn Any + Send>) {
         self.kept.add(value);
     }
 
-    /// The answer has been handed over, or never will be.
+    /// The response is in the output buffer, or can no longer be sent.
     pub(crate) fn over(&self) {
         self.kept.end();
     }
@@ -84,7 +84,7 @@ impl RequestState {
     }
 }
 
-/// Values that are dropped when their request is over, after which there is no list.
+/// Values that are dropped when their request is answered; then there is no list.
 #[derive(Debug)]
 struct Kept(Mutex<Option<Vec<Box<dyn Any + Send>>>>);
 
@@ -154,7 +154,7 @@ impl Inbound {
     }
 }
 
-/// The same key for the same id, however its characters are escaped.
+/// Returns the same key for the same id, however its characters are escaped.
 fn key(id: &RawValue) -> Box<str> {
     let text = id.get();
     if text.contains('\\')

@@ -23,7 +23,7 @@ pub(crate) struct Outbox {
     state: Mutex<State>,
     /// Notified when the buffer has been taken, or will never be again.
     drained: Notify,
-    /// Held by the sender who is next when the buffer has been taken.
+    /// Held by the first waiting sender.
     turns: Semaphore,
     high_water: usize,
 }
@@ -31,13 +31,13 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
-    /// So many of them are whole messages: all, unless one is being written.
+    /// Number of bytes that are whole messages: all, unless one is being serialized.
     whole: usize,
-    /// So many were put in by those who could not wait, when there was no room any more.
+    /// Bytes added above the high-water mark by senders that cannot wait.
     excess: usize,
-    /// The last message, not yet written as JSON because more text may join it.
+    /// The last message, not serialized yet because more text may be joined to it.
     open: Option<Open>,
-    /// The connection's loop, when it sleeps.
+    /// Wakes the connection's loop.
     writer: Option<Waker>,
     closed: Option<CloseReason>,
     /// Everything is to be written and the output closed after it, for this reason.
@@ -57,7 +57,7 @@ pub(crate) enum Taken {
     Finished,
 }
 
-/// A chunk that more text may join.
+/// A chunk that more text may be joined to.
 #[derive(Debug)]
 struct Open {
     note: Box<SessionNotification>,
@@ -80,15 +80,15 @@ impl Outbox {
         }
     }
 
-    /// Waits until there is room for another message.
+    /// Waits until the buffer has capacity for another message.
     ///
-    /// Senders that have to wait get their turns in the order in which they came, so that one
-    /// who sends without pause fills the buffer once and then stands behind the others.
+    /// Waiting senders take turns in order, so a sender without pauses fills the buffer once and
+    /// then waits behind the others.
     pub(crate) async fn wait_for_capacity(&self) -> Result<()> {
         if self.has_room()? {
             return Ok(());
         }
-        // Boxed to keep the futures of those small who send while there is room: most.
+        // Boxed to keep the common future small: most senders do not wait.
         Box::pin(self.turn()).await
     }
 
@@ -109,12 +109,12 @@ impl Outbox {
         Ok(self.accepting()?.unsent() < self.high_water)
     }
 
-    /// Puts a message at the end, whether or not there is room.
+    /// Appends a message, whether or not there is capacity.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`] when the connection has ended, [`Error::Encode`] when
-    /// the message has no JSON form; nothing has been put in then.
+    /// the message cannot be serialized; nothing is appended then.
     pub(crate) fn push(&self, method: &str, message: &dyn Encode) -> Result<()> {
         let mut state = self.accepting()?;
         let full = state.unsent() >= self.high_water;
@@ -128,7 +128,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Puts a text chunk at the end, or its text to the one that is there. `encode` writes it.
+    /// Appends a text chunk, or joins its text to the last one. `encode` serializes it.
     ///
     /// # Errors
     ///
@@ -189,10 +189,10 @@ impl Outbox {
         wake(self.lock());
     }
 
-    /// Unsent bytes of those who did not wait for room.
+    /// Returns the unsent bytes of senders that did not wait for capacity.
     ///
-    /// What others have sent is not counted, however much it is: two peers that stopped reading
-    /// because they write, both of them large messages, would wait for each other for ever.
+    /// The output of other senders does not count: two peers that both stop reading while they
+    /// write large messages would deadlock.
     pub(crate) fn excess(&self) -> usize {
         self.lock().excess
     }
@@ -237,7 +237,7 @@ impl Outbox {
         self.drained.notify_waiters();
     }
 
-    /// The state, unless nothing is taken any more.
+    /// Returns the state, unless the outbox is closed.
     fn accepting(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.lock();
         match &state.closed {
@@ -267,12 +267,12 @@ impl State {
                 .map_or(0, |open| coalesce::text_bytes(&open.note))
     }
 
-    /// Ends the chunk that texts were joined to.
+    /// Serializes the chunk that texts were joined to.
     fn write_open(&mut self) {
         if let Some(open) = self.open.take() {
             let method = methods::SessionUpdate::NAME;
             let message = Notification::new(method, Some(&open));
-            // Strings always have a JSON form.
+            // Strings can always be serialized.
             let _ = self.write(method, &message);
         }
     }
@@ -296,7 +296,7 @@ impl State {
     }
 }
 
-/// Wakes the loop, once the lock is given back.
+/// Releases the lock, then wakes the loop.
 fn wake(mut state: MutexGuard<'_, State>) {
     let writer = state.writer.take();
     drop(state);
@@ -305,7 +305,7 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
-/// Why a message could not be written.
+/// Creates the error for a message that cannot be serialized.
 pub(crate) fn unwritable(method: &str, error: &EncodeError) -> Error {
     Error::Encode {
         method: method.to_owned(),

@@ -3,9 +3,9 @@
 //! Each request is a span `request` at level debug, target `acp_sdk::request`, with the fields
 //! `direction` (`in` or `out`), `method`, `id`, `session` where it names one, and at its end
 //! `duration_us` (microseconds) and `outcome`: `ok`, `error`, `closed` or `dropped`, and for
-//! errors `code`. What a handler logs stands in the span of its request.
+//! errors `code`. Events of a handler are inside of the span of its request.
 //!
-//! Without a subscriber a request costs one look at a global.
+//! Without a subscriber a request costs one read of a global.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use tracing::{Level, Span};
 use crate::error::Error;
 use crate::jsonrpc::ErrorCode;
 
-/// One request being watched. Dropped, it says how long it took and what became of it.
+/// The span of a request. Dropping it records the duration and the outcome.
 #[derive(Debug)]
 pub(crate) struct Trace {
     span: Span,
@@ -42,14 +42,14 @@ macro_rules! request_span {
 }
 
 impl Trace {
-    /// Watches a request of the peer, if anybody wants to know.
+    /// Opens the span of an incoming request, if a subscriber is interested.
     pub(crate) fn incoming(method: &str, id: &RawValue) -> Option<Box<Self>> {
         is_watched()
             .then(|| Self::of(request_span!("in", method, id.get(), Empty)))
             .flatten()
     }
 
-    /// Watches a request to the peer, if anybody wants to know.
+    /// Opens the span of an outgoing request, if a subscriber is interested.
     pub(crate) fn outgoing(method: &str, session: Option<&str>) -> Option<Box<Self>> {
         is_watched()
             .then(|| Self::of(request_span!("out", method, Empty, session)))
@@ -74,7 +74,7 @@ impl Trace {
         self.span.record("session", session);
     }
 
-    /// What the handler runs in.
+    /// Returns the span for the handler.
     pub(crate) fn span(&self) -> Span {
         self.span.clone()
     }
@@ -88,7 +88,7 @@ impl Trace {
         }
     }
 
-    /// Records what a request of the peer is answered with.
+    /// Records the answer to an incoming request.
     pub(crate) fn handler_ended(&mut self, error: Option<ErrorCode>) {
         match error {
             None => self.outcome = "ok",

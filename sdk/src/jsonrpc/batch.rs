@@ -1,12 +1,12 @@
-//! Several messages in one array, which JSON-RPC calls a batch.
+//! JSON-RPC batches: several messages in one array.
 
 use serde_core::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Messages in one batch; what has more is refused as a whole.
+/// The most messages in a batch; larger ones are refused as a whole.
 pub(crate) const MOST: usize = 1000;
 
-/// Why an array is no batch.
+/// Why an array is not a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadBatch {
     /// It is not JSON.
@@ -17,7 +17,7 @@ pub(crate) enum BadBatch {
     TooMany,
 }
 
-/// The messages of a batch, as they stand in it.
+/// Returns the messages of a batch as received.
 ///
 /// # Errors
 ///
@@ -36,7 +36,7 @@ pub(crate) fn read_batch(text: &[u8]) -> Result<Vec<&RawValue>, BadBatch> {
     }
 }
 
-/// Takes no more entries than may be; counts on without them, so that the syntax is checked.
+/// Keeps at most [`MOST`] entries and skips the rest, whose syntax is checked too.
 struct Entries;
 
 impl<'de> Visitor<'de> for Entries {
@@ -91,7 +91,7 @@ mod tests {
         let full = |count: usize| format!("[{}]", vec!["1"; count].join(","));
         assert_eq!(texts(&full(MOST)).map(|entries| entries.len()), Ok(MOST));
         assert_eq!(texts(&full(MOST + 1)), Err(BadBatch::TooMany));
-        // Nonsense after the last entry that counts is nonsense all the same.
+        // Invalid syntax after the last entry that is kept.
         let text = full(MOST + 1).replace(']', ",x]");
         assert!(matches!(texts(&text), Err(BadBatch::NotJson(_))));
     }

@@ -1,4 +1,4 @@
-//! Reads one line: request, notification, response, or the reason why it is none.
+//! Parses an incoming message: request, notification, response, or why it is none.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::types::ErrorCode;
 use crate::json::{self, StrictError};
 
-/// One message, borrowed from the line it arrived in.
+/// A message, borrowed from the received text.
 #[derive(Debug)]
 pub(crate) enum Incoming<'a> {
     Request {
@@ -25,17 +25,17 @@ pub(crate) enum Incoming<'a> {
     },
     /// An error without an id: the peer could not read something that this side sent.
     UncorrelatedError { error: &'a RawValue },
-    /// Not a message. `id` is the request's where one could be made out.
+    /// Not a message. `id` is that of the request, if it could be read.
     Invalid {
         code: ErrorCode,
         id: Option<&'a RawValue>,
         reason: String,
-        /// Whether the peer may be waiting for an answer to it.
+        /// Whether the peer may expect a response.
         answerable: bool,
     },
 }
 
-/// What a response carries.
+/// The payload of a response.
 #[derive(Debug)]
 pub(crate) enum Outcome<'a> {
     Result(&'a RawValue),
@@ -76,7 +76,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Sorts a line. `line` is without its line ending; blank lines are the caller's to skip.
+/// Parses a line without its line feed. Blank lines are skipped by the caller.
 pub(crate) fn read(line: &[u8]) -> Incoming<'_> {
     let text = match std::str::from_utf8(line) {
         Ok(text) => text,
@@ -135,7 +135,7 @@ fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
     }
 }
 
-/// Says why a line is not an object with the members of JSON-RPC.
+/// Returns why a line is not an object with the members of JSON-RPC.
 fn not_an_envelope<'a>(text: &'a str, error: &StrictError) -> Incoming<'a> {
     // serde_json names the line and column of invalid syntax.
     if let Err(error) = serde_json::from_str::<&RawValue>(text) {
@@ -147,7 +147,7 @@ fn not_an_envelope<'a>(text: &'a str, error: &StrictError) -> Incoming<'a> {
     }
 }
 
-/// Says of JSON that is no object what it is.
+/// Returns the error for JSON that is not an object.
 fn not_an_object(text: &str) -> Incoming<'_> {
     match text.trim_ascii_start().as_bytes().first() {
         Some(b'[') => invalid(
@@ -181,7 +181,7 @@ fn invalid(id: Option<&RawValue>, reason: String, answerable: bool) -> Incoming<
     }
 }
 
-/// Strings, null and whole numbers of any size are ids.
+/// Returns whether JSON is an id: a string, null, or an integer of any size.
 fn is_id(id: &RawValue) -> bool {
     let text = id.get().as_bytes();
     match text.first() {
@@ -191,7 +191,7 @@ fn is_id(id: &RawValue) -> bool {
     }
 }
 
-/// As much of a peer's text as an error message repeats.
+/// Shortens a peer's text for an error message.
 pub(crate) fn clip(text: &str) -> &str {
     let end = (0..=text.len().min(100))
         .rev()

@@ -1,7 +1,7 @@
-//! JSON-RPC 2.0 without I/O: what a line means, and how a message becomes one.
+//! JSON-RPC 2.0 without I/O: parsing and serializing of messages.
 //!
 //! Incoming text is borrowed: the envelope is split into slices of the line,
-//! and `params`, `result` and `error` stay raw until someone knows their type.
+//! and `params`, `result` and `error` stay raw until their type is known.
 //!
 //! Spec: <https://www.jsonrpc.org/specification>
 

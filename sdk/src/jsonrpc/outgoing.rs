@@ -1,7 +1,6 @@
-//! The three messages we write.
+//! Outgoing requests, notifications and responses.
 //!
-//! What they carry may be of any type, which they do not know: they are written by the same
-//! code for every method.
+//! The payload is a trait object, so this code is compiled once and not for each method.
 
 use serde_json::value::RawValue;
 
@@ -9,15 +8,15 @@ use super::types::RpcError;
 use crate::json::{Encode, EncodeError, encode};
 use crate::runtime;
 
-/// The protocol-level notification that gives up a request.
+/// The notification that cancels a request.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
 pub(crate) const CANCEL_REQUEST: &str = "$/cancel_request";
 
-/// How each message begins.
+/// The beginning of each message.
 const BEGIN: &[u8] = b"{\"jsonrpc\":\"2.0\"";
 
-/// A request under an id that this connection chose.
+/// A request with an id of this connection.
 pub(crate) struct Request<'a> {
     id: u64,
     call: Notification<'a>,
@@ -70,7 +69,7 @@ impl Encode for Notification<'_> {
     }
 }
 
-/// An answer. The id is written as it was read.
+/// A response. The id is written as received.
 pub(crate) struct Response<'a> {
     id: Option<&'a RawValue>,
     outcome: Result<&'a dyn Encode, &'a RpcError>,
@@ -84,7 +83,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// `id` is `None` where the request could not be made out; the wire then has null.
+    /// `id` is `None` if the request's could not be read; it is written as null.
     pub(crate) fn error(id: Option<&'a RawValue>, error: &'a RpcError) -> Self {
         Self {
             id,
@@ -113,7 +112,7 @@ impl Encode for Response<'_> {
     }
 }
 
-/// The params of [`CANCEL_REQUEST`] for a request of ours.
+/// The params of [`CANCEL_REQUEST`] for an outgoing request.
 pub(crate) struct CancelRequest {
     pub(crate) request_id: u64,
 }

@@ -1,19 +1,19 @@
-//! Bytes that were read and not yet handed out.
+//! Bytes that were read and not yet decoded.
 //!
-//! Memory: grows to the longest message being gathered, never beyond the largest one allowed
-//! and a chunk, and falls back to a few chunks once it has been handed out.
+//! Memory: grows to the longest incomplete message, at most the largest allowed one and a chunk,
+//! and shrinks to a few chunks afterwards.
 
 use std::ops::Range;
 
-/// Room offered to each read, and the size that the buffer falls back to.
+/// Space offered to each read, and the size that the buffer shrinks to.
 pub(super) const CHUNK: usize = 64 * 1024;
 
-/// A queue of bytes in one piece.
+/// A contiguous queue of bytes.
 #[derive(Debug)]
 pub(super) struct Buffer {
-    /// The longest message to be held.
+    /// The longest message to be buffered.
     max: usize,
-    /// Its length is the room there is; only `start..end` holds data.
+    /// Its length is the available space; only `start..end` holds data.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -29,7 +29,7 @@ impl Buffer {
         }
     }
 
-    /// Room for the next read; [`filled`](Self::filled) says how much of it was used.
+    /// Returns the space for the next read. Call [`filled`](Self::filled) with the bytes used.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -56,13 +56,13 @@ impl Buffer {
         self.end = (self.end + bytes).min(self.bytes.len());
     }
 
-    /// What has not been handed out.
+    /// Returns the buffered bytes.
     #[inline]
     pub(super) fn held(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Hands the first `bytes` out; the range is good until the next [`room`](Self::room).
+    /// Consumes the first `bytes`. The range is valid until the next [`room`](Self::room).
     #[inline]
     pub(super) fn consume(&mut self, bytes: usize) -> Range<usize> {
         let begin = self.start;
@@ -70,14 +70,14 @@ impl Buffer {
         begin..self.start
     }
 
-    /// Whether a range that was handed out holds nothing but white space.
+    /// Returns whether a consumed range is all white space.
     #[inline]
     pub(super) fn is_blank(&self, range: &Range<usize>) -> bool {
         self.bytes[range.clone()].trim_ascii_start().is_empty()
     }
 
-    /// What stands in a range that was handed out, without the white space that JSON
-    /// allows around a value, so that CRLF needs no case of its own.
+    /// Returns a consumed range without the white space that JSON allows around a value. CRLF
+    /// needs no special case that way.
     #[inline]
     pub(super) fn trimmed(&self, range: Range<usize>) -> &[u8] {
         self.bytes[range].trim_ascii()

@@ -1,4 +1,4 @@
-//! Messages behind a header that states their length, as in the Language Server Protocol.
+//! Messages with a `Content-Length` header, as in the Language Server Protocol.
 //!
 //! ```text
 //! Content-Length: 40\r\n
@@ -6,10 +6,9 @@
 //! {"jsonrpc":"2.0","method":"x","id":1234}
 //! ```
 //!
-//! Guarantees: a header block has a largest size, a body above the limit is skipped without
-//! being kept, and after a header that makes no sense, or a length that was wrong, reading
-//! goes on at the next `Content-Length: N` that ends a line. JSON has no bare line feeds in
-//! strings, so no message can contain one, and none is mistaken for one.
+//! Guarantees: header blocks are bounded, a body above the limit is skipped and not buffered, and
+//! after an invalid header or a wrong length, decoding resumes at the next `Content-Length: N`
+//! that ends a line. JSON strings have no unescaped line feeds, so no message contains one.
 
 use super::buffer::Buffer;
 use super::framing::Found;
@@ -17,31 +16,31 @@ use super::framing::Found;
 /// The largest header block of one message, in bytes.
 const MAX_HEADER: usize = 8 << 10;
 
-/// While the next header is looked for, this much of a line's end is kept.
+/// Bytes of a line's end that are kept while the next header is searched.
 const KEPT: usize = 128;
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 
-/// Reads headers and counts bodies.
+/// Decodes headers and bodies.
 #[derive(Debug)]
 pub(super) struct ContentLengthDecoder {
     state: State,
-    /// The longest body handed out.
+    /// The longest body that is returned.
     max: usize,
 }
 
 #[derive(Debug)]
 enum State {
     Header(Header),
-    /// So many bytes are the next message.
+    /// The next so many bytes are a message.
     Body(usize),
-    /// So many bytes are left of a body above the limit.
+    /// So many bytes are left to skip of a body above the limit.
     Skip(u64),
-    /// Something was no header; all is skipped up to the next one.
+    /// After invalid input: everything up to the next header is skipped.
     Lost,
 }
 
-/// What the header lines of one message have said so far.
+/// The header lines of one message so far.
 #[derive(Debug, Default)]
 struct Header {
     length: Option<u64>,
@@ -57,7 +56,7 @@ impl ContentLengthDecoder {
         }
     }
 
-    /// The next complete message, or what is wrong with what stands there.
+    /// Returns the next complete message, or why the input is invalid.
     pub(super) fn next(&mut self, buffer: &mut Buffer) -> Option<Found> {
         loop {
             match &mut self.state {
@@ -124,7 +123,7 @@ impl ContentLengthDecoder {
         }
     }
 
-    /// What to say of an input that ends here.
+    /// Returns an error for an input that ends within a message.
     pub(super) fn rest(&mut self, buffer: &mut Buffer) -> Option<Found> {
         let held = buffer.held().len();
         let blank = buffer.held().trim_ascii().is_empty();
@@ -141,7 +140,7 @@ impl ContentLengthDecoder {
         }
     }
 
-    /// A header is complete; says so if its body is above the limit.
+    /// Starts the body of a complete header; returns an error if it exceeds the limit.
     fn body(&mut self, length: u64) -> Option<Found> {
         if length > self.max as u64 {
             self.state = State::Skip(length);
@@ -152,7 +151,7 @@ impl ContentLengthDecoder {
     }
 }
 
-/// What a line within a header says.
+/// Meaning of a header line.
 enum Line {
     Header,
     /// The header is complete; the body's length.
@@ -204,15 +203,15 @@ fn name_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty() && name.iter().all(is_name)).then_some((name, value.trim_ascii_start()))
 }
 
-/// The held bytes up to and with the first line feed.
+/// Returns the buffered bytes up to and including the first line feed.
 fn next_line(buffer: &Buffer) -> Option<&[u8]> {
     let held = buffer.held();
     memchr::memchr(b'\n', held).map(|end| &held[..=end])
 }
 
-/// The length in a `Content-Length: N` that ends a line, whatever stands before it.
+/// Returns the length in a `Content-Length: N` at the end of a line.
 ///
-/// No more of the line counts than is kept of one that arrives in pieces.
+/// Examines only as much of the line as is kept of one that arrives in pieces.
 fn header_at_end(line: &[u8]) -> Option<u64> {
     let line = line[line.len().saturating_sub(KEPT)..].trim_ascii_end();
     let colon = memchr::memrchr(b':', line)?;
@@ -223,13 +222,13 @@ fn header_at_end(line: &[u8]) -> Option<u64> {
         .then(|| number(line[colon + 1..].trim_ascii_start()))?
 }
 
-/// Digits alone: no sign, no blanks.
+/// Parses digits, without sign and white space.
 fn number(text: &[u8]) -> Option<u64> {
     let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
 }
 
-/// The beginning of a text, for an error message.
+/// Returns the beginning of a text for an error message.
 fn clip(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned()
 }

@@ -1,4 +1,4 @@
-//! An agent and a client in one process, joined in memory.
+//! An agent and a client in one process.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,11 +11,11 @@ use crate::version::{IntoAgent, IntoClient};
 /// Bytes in transit in each direction before the sender waits.
 const CAPACITY: usize = 64 << 10;
 
-/// Connects `agent` and `client` in memory: everything but the process boundary is real.
+/// Connects `agent` and `client` by a [`channel`]. Everything but the process boundary is real.
 ///
-/// The driver runs both sides and must be polled, usually by spawning it. It ends once the
-/// client is told to [`finish`](crate::runtime::Peer::finish), with the error of the side
-/// that failed, if one did.
+/// The driver runs both sides and must be polled, usually by spawning it. It completes after
+/// [`Peer::finish`](crate::Peer::finish) or [`Peer::close`](crate::Peer::close) on the client's
+/// side, with the error of the side that failed.
 pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(agent: A, client: C) -> (C::Agent, Driver) {
     let (near, far) = channel(CAPACITY);
     let (_, mut serving) = ConnectionBuilder::new().agent(agent, far);
@@ -36,7 +36,7 @@ pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(agent: A, client: C) -> (
     (handle, Driver::new(peer, both))
 }
 
-/// Polls a driver until it has ended, and keeps what it ended with.
+/// Polls a driver until it completes, and keeps its result.
 fn poll_once(
     driver: &mut Driver,
     outcome: &mut Option<Result<()>>,

@@ -1,7 +1,7 @@
-//! Where one message ends and the next begins: by line or by stated length, as the peer has it.
+//! Message framing on byte streams: by line, or by a `Content-Length` header.
 //!
-//! Guarantees: how the bytes were cut up on their way changes nothing, memory is bounded by
-//! the largest message, and input that makes no sense is reported and passed over.
+//! Guarantees: the boundaries of reads do not matter, memory is bounded by the largest message,
+//! and invalid input is reported and skipped.
 
 use std::io::Write as _;
 use std::ops::Range;
@@ -10,59 +10,59 @@ use super::buffer::Buffer;
 use super::content_length::ContentLengthDecoder;
 use super::lines::LineDecoder;
 
-/// How messages are told apart on a stream.
+/// Message framing on a byte stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Framing {
-    /// As the peer does. Its first message decides: one that begins with `{` is a line,
-    /// `Content-Length:` or `Content-Type:` begins a header, and what is neither, such as a
-    /// greeting on the wrong stream, decides nothing. Until then messages leave as lines.
+    /// Detected from the peer's first message: `{` begins a line, `Content-Length:` or
+    /// `Content-Type:` a header. Other input decides nothing. Until then messages are written as
+    /// lines.
     #[default]
     Auto,
-    /// One message a line: the protocol's stdio transport.
+    /// One message per line: the stdio transport of ACP.
     Lines,
-    /// A header that states the length before each message, as in the Language Server Protocol.
+    /// A `Content-Length` header before each message, as in the Language Server Protocol.
     ContentLength,
 }
 
-/// One message, or what stood in the place of one.
+/// A message, or input that is none.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Frame<'a> {
-    /// Never blank, and without white space around it.
+    /// A message: not blank, without surrounding white space.
     Text(&'a [u8]),
     /// A message above the limit was skipped; its length in bytes.
     TooLong(u64),
-    /// What stood there belongs to no message; the reason.
+    /// Invalid input; the reason.
     Bad(String),
 }
 
 /// A [`Frame`] before it is borrowed.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Where in the buffer it stands.
+    /// Its range in the buffer.
     Text(Range<usize>),
     TooLong(u64),
     Bad(String),
 }
 
-/// Bytes that come in and messages that come out.
+/// Decodes bytes into messages.
 #[derive(Debug)]
 pub(crate) struct FrameDecoder {
     buffer: Buffer,
     framing: Framing,
     lines: LineDecoder,
     bodies: ContentLengthDecoder,
-    /// A byte order mark may only stand at the very beginning.
+    /// A byte order mark is accepted at the beginning of the input only.
     at_beginning: bool,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What a header begins with, in lower case.
+/// Names that begin a header, in lower case.
 const HEADERS: [&[u8]; 2] = [b"content-length", b"content-type"];
 
 impl FrameDecoder {
-    /// `max` is the size in bytes of the largest message handed out.
+    /// Creates a decoder for messages of at most `max` bytes.
     pub(crate) fn new(framing: Framing, max: usize) -> Self {
         Self {
             buffer: Buffer::new(max),
@@ -73,12 +73,12 @@ impl FrameDecoder {
         }
     }
 
-    /// What was set, or what the peer was found to use.
+    /// Returns the framing that was set or detected.
     pub(crate) fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Room for the next read. Call [`filled`](Self::filled) with the number of bytes read.
+    /// Returns the buffer for the next read. Call [`filled`](Self::filled) with the bytes read.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         self.buffer.room()
     }
@@ -87,7 +87,7 @@ impl FrameDecoder {
         self.buffer.filled(bytes);
     }
 
-    /// The next complete message, passing over blank ones.
+    /// Returns the next complete message, skipping blank ones.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Frame<'_>> {
         loop {
@@ -112,7 +112,7 @@ impl FrameDecoder {
         }
     }
 
-    /// What is left once nothing more will come.
+    /// Returns what is left at the end of the input.
     pub(crate) fn rest(&mut self) -> Option<Frame<'_>> {
         let found = match self.framing {
             Framing::ContentLength => self.bodies.rest(&mut self.buffer)?,
@@ -126,7 +126,7 @@ impl FrameDecoder {
         }
     }
 
-    /// Passes over a byte order mark; `None` while there may be more of one to come.
+    /// Skips a byte order mark; `None` while it may be incomplete.
     fn skip_mark(&mut self) -> Option<()> {
         let held = self.buffer.held();
         if held.starts_with(BYTE_ORDER_MARK) {
@@ -138,7 +138,7 @@ impl FrameDecoder {
         Some(())
     }
 
-    /// Looks at the beginning of a line; `None` while it is too short to tell.
+    /// Detects the framing at the beginning of a line; `None` while it is too short.
     fn detect(&mut self) -> Option<()> {
         let blanks = self.buffer.held().len() - self.buffer.held().trim_ascii_start().len();
         self.buffer.consume(blanks);
@@ -160,7 +160,7 @@ impl FrameDecoder {
     }
 }
 
-/// Puts headers before messages that stand one a line.
+/// Adds headers to messages that are separated by line feeds.
 pub(crate) fn with_headers(lines: &[u8]) -> Vec<u8> {
     let mut framed = Vec::with_capacity(lines.len() + lines.len() / 8 + 32);
     for line in lines.split_inclusive(|byte| *byte == b'\n') {

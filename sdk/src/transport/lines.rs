@@ -1,20 +1,20 @@
-//! One message a line, as the protocol's stdio transport has it.
+//! One message per line: the stdio transport of ACP.
 //!
-//! A line above the limit is skipped as it arrives, without being kept.
+//! A line above the limit is skipped as it arrives and not buffered.
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/transports>
 
 use super::buffer::Buffer;
 use super::framing::Found;
 
-/// Finds line endings.
+/// Decodes lines.
 #[derive(Debug)]
 pub(super) struct LineDecoder {
-    /// So many of the held bytes are known to contain no line ending.
+    /// Number of buffered bytes that are known to contain no line feed.
     seen: usize,
-    /// The longest line handed out.
+    /// The longest line that is returned.
     max: usize,
-    /// Length so far of a line that is being skipped.
+    /// Bytes skipped so far of a line above the limit.
     skipping: Option<u64>,
 }
 
@@ -27,12 +27,12 @@ impl LineDecoder {
         }
     }
 
-    /// Whether the next byte is the first of a line.
+    /// Returns whether the next byte is the first of a line.
     pub(super) fn at_line_start(&self) -> bool {
         self.skipping.is_none()
     }
 
-    /// The next complete line.
+    /// Returns the next complete line.
     #[inline]
     pub(super) fn next(&mut self, buffer: &mut Buffer) -> Option<Found> {
         let held = buffer.held();
@@ -53,7 +53,7 @@ impl LineDecoder {
         Some(Found::Text(line))
     }
 
-    /// What stands after the last line ending, once nothing more will come.
+    /// Returns what follows the last line feed at the end of the input.
     pub(super) fn rest(&mut self, buffer: &mut Buffer) -> Found {
         self.seen = 0;
         let line = buffer.consume(buffer.held().len());

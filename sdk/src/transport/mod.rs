@@ -20,7 +20,7 @@ pub use framing::Framing;
 pub(crate) use framing::{Frame, FrameDecoder, with_headers};
 pub use message::{MessageTransport, Transport};
 pub(crate) use message::{Reader, TransportKind, Writer};
-pub use socket::{Listener, connect_tcp, serve_tcp};
+pub use socket::{Listener, RunningListener, connect_tcp, serve_tcp};
 #[cfg(unix)]
 pub use socket::{connect_unix, serve_unix};
 pub(crate) use stdio::stdio;

@@ -1,14 +1,13 @@
 //! Unix and TCP sockets: a listener that serves an agent to each connection, and connecting.
 //!
-//! Guarantees: no more connections at once than were allowed, the others wait in the
-//! operating system's queue; one connection's fault ends that connection alone; a shutdown
-//! stops accepting, lets requests end as they do when a client closes its side, and returns
-//! within [`ConnectionBuilder::grace`].
+//! Guarantees: at most `max_connections` connections are served at once, the others wait in the
+//! operating system's queue; a failure ends its own connection only; a shutdown stops accepting,
+//! closes every connection as if its client had closed it, and waits for them.
 //!
-//! Whoever can open the socket can use the agent, for the protocol has no authentication of
-//! connections. So a Unix socket belongs to its owner alone, and TCP stays on this machine
-//! unless asked. Every user of the machine can reach it there, and so can web pages in a
-//! browser, which is why a connection that does not begin like a message is closed.
+//! The protocol does not authenticate connections: every process that can open the socket can use
+//! the agent. So a Unix socket is accessible to its owner only, and TCP listens on loopback
+//! addresses by default. Every user of the machine can reach those, and so can web pages in a
+//! browser; a connection whose first byte cannot begin a message is therefore closed.
 
 use std::fmt;
 use std::io;
@@ -20,7 +19,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
@@ -29,7 +28,7 @@ use crate::connection::{ConnectionBuilder, Driver};
 use crate::error::{Error, Result};
 use crate::version::{IntoAgent, IntoClient};
 
-/// Failures to accept, one after the other, before a listener gives up.
+/// Consecutive failures to accept before a listener fails.
 const ATTEMPTS: u32 = 10;
 
 /// Serves an agent of its own to each connection of a socket.
@@ -67,9 +66,9 @@ impl fmt::Debug for Listener {
 }
 
 impl Listener {
-    /// Listens on TCP for programs on this machine; port 0 picks a free one.
+    /// Listens on TCP, on loopback addresses only. Port 0 selects a free port.
     ///
-    /// TCP is not authenticated: see the notes of [`tcp_exposed`](Self::tcp_exposed).
+    /// TCP is not authenticated, see [`tcp_exposed`](Self::tcp_exposed).
     ///
     /// # Errors
     ///
@@ -89,10 +88,10 @@ impl Listener {
         Self::tcp_exposed(&local[..]).await
     }
 
-    /// Listens on TCP for anybody who can reach the address.
+    /// Listens on TCP, on any address.
     ///
-    /// Nothing is encrypted and nobody is authenticated: who connects can do what the agent
-    /// can. Only for networks where everybody may do that.
+    /// Connections are neither encrypted nor authenticated: every host that reaches the address
+    /// can use the agent. Use it only in networks where that is intended.
     ///
     /// # Errors
     ///
@@ -105,12 +104,12 @@ impl Listener {
         )))
     }
 
-    /// Listens on a Unix socket that only this user may connect to. The file is removed
-    /// in the end; one left behind by a process that has died is replaced.
+    /// Listens on a Unix socket that only its owner may connect to. The file is removed at the
+    /// end; a file that a dead process left behind is replaced.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`](crate::Error::Io) when somebody else listens there or the file cannot be made.
+    /// [`Error::Io`](crate::Error::Io) when another process listens there, or the file cannot be created.
     #[cfg(unix)]
     pub fn unix(path: impl AsRef<std::path::Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -126,13 +125,13 @@ impl Listener {
         }
     }
 
-    /// How many connections are served at once, at least one (default 64).
+    /// Sets how many connections are served at once, at least one (default 64).
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections.max(1);
         self
     }
 
-    /// What each connection is opened with (default [`ConnectionBuilder::new`]).
+    /// Sets the options of each connection (default [`ConnectionBuilder::new`]).
     pub fn options(
         mut self,
         options: impl Fn() -> ConnectionBuilder + Send + Sync + 'static,
@@ -141,7 +140,7 @@ impl Listener {
         self
     }
 
-    /// The address and port that TCP listens on.
+    /// Returns the TCP address and port; `None` for a Unix socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match &self.socket {
             Socket::Tcp(listener) => listener.local_addr().ok(),
@@ -150,16 +149,40 @@ impl Listener {
         }
     }
 
-    /// Serves until accepting fails for good. Dropping the future drops every connection.
+    /// Serves until accepting fails repeatedly. Dropping the future drops every connection.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`](crate::Error::Io) when accepting fails again and again.
+    /// [`Error::Io`](crate::Error::Io) when accepting fails ten times in succession.
     pub async fn serve<V, A: IntoAgent<V>>(self, agent: impl FnMut() -> A) -> Result<()> {
         self.serve_until(std::future::pending(), agent).await
     }
 
-    /// Serves until `shutdown` is ready, then ends every connection and returns.
+    /// Starts serving as a task, and returns its handle.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start<V: 'static, A: IntoAgent<V>>(
+        self,
+        agent: impl FnMut() -> A + Send + 'static,
+    ) -> RunningListener {
+        let (stop, stopped) = oneshot::channel();
+        let local_addr = self.local_addr();
+        let stopped = async move {
+            // Dropping the handle aborts the task, so only `shutdown` ends this.
+            let _: Result<(), _> = stopped.await;
+        };
+        let mut task = JoinSet::new();
+        task.spawn(self.serve_until(stopped, agent));
+        RunningListener {
+            local_addr,
+            stop,
+            task,
+        }
+    }
+
+    /// Serves until `shutdown` completes, then closes every connection and waits for their end.
     ///
     /// # Errors
     ///
@@ -209,9 +232,42 @@ impl Listener {
     }
 }
 
+/// A listener that serves as a task. Dropping it ends the listener and its connections at once.
+#[derive(Debug)]
+pub struct RunningListener {
+    local_addr: Option<SocketAddr>,
+    stop: oneshot::Sender<()>,
+    task: JoinSet<Result<()>>,
+}
+
+impl RunningListener {
+    /// Returns the TCP address and port; `None` for a Unix socket.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.local_addr
+    }
+
+    /// Stops accepting, closes every connection gracefully, and waits for their end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) when accepting had failed before.
+    pub async fn shutdown(mut self) -> Result<()> {
+        // Fails only if the task has ended, which the next line reports.
+        let _ = self.stop.send(());
+        match self.task.join_next().await {
+            Some(Ok(result)) => result,
+            Some(Err(failed)) if failed.is_panic() => {
+                std::panic::resume_unwind(failed.into_panic())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Serves an agent to each connection of a Unix socket, until accepting fails.
 ///
-/// [`Listener`] has the options and a shutdown.
+/// [`Listener`] has options and a graceful shutdown.
 ///
 /// # Errors
 ///
@@ -226,8 +282,8 @@ pub async fn serve_unix<V, A: IntoAgent<V>>(
 
 /// Serves an agent to each TCP connection from this machine, until accepting fails.
 ///
-/// TCP is not authenticated: see [`Listener::tcp_exposed`]. [`Listener`] has the options
-/// and a shutdown.
+/// TCP is not authenticated: see [`Listener::tcp_exposed`]. [`Listener`] has options
+/// and a graceful shutdown.
 ///
 /// # Errors
 ///
@@ -239,11 +295,11 @@ pub async fn serve_tcp<V, A: IntoAgent<V>>(
     Listener::tcp(addr).await?.serve(agent).await
 }
 
-/// Talks to the agent behind a Unix socket; the driver must be polled, usually by spawning it.
+/// Connects to the agent behind a Unix socket. The driver must be polled.
 ///
 /// # Errors
 ///
-/// [`Error::Io`](crate::Error::Io) when nobody listens there.
+/// [`Error::Io`](crate::Error::Io) when no process listens there.
 #[cfg(unix)]
 pub async fn connect_unix<V, C: IntoClient<V>>(
     path: impl AsRef<std::path::Path>,
@@ -255,11 +311,11 @@ pub async fn connect_unix<V, C: IntoClient<V>>(
     Ok(ConnectionBuilder::new().client(client, (reader, writer)))
 }
 
-/// Talks to the agent behind a TCP port; the driver must be polled, usually by spawning it.
+/// Connects to the agent behind a TCP port. The driver must be polled.
 ///
 /// # Errors
 ///
-/// [`Error::Io`](crate::Error::Io) when nobody listens there.
+/// [`Error::Io`](crate::Error::Io) when no process listens there.
 pub async fn connect_tcp<V, C: IntoClient<V>>(
     addr: impl ToSocketAddrs,
     client: C,
@@ -312,7 +368,7 @@ impl Socket {
     }
 }
 
-/// Accepts, and pauses after a failure, for most pass: too many open files, say.
+/// Accepts, and pauses after a failure, because most are temporary: too many open files.
 struct Accepting<'a> {
     socket: &'a Socket,
     failures: u32,

@@ -1,4 +1,4 @@
-//! The file of a Unix socket: made for its owner alone, removed in the end.
+//! The file of a Unix socket: accessible to its owner only, removed at the end.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 pub(super) struct UnixSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the file that was made, for another may have taken its place.
+    /// Device and inode of the created file: another may have replaced it.
     made: (u64, u64),
 }
 
@@ -51,7 +51,7 @@ impl Drop for UnixSocket {
     }
 }
 
-/// Whether the file is a socket that nobody listens on any more.
+/// Returns whether the file is a socket that no process listens on.
 fn is_left_behind(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
     is_socket

@@ -170,6 +170,24 @@ async fn a_shutdown_does_not_wait_for_a_handler_that_never_ends() {
 }
 
 #[tokio::test]
+async fn a_running_listener_is_shut_down_gracefully() {
+    let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
+    let subject = TestAgent::default();
+    let agent = subject.clone();
+    let running = listener.start(move || agent.clone());
+    let addr = running.local_addr().unwrap();
+    let (handle, driver) = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let mut connection = driver.start();
+    let call = tokio::spawn(async move { handle.prompt(prompt("s", "hang")).await });
+    subject.hanging.notified().await;
+    within(running.shutdown()).await.unwrap();
+    let answer = within(call).await.unwrap().unwrap();
+    assert_eq!(answer.stop_reason, StopReason::Cancelled, "not cut off");
+    within(connection.closed()).await.unwrap();
+    assert!(connection.is_closed());
+}
+
+#[tokio::test]
 async fn what_does_not_begin_like_a_message_is_cut_off() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
