@@ -205,13 +205,14 @@ async fn errors_of_the_agent_and_results_of_another_form() {
     );
     let agent = "start; message; send '{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32603,\"message\":\"Internal error\",\"data\":{\"message\":\"no key\"}}}'; message";
     let ended = run(&["--deny-all", "hi"], agent).await;
-    let expected = "acp: session/prompt: Internal error (code -32603)\nacp: details: no key\n";
+    let expected =
+        "acp: `session/prompt` failed: Internal error (code -32603)\nacp: details: no key\n";
     assert_eq!(ended.stderr, expected);
     let agent = "answer '{\"protocolVersion\":1}'; answer '{\"session\":\"s\"}'; message";
     let ended = run(&["--deny-all", "--format", "json", "hi"], agent).await;
     assert_eq!(ended.code, Some(1));
     assert!(
-        ended.stderr.contains("the result of session/new"),
+        ended.stderr.contains("invalid result of `session/new`"),
         "{}",
         ended.stderr
     );
