@@ -201,10 +201,13 @@ impl Outbox {
     /// is news.
     pub(crate) fn finish(&self, reason: CloseReason) -> bool {
         let mut state = self.lock();
-        let news = state.finishing.is_none();
-        state.finishing.get_or_insert(reason);
+        if state.finishing.is_some() {
+            // The loop asks at each round: waking it would keep it busy.
+            return false;
+        }
+        state.finishing = Some(reason);
         wake(state);
-        news
+        true
     }
 
     /// Returns whether messages are accepted.
@@ -315,9 +318,34 @@ pub(crate) fn unwritable(method: &str, error: &EncodeError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
     use serde_core::Serialize;
 
     use super::*;
+
+    /// Counts how often the loop is woken.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_loop_is_not_woken_by_finishing_again() {
+        let outbox = Outbox::new(100);
+        let wakes = Arc::new(Wakes::default());
+        for first in [true, false, false] {
+            outbox.register(&wakes.clone().into());
+            assert_eq!(outbox.finish(CloseReason::EndOfInput), first);
+        }
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    }
 
     #[test]
     fn raw_json_over_several_lines_leaves_as_one() {
