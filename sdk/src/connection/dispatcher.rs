@@ -88,7 +88,8 @@ impl Dispatcher {
         }
         let since = lock(&self.shared.order).held_since();
         self.holding = since.is_some();
-        since.map(|since| since + self.shared.options.hold_timeout)
+        // A limit beyond what a clock can show never expires.
+        since?.checked_add(self.shared.options.hold_timeout)
     }
 
     /// Delivers the responses that were held for too long: a notification handler waits for one

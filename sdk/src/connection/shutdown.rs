@@ -30,7 +30,11 @@ impl Loop {
             lost: None,
             aborted: false,
             handlers: Stopwatch::new(options.shutdown_timeout),
-            all_handlers: Stopwatch::new(options.shutdown_timeout + options.write_timeout),
+            all_handlers: Stopwatch::new(
+                options
+                    .shutdown_timeout
+                    .saturating_add(options.write_timeout),
+            ),
             output: Stopwatch::new(options.write_timeout),
         };
         std::future::poll_fn(|cx| self.poll_finish(reason, &mut clocks, cx)).await
