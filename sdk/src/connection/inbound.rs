@@ -21,6 +21,9 @@ pub(crate) struct RequestState {
     notify: Notify,
     /// Whether it is in the table below: only requests that do not complete at once are.
     entered: AtomicBool,
+    /// Whether it has its answer, so that it must not be entered any more: a layer may run on
+    /// after the handler.
+    left: AtomicBool,
     kept: Kept,
     /// The batch that the response belongs to, if the request came in one.
     pub(crate) batch: Option<Arc<Batch>>,
@@ -38,6 +41,7 @@ impl RequestState {
             cancelled: AtomicBool::new(false),
             notify: Notify::new(),
             entered: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             kept: Kept::default(),
             batch: None,
             bytes,
@@ -116,6 +120,9 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     pub(crate) fn enter(&mut self, request: &Arc<RequestState>) {
+        if request.left.load(Ordering::Relaxed) {
+            return;
+        }
         request.entered.store(true, Ordering::Relaxed);
         self.bytes += request.bytes;
         self.running.insert(key(&request.id), request.clone());
@@ -146,6 +153,7 @@ impl Inbound {
     }
 
     pub(crate) fn leave(&mut self, request: &RequestState) {
+        request.left.store(true, Ordering::Relaxed);
         if request.entered.load(Ordering::Relaxed)
             && self.running.remove(&key(&request.id)).is_some()
         {
