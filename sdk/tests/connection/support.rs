@@ -1,6 +1,8 @@
 //! A scripted peer that speaks raw bytes, and a small agent and client.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use acp_sdk::runtime::Json;
@@ -269,6 +271,21 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(limit, future).await.expect("it hangs")
 }
 
+/// Lets other tasks run until `condition` holds.
+pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let limit = std::time::Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(std::time::Instant::now() < limit, "timed out: {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Polls once: whether the future has to wait.
+pub async fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
+    let poll = |cx: &mut Context<'_>| Poll::Ready(Pin::new(&mut *future).poll(cx).is_pending());
+    std::future::poll_fn(poll).await
+}
+
 /// Ends a connection with the test.
 pub struct AbortOnDrop(pub JoinHandle<Result<()>>);
 
@@ -291,4 +308,39 @@ pub fn on_its_own_thread<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send
     });
     let ended = ended.recv_timeout(Duration::from_secs(30));
     ended.expect("it hangs, or it failed as said above");
+}
+
+/// Runs a test body to its end on a runtime with one thread (`workers` 0) or several.
+pub fn run_on(workers: usize, test: impl Future<Output = ()>) {
+    let runtime = match workers {
+        0 => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build(),
+        workers => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_all()
+            .build(),
+    };
+    runtime.unwrap().block_on(test);
+}
+
+/// Makes three tests of each async function: one thread, two workers, four workers.
+#[macro_export]
+macro_rules! on_every_runtime {
+    ($($test:ident),* $(,)?) => {
+        $(mod $test {
+            #[test]
+            fn one_thread() {
+                $crate::support::run_on(0, super::$test());
+            }
+            #[test]
+            fn two_workers() {
+                $crate::support::run_on(2, super::$test());
+            }
+            #[test]
+            fn four_workers() {
+                $crate::support::run_on(4, super::$test());
+            }
+        })*
+    };
 }
