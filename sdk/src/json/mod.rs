@@ -59,9 +59,11 @@ mod writer;
 mod tests;
 
 pub use self::decode::{
-    DecodeError, Described, Leniency, TypeDescriptor, decode, decode_leniently, decode_result,
-    from_str, from_str_reporting,
+    DecodeError, Described, Leniency, TypeDescriptor, from_str, from_str_reporting,
 };
+// Called by the connection, benchmarks and tests.
+#[doc(hidden)]
+pub use self::decode::{decode, decode_leniently, decode_result};
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::patch::Patch;
@@ -69,6 +71,7 @@ pub(crate) use self::reader::{StrictError, read_members, read_text};
 pub use self::tagged::UnknownVariant;
 pub use self::value::Json;
 pub(crate) use self::writer::{Encode, encode_raw};
+#[doc(hidden)]
 pub use self::writer::{EncodeError, encode};
 pub use serde_json::value::RawValue;
 

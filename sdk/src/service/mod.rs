@@ -13,7 +13,10 @@ pub mod layers;
 
 pub use self::context::Context;
 pub use self::handler_future::{HandlerFuture, Outcome};
-pub use self::incoming::{IncomingNotification, IncomingRequest, unsupported, unsupported_ext};
+pub use self::incoming::{IncomingNotification, IncomingRequest};
+// Called by generated code.
+#[doc(hidden)]
+pub use self::incoming::{unsupported, unsupported_ext};
 pub use self::layer::Layer;
 pub use crate::runtime::{Method, Notification, Params, Payload};
 use crate::transcript::MaskingRules;
