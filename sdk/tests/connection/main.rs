@@ -9,6 +9,7 @@
 
 mod answered;
 mod bad_input;
+mod budgets;
 mod calls;
 mod coalesce;
 mod crossing;
@@ -16,8 +17,10 @@ mod depth;
 mod end;
 mod framing;
 mod handlers;
+mod layers;
 mod limits;
 mod load;
+mod messages;
 mod model;
 mod order;
 mod origin;
