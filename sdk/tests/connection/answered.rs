@@ -101,7 +101,6 @@ async fn heard(stream: &mut BufReader<DuplexStream>) -> String {
     text.unwrap_or("answer").to_owned()
 }
 
-#[tokio::test]
 async fn what_is_kept_outlasts_the_wait_for_room() {
     let keeper = Keeper::default();
     let mut stream = serve(&keeper);
@@ -119,7 +118,6 @@ async fn what_is_kept_outlasts_the_wait_for_room() {
     assert!(keeper.dropped.load(Ordering::Relaxed));
 }
 
-#[tokio::test]
 async fn however_a_request_ends_what_comes_after_follows_its_answer() {
     for text in ["", "fail", "panic"] {
         let keeper = Keeper::default();
@@ -136,7 +134,6 @@ async fn however_a_request_ends_what_comes_after_follows_its_answer() {
     }
 }
 
-#[tokio::test]
 async fn a_notification_keeps_nothing_and_waits_for_nothing() {
     let keeper = Keeper::default();
     let mut stream = serve(&keeper);
@@ -188,7 +185,6 @@ impl Agent for Departing {
     }
 }
 
-#[tokio::test]
 async fn however_a_request_ends_its_answer_is_there_before_what_it_kept_is_dropped() {
     for text in ["", "fail", "panic"] {
         let (ours, theirs) = tokio::io::duplex(1 << 12);
@@ -200,3 +196,10 @@ async fn however_a_request_ends_its_answer_is_there_before_what_it_kept_is_dropp
         assert_eq!(heard(&mut stream).await, "parting", "{text}");
     }
 }
+
+crate::on_every_runtime!(
+    what_is_kept_outlasts_the_wait_for_room,
+    however_a_request_ends_what_comes_after_follows_its_answer,
+    a_notification_keeps_nothing_and_waits_for_nothing,
+    however_a_request_ends_its_answer_is_there_before_what_it_kept_is_dropped,
+);

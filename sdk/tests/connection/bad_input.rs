@@ -18,7 +18,6 @@ async fn answer(line: &[u8]) -> (Value, Value) {
     (answer["error"]["code"].clone(), answer["id"].clone())
 }
 
-#[tokio::test]
 async fn bad_lines_get_the_code_they_deserve() {
     let null = json!(null);
     assert_eq!(answer(b"{\"jsonrpc\"").await, (json!(-32700), null.clone()));
@@ -37,7 +36,6 @@ async fn bad_lines_get_the_code_they_deserve() {
     }
 }
 
-#[tokio::test]
 async fn wrong_params_name_the_json_pointer() {
     let (mut raw, _driver) = agent(TestAgent::default());
     let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": 5}]});
@@ -49,7 +47,6 @@ async fn wrong_params_name_the_json_pointer() {
     );
 }
 
-#[tokio::test]
 async fn notifications_and_answers_are_never_answered() {
     let (mut raw, _driver) = agent(TestAgent::default());
     for line in [
@@ -70,7 +67,6 @@ async fn notifications_and_answers_are_never_answered() {
     }
 }
 
-#[tokio::test]
 async fn a_flood_of_garbage_gets_a_bounded_number_of_errors() {
     let (mut raw, _driver) = agent(TestAgent::default());
     for _ in 0..1000 {
@@ -85,7 +81,6 @@ async fn a_flood_of_garbage_gets_a_bounded_number_of_errors() {
     assert!((1..=32).contains(&errors), "{errors} errors");
 }
 
-#[tokio::test]
 async fn methods_may_be_escaped_and_depth_does_no_harm() {
     let (mut raw, _driver) = agent(TestAgent::default());
     let depth = "[".repeat(10_000) + &"]".repeat(10_000);
@@ -97,7 +92,6 @@ async fn methods_may_be_escaped_and_depth_does_no_harm() {
     assert_eq!(raw.expect().await["result"]["sessionId"], "s1");
 }
 
-#[tokio::test]
 async fn a_client_answers_what_it_does_not_know() {
     let (_handle, mut raw, _driver) = client(TestClient::default());
     // What an agent prints by accident is not a question.
@@ -119,7 +113,6 @@ async fn a_client_answers_what_it_does_not_know() {
     }
 }
 
-#[tokio::test]
 async fn an_error_repeats_only_the_beginning_of_what_is_endless() {
     let (mut raw, _driver) = agent(TestAgent::default());
     let long = "x".repeat(100_000);
@@ -143,7 +136,6 @@ async fn an_error_repeats_only_the_beginning_of_what_is_endless() {
     assert!(refusal.to_string().len() < 400);
 }
 
-#[tokio::test]
 async fn a_message_earns_an_error_and_no_more_than_the_bound_is_saved() {
     let (mut raw, _driver) = agent(TestAgent::default());
     // As many as may be at once, however much was said well before.
@@ -195,7 +187,6 @@ impl Observer for Watcher {
     }
 }
 
-#[tokio::test]
 async fn who_watches_is_told_of_all_that_is_put_up_with() {
     let watcher = Watcher::default();
     let (reader, mut input) = tokio::io::duplex(1 << 16);
@@ -224,3 +215,15 @@ async fn who_watches_is_told_of_all_that_is_put_up_with() {
         ]
     );
 }
+
+crate::on_every_runtime!(
+    bad_lines_get_the_code_they_deserve,
+    wrong_params_name_the_json_pointer,
+    notifications_and_answers_are_never_answered,
+    a_flood_of_garbage_gets_a_bounded_number_of_errors,
+    methods_may_be_escaped_and_depth_does_no_harm,
+    a_client_answers_what_it_does_not_know,
+    an_error_repeats_only_the_beginning_of_what_is_endless,
+    a_message_earns_an_error_and_no_more_than_the_bound_is_saved,
+    who_watches_is_told_of_all_that_is_put_up_with,
+);

@@ -12,13 +12,11 @@ async fn down(peer: &Peer, depth: u64) -> Json {
         .unwrap()
 }
 
-#[tokio::test]
 async fn handlers_call_back_and_forth_100_deep() {
     let (handle, _drivers) = pair(TestAgent::default(), TestClient::default());
     assert_eq!(down(handle.peer(), 100).await.get(), "\"bottom\"");
 }
 
-#[tokio::test]
 async fn a_notification_handler_may_call_the_peer_and_be_called_back() {
     let watcher = TestClient::default();
     let (handle, _drivers) = pair(TestAgent::default(), watcher.clone());
@@ -30,7 +28,6 @@ async fn a_notification_handler_may_call_the_peer_and_be_called_back() {
     }
 }
 
-#[tokio::test]
 async fn dropping_a_call_cancels_that_request_and_no_other() {
     let (handle, mut raw, _driver) = client(TestClient::default());
     let (first, second) = (handle.clone(), handle);
@@ -53,7 +50,6 @@ async fn dropping_a_call_cancels_that_request_and_no_other() {
     );
 }
 
-#[tokio::test]
 async fn a_cancelled_request_is_told_and_answered_once() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
@@ -70,7 +66,6 @@ async fn a_cancelled_request_is_told_and_answered_once() {
     raw.assert_alive().await;
 }
 
-#[tokio::test]
 async fn a_list_names_no_request_to_cancel() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
@@ -86,7 +81,6 @@ async fn a_list_names_no_request_to_cancel() {
     assert_eq!(raw.expect().await["id"], "p");
 }
 
-#[tokio::test]
 async fn an_id_in_use_is_refused_without_touching_its_request() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
@@ -104,7 +98,6 @@ async fn an_id_in_use_is_refused_without_touching_its_request() {
     assert_eq!(raw.expect().await["result"]["stopReason"], "cancelled");
 }
 
-#[tokio::test]
 async fn a_panic_answers_its_request_and_nothing_else() {
     let (mut raw, _driver) = agent(TestAgent::default());
     raw.send(raw_prompt(5, "panic")).await;
@@ -122,6 +115,7 @@ async fn a_panic_answers_its_request_and_nothing_else() {
     raw.assert_alive().await;
 }
 
+// With one thread it is known when nothing more can be sent.
 #[tokio::test]
 async fn a_peer_that_does_not_read_stops_the_sender() {
     let subject = TestAgent::default();
@@ -146,7 +140,6 @@ async fn a_peer_that_does_not_read_stops_the_sender() {
     assert_eq!(raw.expect().await["method"], "session/update");
 }
 
-#[tokio::test]
 async fn an_answer_that_does_not_fit_names_the_place() {
     let (handle, mut raw, _driver) = client(TestClient::default());
     let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
@@ -161,3 +154,14 @@ async fn an_answer_that_does_not_fit_names_the_place() {
         "{error}"
     );
 }
+
+crate::on_every_runtime!(
+    handlers_call_back_and_forth_100_deep,
+    a_notification_handler_may_call_the_peer_and_be_called_back,
+    dropping_a_call_cancels_that_request_and_no_other,
+    a_cancelled_request_is_told_and_answered_once,
+    a_list_names_no_request_to_cancel,
+    an_id_in_use_is_refused_without_touching_its_request,
+    a_panic_answers_its_request_and_nothing_else,
+    an_answer_that_does_not_fit_names_the_place,
+);

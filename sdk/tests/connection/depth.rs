@@ -22,7 +22,6 @@ fn chains_of_handlers_need_no_deep_stack() {
     assert_eq!(small.unwrap().join().unwrap().get(), "\"bottom\"");
 }
 
-#[tokio::test]
 async fn deep_json_needs_no_deep_stack() {
     // Everywhere a message can be deep: params, a field, an error, a result, a batch.
     let deep = "[".repeat(10_000) + &"]".repeat(10_000);
@@ -65,3 +64,5 @@ async fn deep_json_needs_no_deep_stack() {
     ];
     assert_eq!(codes, expected);
 }
+
+crate::on_every_runtime!(deep_json_needs_no_deep_stack,);

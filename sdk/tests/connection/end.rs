@@ -11,7 +11,6 @@ use super::support::{
     TestAgent, TestClient, agent, chunk, client, on_its_own_thread, prompt, raw_prompt,
 };
 
-#[tokio::test]
 async fn pending_calls_fail_when_the_peer_goes_away() {
     let (handle, mut raw, driver) = client(TestClient::default());
     let call = tokio::spawn({
@@ -34,7 +33,6 @@ async fn pending_calls_fail_when_the_peer_goes_away() {
     );
 }
 
-#[tokio::test]
 async fn the_reason_can_come_from_whoever_knows_better() {
     let (ours, theirs) = tokio::io::duplex(100);
     let (reader, writer) = tokio::io::split(ours);
@@ -60,7 +58,6 @@ async fn the_reason_can_come_from_whoever_knows_better() {
     assert!(error.contains("exited with status 4"), "{error}");
 }
 
-#[tokio::test]
 async fn requests_before_the_end_are_still_answered() {
     let subject = TestAgent::default();
     let (mut raw, driver) = agent(subject.clone());
@@ -75,7 +72,6 @@ async fn requests_before_the_end_are_still_answered() {
     assert_eq!(raw.next().await, None);
 }
 
-#[tokio::test]
 async fn dropping_the_driver_ends_every_call() {
     let (handle, mut raw, driver) = client(TestClient::default());
     let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
@@ -85,7 +81,6 @@ async fn dropping_the_driver_ends_every_call() {
     assert_eq!(raw.next().await, None);
 }
 
-#[tokio::test]
 async fn what_the_peer_said_is_handled_even_when_a_write_tells_of_its_end() {
     let watcher = TestClient::default();
     let (handle, mut raw, driver) = client(watcher.clone());
@@ -226,7 +221,6 @@ async fn an_answer_behind_a_handler_that_never_returns_is_not_lost() {
     assert_eq!(answer.stop_reason, acp_sdk::v1::StopReason::Refusal);
 }
 
-#[tokio::test]
 async fn dropping_the_future_of_serve_ends_the_agent() {
     let (mut raw, serving) = agent(TestAgent::default());
     raw.assert_alive().await;
@@ -234,3 +228,12 @@ async fn dropping_the_future_of_serve_ends_the_agent() {
     assert!(serving.await.unwrap_err().is_cancelled());
     assert_eq!(raw.next().await, None, "nothing goes on in the background");
 }
+
+crate::on_every_runtime!(
+    pending_calls_fail_when_the_peer_goes_away,
+    the_reason_can_come_from_whoever_knows_better,
+    requests_before_the_end_are_still_answered,
+    dropping_the_driver_ends_every_call,
+    what_the_peer_said_is_handled_even_when_a_write_tells_of_its_end,
+    dropping_the_future_of_serve_ends_the_agent,
+);

@@ -25,7 +25,6 @@ async fn read(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-#[tokio::test]
 async fn a_peer_that_writes_headers_is_answered_with_headers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
@@ -60,7 +59,6 @@ async fn a_peer_that_writes_headers_is_answered_with_headers() {
     assert_eq!(read(&mut reader).await["result"], "yes");
 }
 
-#[tokio::test]
 async fn a_client_may_begin_with_headers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
@@ -76,7 +74,6 @@ async fn a_client_may_begin_with_headers() {
     assert_eq!(watcher.texts(), ["over headers"]);
 }
 
-#[tokio::test]
 async fn headers_on_a_stream_of_lines_are_bad_lines() {
     let (mut raw, _driver) = agent(TestAgent::default());
     raw.assert_alive().await;
@@ -85,7 +82,6 @@ async fn headers_on_a_stream_of_lines_are_bad_lines() {
     raw.assert_alive().await;
 }
 
-#[tokio::test]
 async fn a_client_says_nothing_to_noise_between_headers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
@@ -98,3 +94,10 @@ async fn a_client_says_nothing_to_noise_between_headers() {
     writer.write_all(&with_header(&ask)).await.unwrap();
     assert_eq!(read(&mut BufReader::new(reader)).await["id"], 1);
 }
+
+crate::on_every_runtime!(
+    a_peer_that_writes_headers_is_answered_with_headers,
+    a_client_may_begin_with_headers,
+    headers_on_a_stream_of_lines_are_bad_lines,
+    a_client_says_nothing_to_noise_between_headers,
+);

@@ -1,4 +1,6 @@
 //! Too much of everything: what is held has a limit, and below it things go on.
+//!
+//! These tests need a runtime of one thread: nothing else runs between two turns of the test, which shows what is taken at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,6 @@ fn update_and_answer() -> Vec<u8> {
     format!("{}\n{}\n{answer}\n", chunk("s", "slow"), chunk("s", "last")).into_bytes()
 }
 
-#[tokio::test]
 async fn updates_are_handled_before_the_answer_however_the_bytes_arrive() {
     let bytes = update_and_answer();
     for split in 0..bytes.len() {
@@ -28,7 +27,6 @@ async fn updates_are_handled_before_the_answer_however_the_bytes_arrive() {
     }
 }
 
-#[tokio::test]
 async fn a_slow_session_does_not_hold_up_another() {
     let watcher = TestClient::default();
     let (agent, mut raw, _driver) = client(watcher.clone());
@@ -42,7 +40,6 @@ async fn a_slow_session_does_not_hold_up_another() {
     assert_eq!(watcher.texts(), ["quick"]);
 }
 
-#[tokio::test]
 async fn a_panicking_handler_loses_its_own_update_only() {
     let watcher = TestClient::default();
     let (agent, mut raw, _driver) = client(watcher.clone());
@@ -57,7 +54,6 @@ async fn a_panicking_handler_loses_its_own_update_only() {
     assert_eq!(watcher.texts(), ["one", "two"]);
 }
 
-#[tokio::test]
 async fn a_handler_whose_call_has_ended_holds_responses_back_again() {
     let watcher = TestClient::default();
     let (agent, mut raw, _driver) = client(watcher.clone());
@@ -78,3 +74,10 @@ async fn a_handler_whose_call_has_ended_holds_responses_back_again() {
     call.await.unwrap().unwrap();
     assert_eq!(watcher.texts(), ["call, then slow"]);
 }
+
+crate::on_every_runtime!(
+    updates_are_handled_before_the_answer_however_the_bytes_arrive,
+    a_slow_session_does_not_hold_up_another,
+    a_panicking_handler_loses_its_own_update_only,
+    a_handler_whose_call_has_ended_holds_responses_back_again,
+);

@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 
 use super::support::{TestAgent, TestClient, prompt, within};
 
-#[tokio::test]
 async fn an_agent_in_memory_is_a_whole_connection() {
     let watcher = TestClient::default();
     let (handle, driver) = duplex(TestAgent::default(), watcher.clone());
@@ -32,7 +31,6 @@ async fn an_agent_in_memory_is_a_whole_connection() {
     );
 }
 
-#[tokio::test]
 async fn in_memory_too_an_answer_after_our_end_is_heard() {
     let subject = TestAgent::default();
     let (handle, driver) = duplex(subject.clone(), TestClient::default());
@@ -48,7 +46,6 @@ async fn in_memory_too_an_answer_after_our_end_is_heard() {
     within(driver).await.unwrap().unwrap();
 }
 
-#[tokio::test]
 async fn in_memory_one_side_may_end_long_before_the_other() {
     let watcher = TestClient::default();
     let (handle, driver) = duplex(TestAgent::default(), watcher.clone());
@@ -70,7 +67,6 @@ async fn in_memory_one_side_may_end_long_before_the_other() {
     within(call).await.unwrap().unwrap();
 }
 
-#[tokio::test]
 async fn every_connection_has_an_agent_of_its_own() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -93,7 +89,6 @@ async fn every_connection_has_an_agent_of_its_own() {
     serving.abort();
 }
 
-#[tokio::test]
 async fn connections_above_the_bound_wait_for_their_turn() {
     let listener = Listener::tcp("127.0.0.1:0")
         .await
@@ -117,7 +112,6 @@ async fn connections_above_the_bound_wait_for_their_turn() {
     waiting.await.unwrap().unwrap();
 }
 
-#[tokio::test]
 async fn a_shutdown_lets_requests_end_and_refuses_new_connections() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -169,7 +163,6 @@ async fn a_shutdown_does_not_wait_for_a_handler_that_never_ends() {
     serving.await.unwrap().unwrap();
 }
 
-#[tokio::test]
 async fn a_running_listener_is_shut_down_gracefully() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let subject = TestAgent::default();
@@ -187,7 +180,6 @@ async fn a_running_listener_is_shut_down_gracefully() {
     assert!(connection.is_closed());
 }
 
-#[tokio::test]
 async fn what_does_not_begin_like_a_message_is_cut_off() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -208,7 +200,6 @@ async fn what_does_not_begin_like_a_message_is_cut_off() {
     }
 }
 
-#[tokio::test]
 async fn an_address_that_does_not_work_is_named() {
     let listener = Listener::tcp("127.0.0.1:0").await.unwrap();
     let taken = listener.local_addr().unwrap();
@@ -229,7 +220,6 @@ async fn an_address_that_does_not_work_is_named() {
     );
 }
 
-#[tokio::test]
 async fn tcp_stays_on_this_machine_unless_asked() {
     let refused = Listener::tcp("0.0.0.0:0").await.unwrap_err();
     assert!(
@@ -308,3 +298,16 @@ mod unix {
         assert!(!path.exists());
     }
 }
+
+crate::on_every_runtime!(
+    an_agent_in_memory_is_a_whole_connection,
+    in_memory_too_an_answer_after_our_end_is_heard,
+    in_memory_one_side_may_end_long_before_the_other,
+    every_connection_has_an_agent_of_its_own,
+    connections_above_the_bound_wait_for_their_turn,
+    a_shutdown_lets_requests_end_and_refuses_new_connections,
+    a_running_listener_is_shut_down_gracefully,
+    what_does_not_begin_like_a_message_is_cut_off,
+    an_address_that_does_not_work_is_named,
+    tcp_stays_on_this_machine_unless_asked,
+);

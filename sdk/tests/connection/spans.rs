@@ -1,4 +1,6 @@
 //! The spans of requests: one each, with all that is needed to find it in a log.
+//!
+//! These tests need a runtime of one thread: the subscriber belongs to the thread.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

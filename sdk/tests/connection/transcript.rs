@@ -51,7 +51,6 @@ async fn run(transcript: Transcript, input: impl AsRef<[u8]>) -> Vec<u8> {
 
 const PROMPT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"s3cret"}]}}"#;
 
-#[tokio::test]
 async fn both_directions_are_written_in_order() {
     let memory = Memory::default();
     let long = "x".repeat(2000);
@@ -91,7 +90,6 @@ async fn both_directions_are_written_in_order() {
     assert!(!format!("{records:?}").contains("s3cret"));
 }
 
-#[tokio::test]
 async fn a_client_is_told_apart_from_an_agent() {
     let memory = Memory::default();
     let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -113,7 +111,6 @@ async fn a_client_is_told_apart_from_an_agent() {
     assert_eq!(dirs, ["c2a", "a2c", "a2c"]);
 }
 
-#[tokio::test]
 async fn verbatim_means_every_byte_but_line_feeds() {
     let memory = Memory::default();
     run(
@@ -130,7 +127,6 @@ async fn verbatim_means_every_byte_but_line_feeds() {
     assert_eq!(memory.records()[1]["raw"], "s3cret");
 }
 
-#[tokio::test]
 async fn a_transcript_ends_at_its_size() {
     let memory = Memory::default();
     run(
@@ -202,7 +198,6 @@ impl Write for Gate {
     }
 }
 
-#[tokio::test]
 async fn what_does_not_fit_is_counted() {
     const COUNT: usize = 100_000;
     let (open, gate) = mpsc::channel();
@@ -287,7 +282,6 @@ impl Write for Held {
     }
 }
 
-#[tokio::test]
 async fn a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_handle() {
     let (ended, end) = mpsc::channel();
     let (_handle, driver) = ConnectionBuilder::new()
@@ -300,3 +294,12 @@ async fn a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_ha
     let limit = std::time::Duration::from_secs(30);
     end.recv_timeout(limit).expect("its thread ends");
 }
+
+crate::on_every_runtime!(
+    both_directions_are_written_in_order,
+    a_client_is_told_apart_from_an_agent,
+    verbatim_means_every_byte_but_line_feeds,
+    a_transcript_ends_at_its_size,
+    what_does_not_fit_is_counted,
+    a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_handle,
+);

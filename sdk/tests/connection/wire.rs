@@ -31,7 +31,6 @@ fn pong(id: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":\"yes\"}}")
 }
 
-#[tokio::test]
 async fn every_kind_of_id_comes_back_to_the_letter() {
     for id in [
         "0",
@@ -48,7 +47,6 @@ async fn every_kind_of_id_comes_back_to_the_letter() {
     }
 }
 
-#[tokio::test]
 async fn line_endings_and_marks_of_all_sorts_are_put_up_with() {
     let input = format!(
         "\u{feff}{}\r\n\r\n \t\n\n  {}  \r\n{}",
@@ -70,7 +68,6 @@ async fn line_endings_and_marks_of_all_sorts_are_put_up_with() {
     assert!(bare[0].contains("-32700") && bare.len() == 1, "{bare:?}");
 }
 
-#[tokio::test]
 async fn envelopes_that_break_the_rules_are_refused_by_their_id() {
     for (line, code, id) in [
         (r#"{"id":3,"method":"_alive"}"#, -32600, json!(3)),
@@ -146,7 +143,6 @@ async fn envelopes_that_break_the_rules_are_refused_by_their_id() {
     );
 }
 
-#[tokio::test]
 async fn params_may_be_absent_or_null_where_nothing_is_required() {
     for params in ["", r#","params":null"#, r#","params":{}"#] {
         let logout = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"logout"{params}}}"#);
@@ -159,7 +155,6 @@ async fn params_may_be_absent_or_null_where_nothing_is_required() {
     }
 }
 
-#[tokio::test]
 async fn what_no_string_or_number_can_hold_costs_its_own_request() {
     let request = |id: u32, text: &str| {
         let params = format!(r#"{{"sessionId":"s","prompt":[{{"type":"text","text":{text}}}]}}"#);
@@ -186,7 +181,6 @@ async fn what_no_string_or_number_can_hold_costs_its_own_request() {
     );
 }
 
-#[tokio::test]
 async fn answers_to_nobody_and_second_answers_change_nothing() {
     let (handle, mut raw, _driver) = client(TestClient::default());
     let first = tokio::spawn({
@@ -226,7 +220,6 @@ async fn answers_to_nobody_and_second_answers_change_nothing() {
     );
 }
 
-#[tokio::test]
 async fn a_response_that_is_none_is_an_error_of_its_call() {
     for (answer, expected) in [
         (
@@ -251,7 +244,6 @@ async fn a_response_that_is_none_is_an_error_of_its_call() {
     }
 }
 
-#[tokio::test]
 async fn updates_in_writes_of_one_byte_are_handled_before_the_answer() {
     let watcher = TestClient::default();
     let (handle, mut raw, _driver) = client(watcher.clone());
@@ -281,7 +273,6 @@ impl Observer for TooLong {
     }
 }
 
-#[tokio::test]
 async fn a_line_of_32_mib_is_accepted_and_a_longer_one_is_not() {
     const MAX: usize = 32 << 20;
     let too_long = TooLong::default();
@@ -318,7 +309,6 @@ async fn a_line_of_32_mib_is_accepted_and_a_longer_one_is_not() {
     assert_eq!(too_long.0.load(Ordering::Relaxed), MAX as u64 + 1);
 }
 
-#[tokio::test]
 async fn numbers_and_members_nobody_knows_pass_through_unharmed() {
     let (mut raw, _driver) = agent(TestAgent::default());
     let prompt = r#"{"sessionId":"s","prompt":[{"type":"hologram","n":123456789012345678901234567890.5e400,"a":{"b":1,"b":2}}]}"#;
@@ -330,3 +320,16 @@ async fn numbers_and_members_nobody_knows_pass_through_unharmed() {
     assert_eq!(raw.expect().await["method"], "session/update");
     assert_eq!(raw.expect().await["result"]["stopReason"], "end_turn");
 }
+
+crate::on_every_runtime!(
+    every_kind_of_id_comes_back_to_the_letter,
+    line_endings_and_marks_of_all_sorts_are_put_up_with,
+    envelopes_that_break_the_rules_are_refused_by_their_id,
+    params_may_be_absent_or_null_where_nothing_is_required,
+    what_no_string_or_number_can_hold_costs_its_own_request,
+    answers_to_nobody_and_second_answers_change_nothing,
+    a_response_that_is_none_is_an_error_of_its_call,
+    updates_in_writes_of_one_byte_are_handled_before_the_answer,
+    a_line_of_32_mib_is_accepted_and_a_longer_one_is_not,
+    numbers_and_members_nobody_knows_pass_through_unharmed,
+);
