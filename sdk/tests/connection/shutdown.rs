@@ -471,3 +471,40 @@ async fn a_call_that_takes_too_long_is_cancelled_and_the_connection_goes_on() {
     until("the connection to stay open", || !peer.is_closed()).await;
     let _: HandlerError = error.into();
 }
+
+/// Four senders race with the end: what `notify_ext` accepts is received, and nothing else.
+async fn nothing_accepted_is_lost_when_senders_race_with_the_end() {
+    for round in 0..50 {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let (reader, writer) = tokio::io::split(ours);
+        let (peer, driver) = ConnectionBuilder::new().open(Handlers::new(), (reader, writer));
+        let driver = tokio::spawn(driver);
+        let senders = [(); 4].map(|()| {
+            let peer = peer.clone();
+            tokio::spawn(async move {
+                let mut accepted = 0;
+                while accepted < 500 && peer.notify_ext("_x", None).await.is_ok() {
+                    accepted += 1;
+                    if accepted % 7 == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                accepted
+            })
+        });
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        peer.close();
+        driver.await.unwrap().unwrap();
+        let mut accepted = 0;
+        for sender in senders {
+            accepted += sender.await.unwrap();
+        }
+        let mut output = String::new();
+        theirs.read_to_string(&mut output).await.unwrap();
+        assert_eq!(output.lines().count(), accepted, "round {round}");
+    }
+}
+
+crate::on_every_runtime!(nothing_accepted_is_lost_when_senders_race_with_the_end);

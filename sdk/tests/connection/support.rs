@@ -321,7 +321,8 @@ pub fn run_on(workers: usize, test: impl Future<Output = ()>) {
             .enable_all()
             .build(),
     };
-    runtime.unwrap().block_on(test);
+    // A fault shows as a failure and not as a hang.
+    runtime.unwrap().block_on(within(test));
 }
 
 /// Makes three tests of each async function: one thread, two workers, four workers.
