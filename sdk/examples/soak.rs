@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p acp-sdk --example soak -- [REQUESTS]`, ten million by default:
 //! half of them between our client and our agent, half from a client that counts raw lines
-//! and so would notice an answer that came twice. Prints memory as it goes.
+//! and so would notice a response that came twice. Prints memory as it goes. `BENCH_THREADS=2` runs
+//! it on two worker threads.
 
 // The figures are the result of this program.
 #![allow(clippy::print_stdout, reason = "the figures are the result")]
@@ -17,6 +18,9 @@ use acp_sdk::{HandlerError, HandlerResult, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::task::JoinSet;
+
+#[path = "support/runtime.rs"]
+mod runtime;
 
 /// What may fail on the way to a result.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -165,8 +169,11 @@ fn resident_kib() -> u64 {
         .unwrap_or(0)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
+    runtime::runtime()?.block_on(soak())
+}
+
+async fn soak() -> Result<()> {
     let asked = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "10000000".to_owned());

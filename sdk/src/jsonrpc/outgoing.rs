@@ -7,11 +7,12 @@ use serde_json::value::RawValue;
 use super::types::RpcError;
 use crate::json::{Encode, EncodeError, encode};
 use crate::runtime;
+use crate::v1::methods;
 
 /// The notification that cancels a request.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
-pub(crate) const CANCEL_REQUEST: &str = "$/cancel_request";
+pub(crate) const CANCEL_REQUEST: &str = <methods::CancelRequest as runtime::Notification>::NAME;
 
 /// The beginning of each message.
 const BEGIN: &[u8] = b"{\"jsonrpc\":\"2.0\"";
