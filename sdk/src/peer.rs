@@ -39,7 +39,7 @@ impl Peer {
     }
 
     /// Returns a handle whose calls come from the handler of a notification.
-    pub(crate) fn from_handler_of(mut self, origin: NotificationId) -> Self {
+    pub(crate) fn in_handler_of(mut self, origin: NotificationId) -> Self {
         self.origin = Some(origin);
         self
     }

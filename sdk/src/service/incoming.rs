@@ -225,7 +225,7 @@ impl<'a> IncomingNotification<'a> {
             Err(error) => return self.ignore(&error),
         };
         let method = self.method.to_owned();
-        let peer = Peer::new(self.shared.clone()).from_handler_of(self.id);
+        let peer = Peer::new(self.shared.clone()).in_handler_of(self.id);
         let handling = handler(Context::new(peer, None), method.clone(), params);
         HandlerFuture::notified(Box::pin(async move {
             match handling.await {
