@@ -210,9 +210,16 @@ impl Outbox {
         true
     }
 
-    /// Returns whether messages are accepted.
-    pub(crate) fn accepts(&self) -> bool {
-        self.lock().closed.is_none()
+    /// Refuses everything from now on, and closes the output once what was accepted is written.
+    /// Returns whether this is news.
+    pub(crate) fn seal(&self, reason: &CloseReason) -> bool {
+        let mut state = self.lock();
+        let news = state.closed.is_none();
+        state.closed.get_or_insert_with(|| reason.clone());
+        state.finishing.get_or_insert_with(|| reason.clone());
+        drop(state);
+        self.drained.notify_waiters();
+        news
     }
 
     pub(crate) fn has_unsent(&self) -> bool {

@@ -49,7 +49,7 @@ impl Loop {
         let shared = self.dispatcher.shared.clone();
         loop {
             shared.outbox.register(cx.waker());
-            let unwritten = shared.outbox.accepts() || !self.link.is_drained();
+            let unwritten = shared.outbox.has_unsent() || !self.link.is_drained();
             match self.link.poll_write(cx, &shared) {
                 Poll::Ready(Ok(())) => {
                     clocks.output.restart();
@@ -77,8 +77,8 @@ impl Loop {
                 if self.link.is_closed() {
                     return Poll::Ready(clocks.lost.take().map_or(Ok(()), Err));
                 }
-                // From now on the outbox closes as soon as it is empty.
-                if shared.outbox.finish(reason.clone()) {
+                // Nothing more is accepted: tasks of the application could send without end.
+                if shared.outbox.seal(reason) {
                     continue;
                 }
             }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufWriter};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::handlers::{Handlers, open, request};
-use super::support::until;
+use super::support::{TestAgent, until, update, within};
 
 const NEVER: Duration = Duration::MAX;
 
@@ -508,3 +508,27 @@ async fn nothing_accepted_is_lost_when_senders_race_with_the_end() {
 }
 
 crate::on_every_runtime!(nothing_accepted_is_lost_when_senders_race_with_the_end);
+
+#[tokio::test]
+async fn a_task_that_sends_without_end_does_not_postpone_the_end() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (client, driver) =
+        ConnectionBuilder::new().agent(TestAgent::default(), tokio::io::split(ours));
+    let connection = driver.start();
+    let (mut reader, _writer) = tokio::io::split(theirs);
+    let reading = tokio::spawn(async move {
+        let mut sink = tokio::io::sink();
+        tokio::io::copy(&mut reader, &mut sink).await
+    });
+    let sending = tokio::spawn(async move {
+        while client
+            .session_update(update(&"s".into(), "x"))
+            .await
+            .is_ok()
+        {}
+    });
+    tokio::task::yield_now().await;
+    within(connection.shutdown()).await.unwrap();
+    within(sending).await.unwrap();
+    assert!(within(reading).await.unwrap().unwrap() > 0);
+}
