@@ -14,10 +14,13 @@ use std::time::{Duration, Instant};
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
 use acp_sdk::{ConnectionBuilder, HandlerResult, Result, v1::*};
 
+/// Requests, errors among them, and the time of all.
+type Count = (u64, u64, Duration);
+
 /// Calls, failures and time by method. Clones share the figures, so one value can be the layer of
 /// many connections.
 #[derive(Clone, Default)]
-struct CountMethods(Arc<Mutex<BTreeMap<String, (u64, u64, Duration)>>>);
+struct CountMethods(Arc<Mutex<BTreeMap<String, Count>>>);
 
 impl CountMethods {
     /// Counts a message when its handler has completed.

@@ -262,7 +262,7 @@ impl<H: Handler> Agent for Runtime<H> {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<Json> {
-        Ok(self.handler.ext_request(cx, method, params).await?)
+        self.handler.ext_request(cx, method, params).await
     }
 
     async fn ext_notification(

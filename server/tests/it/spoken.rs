@@ -42,7 +42,7 @@ impl Handler for Author {
                 turn.commands(vec![learned]).await?;
             }
             "read" => drop(turn.read_file("/missing").await?),
-            "refuse" => return Err(acp_sdk::HandlerError::resource_not_found("the model").into()),
+            "refuse" => return Err(acp_sdk::HandlerError::resource_not_found("the model")),
             _ => {}
         }
         Ok(StopReason::EndTurn)
