@@ -1,7 +1,5 @@
 //! The handle of a connection that runs as a task.
 
-use std::task::Poll;
-
 use tokio::task::{JoinError, JoinSet};
 
 use crate::error::{CloseReason, Error, Result};
@@ -59,6 +57,8 @@ impl RunningConnection {
     /// Closes the connection on `SIGTERM`, and aborts it on a second one.
     #[cfg(unix)]
     pub(super) fn close_on_sigterm(&mut self) -> Result<()> {
+        use std::task::Poll;
+
         use tokio::signal::unix::{SignalKind, signal};
 
         let mut terminate =
