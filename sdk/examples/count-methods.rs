@@ -69,10 +69,6 @@ impl Service for Counted {
         self.counts
             .count(method, self.inner.notification(notification))
     }
-
-    fn takes_batches(&self) -> bool {
-        self.inner.takes_batches()
-    }
 }
 
 struct Minimal;

@@ -168,13 +168,7 @@ fn layer(role: Role, calls: &[Call<'_>]) -> TokenStream {
                 #notification
             }
 
-            fn takes_batches(&self) -> bool { self.inner.takes_batches() }
-
-            fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
-                let mut rules = self.inner.masking_rules();
-                rules.push(&MASKING);
-                rules
-            }
+            fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> { Vec::from([&MASKING]) }
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{Driver, RunningConnection};
 use crate::error::{CloseReason, Error, Result};
 use crate::peer::Peer;
 use crate::service::{Layer, Service};
-use crate::transcript::{Side, Transcript};
+use crate::transcript::{Rules, Side, Transcript};
 use crate::transport::{self, Framing, Transport};
 use crate::version::{IntoAgent, IntoClient};
 
@@ -289,14 +289,23 @@ impl ConnectionBuilder {
 
     /// Opens a connection for any service, such as one generated from another document.
     pub fn open(self, service: impl Service, transport: impl Into<Transport>) -> (Peer, Driver) {
-        let innermost: Arc<dyn Service> = Arc::new(service);
-        let layers = self.layers.iter().rev();
-        let service = layers.fold(innermost, |inner, layer| layer.layer(inner));
+        let protocol: Arc<dyn Service> = Arc::new(service);
+        let mut masking_rules = protocol.masking_rules();
+        let mut service = protocol.clone();
+        for layer in self.layers.iter().rev() {
+            service = layer.layer(service);
+            masking_rules.extend(service.masking_rules());
+        }
+        let rules = Rules::new(masking_rules);
+        let recorder = self
+            .transcript
+            .and_then(|transcript| transcript.start(rules));
         Driver::open(
+            protocol,
             service,
             self.options,
             self.explain_close,
-            self.transcript,
+            recorder,
             transport.into(),
         )
     }

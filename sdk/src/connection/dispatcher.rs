@@ -29,6 +29,8 @@ const UNCORRELATED_ERRORS: u32 = 32;
 /// The handlers of a connection, and the rules for each incoming message.
 pub(super) struct Dispatcher {
     pub(super) shared: Arc<Shared>,
+    /// The service without its layers.
+    protocol: Arc<dyn Service>,
     service: Arc<dyn Service>,
     pub(super) tasks: JoinSet<Outcome>,
     uncorrelated_errors: u32,
@@ -37,9 +39,14 @@ pub(super) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(super) fn new(shared: Arc<Shared>, service: Arc<dyn Service>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        protocol: Arc<dyn Service>,
+        service: Arc<dyn Service>,
+    ) -> Self {
         Self {
             shared,
+            protocol,
             service,
             tasks: JoinSet::new(),
             uncorrelated_errors: UNCORRELATED_ERRORS,
@@ -143,7 +150,7 @@ impl Dispatcher {
 
     fn message(&mut self, text: &[u8], cx: &mut Context<'_>) {
         let array = text.trim_ascii_start().first() == Some(&b'[');
-        if array && self.service.takes_batches() {
+        if array && self.protocol.takes_batches() {
             self.batch(text, cx);
         } else {
             self.single(text, None, cx);

@@ -15,7 +15,7 @@ use super::{RunningConnection, Shared};
 use crate::error::{CloseReason, Error, Result};
 use crate::peer::Peer;
 use crate::service::Service;
-use crate::transcript::{Rules, Transcript};
+use crate::transcript::Recorder;
 use crate::transport::Transport;
 
 /// Rounds of the loop before other tasks of the runtime get a turn.
@@ -93,19 +93,18 @@ impl Driver {
     }
 
     pub(crate) fn open(
+        protocol: Arc<dyn Service>,
         service: Arc<dyn Service>,
         options: Options,
         explain_close: Option<ExplainClose>,
-        transcript: Option<Transcript>,
+        recorder: Option<Recorder>,
         transport: Transport,
     ) -> (Peer, Self) {
-        let recorder =
-            transcript.and_then(|transcript| transcript.start(Rules::new(service.masking_rules())));
         let shared = Arc::new(Shared::new(options, recorder));
         let peer = Peer::new(shared.clone());
         let state = Loop {
             link: Link::new(transport, &shared),
-            dispatcher: Dispatcher::new(shared, service),
+            dispatcher: Dispatcher::new(shared, protocol, service),
             hold_timer: None,
         };
         (peer.clone(), Self::new(peer, state.run(explain_close)))
@@ -288,7 +287,7 @@ mod tests {
         let shared = Arc::new(Shared::new(ConnectionBuilder::new().options, None));
         let mut state = Loop {
             link: Link::new((reader, tokio::io::sink()).into(), &shared),
-            dispatcher: Dispatcher::new(shared, Arc::new(Yielding)),
+            dispatcher: Dispatcher::new(shared, Arc::new(Yielding), Arc::new(Yielding)),
             hold_timer: None,
         };
         let mut most = 0;

@@ -6,6 +6,9 @@ use super::Service;
 
 /// Wraps a [`Service`]: logging, limits, deadlines, authorization, metrics.
 ///
+/// A layer only sees messages. Whether batches are accepted is asked of the innermost service, and
+/// the masking rules of all services are joined, so a layer need not pass them on.
+///
 /// [`layer`](Self::layer) is called once for each connection, so state that it creates belongs
 /// to the connection, and state in `self` is shared by all connections that the layer is used
 /// for.
@@ -36,7 +39,6 @@ use super::Service;
 ///     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
 ///         self.inner.notification(notification)
 ///     }
-///     fn takes_batches(&self) -> bool { self.inner.takes_batches() }
 /// }
 /// # let _ = acp_sdk::ConnectionBuilder::new().layer(CountRequests::default());
 /// ```

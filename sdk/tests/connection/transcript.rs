@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
+use acp_sdk::service::layers::Deadline;
 use acp_sdk::{ConnectionBuilder, Transcript};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -34,9 +36,17 @@ impl Memory {
 
 /// Runs an agent with a transcript on `input` to its end; yields what it answered.
 async fn run(transcript: Transcript, input: impl AsRef<[u8]>) -> Vec<u8> {
+    run_with(ConnectionBuilder::new(), transcript, input).await
+}
+
+async fn run_with(
+    connection: ConnectionBuilder,
+    transcript: Transcript,
+    input: impl AsRef<[u8]>,
+) -> Vec<u8> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new()
+    let (_, driver) = connection
         .max_message_bytes(1000)
         .transcript(transcript)
         .agent(TestAgent::default(), (reader, writer));
@@ -87,6 +97,22 @@ async fn both_directions_are_written_in_order() {
         ]
     );
     assert_eq!(records[5]["msg"]["result"]["stopReason"], "end_turn");
+    assert!(!format!("{records:?}").contains("s3cret"));
+}
+
+/// The layer does not implement `masking_rules`, whose default is empty.
+async fn a_layer_keeps_the_masking_rules() {
+    let memory = Memory::default();
+    let layered = ConnectionBuilder::new().layer(Deadline::new().others(Duration::from_secs(60)));
+    run_with(
+        layered,
+        Transcript::new(memory.clone()),
+        format!("{PROMPT}\n"),
+    )
+    .await;
+    let records = memory.records();
+    let answer = records.last().unwrap();
+    assert_eq!(answer["msg"]["result"]["stopReason"], "end_turn");
     assert!(!format!("{records:?}").contains("s3cret"));
 }
 
@@ -297,6 +323,7 @@ async fn a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_ha
 
 crate::on_every_runtime!(
     both_directions_are_written_in_order,
+    a_layer_keeps_the_masking_rules,
     a_client_is_told_apart_from_an_agent,
     verbatim_means_every_byte_but_line_feeds,
     a_transcript_ends_at_its_size,

@@ -1,9 +1,12 @@
 //! Several messages in one array, which version 2 allows and version 1 does not.
 
-use acp_sdk::MultiVersion;
+use std::time::Duration;
+
+use acp_sdk::service::layers::Deadline;
+use acp_sdk::{ConnectionBuilder, MultiVersion};
 use serde_json::{Value, json};
 
-use crate::support::{Log, New, NewClient, Old, OldClient, Raw, agent, client};
+use crate::support::{Log, New, NewClient, Old, OldClient, Raw, agent, agent_with, client};
 
 fn call(id: u64, method: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"cwd": "/"}})
@@ -15,7 +18,11 @@ fn cancel() -> Value {
 
 /// An agent of version 2, initialized.
 async fn initialized(log: &Log) -> Raw {
-    let (mut raw, _) = agent(New(log.clone()));
+    initialized_with(ConnectionBuilder::new(), log).await
+}
+
+async fn initialized_with(connection: ConnectionBuilder, log: &Log) -> Raw {
+    let (mut raw, _) = agent_with(connection, New(log.clone()));
     let info = json!({"name": "raw", "version": "0"});
     let params = json!({"protocolVersion": 2, "info": info});
     raw.ask(0, "initialize", params).await;
@@ -53,6 +60,15 @@ async fn the_answers_to_an_array_are_an_array() {
     ];
     assert_eq!(answers(&raw.expect().await), expected);
     assert_eq!(log.all(), ["v2 initialize 2 raw", "v2 cancel"]);
+}
+
+/// The layer does not implement `takes_batches`, whose default is `false`.
+#[tokio::test]
+async fn an_array_is_accepted_behind_a_layer() {
+    let layered = ConnectionBuilder::new().layer(Deadline::new().others(Duration::from_secs(60)));
+    let mut raw = initialized_with(layered, &Log::default()).await;
+    raw.send(json!([call(1, "session/new")])).await;
+    assert_eq!(answers(&raw.expect().await), [(json!(1), None)]);
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use acp_sdk::{Driver, HandlerError, HandlerResult, IntoAgent, IntoClient, Result, v1, v2};
+use acp_sdk::{
+    ConnectionBuilder, Driver, HandlerError, HandlerResult, IntoAgent, IntoClient, Result, v1, v2,
+};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
@@ -57,9 +59,17 @@ impl Raw {
 
 /// An agent with a raw peer in the client's place.
 pub fn agent<V>(agent: impl IntoAgent<V>) -> (Raw, JoinHandle<Result<()>>) {
+    agent_with(ConnectionBuilder::new(), agent)
+}
+
+/// An agent on a connection with settings or layers.
+pub fn agent_with<V>(
+    connection: ConnectionBuilder,
+    agent: impl IntoAgent<V>,
+) -> (Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = acp_sdk::ConnectionBuilder::new().agent(agent, (reader, writer));
+    let (_, driver) = connection.agent(agent, (reader, writer));
     (raw(theirs), tokio::spawn(driver))
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::error::HandlerError;
 use crate::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
-use crate::transcript::MaskingRules;
 
 /// Refuses requests that a function does not admit; the function returns the error to answer.
 ///
@@ -70,13 +69,5 @@ impl Service for Checked {
             Ok(()) => self.inner.notification(notification),
             Err(error) => notification.ignore(&error),
         }
-    }
-
-    fn takes_batches(&self) -> bool {
-        self.inner.takes_batches()
-    }
-
-    fn masking_rules(&self) -> Vec<&'static MaskingRules> {
-        self.inner.masking_rules()
     }
 }

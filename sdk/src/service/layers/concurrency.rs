@@ -8,7 +8,6 @@ use crate::jsonrpc::ErrorCode;
 use crate::service::{
     HandlerFuture, IncomingNotification, IncomingRequest, Layer, Outcome, Service,
 };
-use crate::transcript::MaskingRules;
 
 /// Runs at most so many request handlers at once; further requests wait in order.
 ///
@@ -92,13 +91,5 @@ impl Service for Limited {
 
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         self.inner.notification(notification)
-    }
-
-    fn takes_batches(&self) -> bool {
-        self.inner.takes_batches()
-    }
-
-    fn masking_rules(&self) -> Vec<&'static MaskingRules> {
-        self.inner.masking_rules()
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::error::HandlerError;
 use crate::jsonrpc::clip;
 use crate::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
-use crate::transcript::MaskingRules;
 
 /// Answers a request with `-32603` when its handler takes too long, and drops the handler.
 ///
@@ -89,13 +88,5 @@ impl Service for Limited {
 
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         self.inner.notification(notification)
-    }
-
-    fn takes_batches(&self) -> bool {
-        self.inner.takes_batches()
-    }
-
-    fn masking_rules(&self) -> Vec<&'static MaskingRules> {
-        self.inner.masking_rules()
     }
 }
