@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Set by cargo-fuzz.
-    println!("cargo::rustc-check-cfg=cfg(fuzzing)");
+    // Set by cargo-fuzz, and by the models.
+    println!("cargo::rustc-check-cfg=cfg(fuzzing, shuttle)");
     // Cargo would otherwise run the script again for any change to the crate.
     println!("cargo::rerun-if-changed=build.rs");
     #[cfg(feature = "generate")]

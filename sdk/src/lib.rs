@@ -60,6 +60,7 @@ mod peer;
 #[doc(hidden)]
 pub mod runtime;
 pub mod service;
+mod sync;
 mod transcript;
 mod transport;
 mod version;

@@ -1,10 +1,11 @@
 //! The responses to a batch, written as one array when the last is known.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 use super::lock;
+use crate::sync::Mutex;
 
 /// Responses to the requests of one batch.
 #[derive(Debug)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use serde_json::value::RawValue;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::notification_order::Delivery;
@@ -20,6 +19,7 @@ use crate::jsonrpc::{
 use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{self, BoxFuture};
 use crate::service::{IncomingNotification, IncomingRequest, Outcome, Service};
+use crate::sync::JoinSet;
 use crate::transport::Frame;
 
 /// Error responses to input that is no message: this many at once, and one more for each valid

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::builder::{ExplainClose, Options};
 use super::dispatcher::Dispatcher;
@@ -15,6 +15,7 @@ use super::{RunningConnection, Shared};
 use crate::error::{CloseReason, Error, Result};
 use crate::peer::Peer;
 use crate::service::Service;
+use crate::sync::{Sleep, sleep_until};
 use crate::transcript::Recorder;
 use crate::transport::Transport;
 

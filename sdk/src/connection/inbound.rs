@@ -2,14 +2,14 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
-use tokio::sync::Notify;
 
 use super::{Batch, lock};
 use crate::error::HandlerError;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, Notify};
 
 /// An incoming request.
 #[derive(Debug)]

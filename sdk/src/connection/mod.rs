@@ -35,7 +35,7 @@ mod running;
 mod shutdown;
 mod trace;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
@@ -61,6 +61,7 @@ use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
 use crate::json::{Encode, Json, encode_raw};
 use crate::jsonrpc::RpcError;
 use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::transcript::Recorder;
 
 /// What the loop, the handlers and the callers of one connection have in common.

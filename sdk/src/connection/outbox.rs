@@ -6,16 +6,16 @@
 //! written unless the output fails.
 //! The connection's loop empties the buffer with one write for everything since the last.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::coalesce::{self, EncodeAny};
 use crate::error::{CloseReason, Error, Result};
 use crate::json::{Encode, EncodeError};
 use crate::jsonrpc::Notification;
 use crate::runtime::Notification as _;
+use crate::sync::{Mutex, MutexGuard, Notify, PoisonError};
 use crate::v1::{SessionNotification, methods};
 
 #[derive(Debug)]

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::Instant;
 
 use super::driver::Loop;
 use crate::error::CloseReason;
+use crate::sync::{JoinSet, Sleep, sleep};
 
 impl Loop {
     /// Lets the handlers complete and writes everything out.

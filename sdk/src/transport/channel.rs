@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
 use super::message::{MessageTransport, Transport};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Creates the two ends of a transport in memory. Messages are passed without being copied.
 ///

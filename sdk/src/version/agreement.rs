@@ -1,11 +1,11 @@
 //! The protocol version of a connection, once it is negotiated.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::HandlerError;
 use crate::jsonrpc::ErrorCode;
 use crate::runtime::{self, DecodeError, Json, decode};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// The version of a connection. Clones share it.
 #[derive(Debug, Clone, Default)]

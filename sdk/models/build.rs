@@ -1,0 +1,7 @@
+//! Selects shuttle's locks, tasks and timers.
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(fuzzing, shuttle)");
+    println!("cargo::rustc-cfg=shuttle");
+    println!("cargo::rerun-if-changed=build.rs");
+}
