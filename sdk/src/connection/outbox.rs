@@ -197,17 +197,13 @@ impl Outbox {
         self.lock().excess
     }
 
-    /// Asks the loop to write what there is and then to close the output. Returns whether this
-    /// is news.
-    pub(crate) fn finish(&self, reason: CloseReason) -> bool {
+    /// Asks the loop to write what there is and then to close the output. The first reason counts.
+    pub(crate) fn finish(&self, reason: CloseReason) {
         let mut state = self.lock();
-        if state.finishing.is_some() {
-            // The loop asks at each round: waking it would keep it busy.
-            return false;
+        if state.finishing.is_none() {
+            state.finishing = Some(reason);
+            wake(state);
         }
-        state.finishing = Some(reason);
-        wake(state);
-        true
     }
 
     /// Refuses everything from now on, and closes the output once what was accepted is written.
@@ -347,9 +343,9 @@ mod tests {
     fn the_loop_is_not_woken_by_finishing_again() {
         let outbox = Outbox::new(100);
         let wakes = Arc::new(Wakes::default());
-        for first in [true, false, false] {
+        for _ in 0..3 {
             outbox.register(&wakes.clone().into());
-            assert_eq!(outbox.finish(CloseReason::EndOfInput), first);
+            outbox.finish(CloseReason::EndOfInput);
         }
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     }
