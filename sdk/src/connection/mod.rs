@@ -55,6 +55,7 @@ use outbox::{Outbox, unwritable};
 pub(crate) use pending::Preview;
 use pending::{Pending, Reply};
 pub use running::RunningConnection;
+pub(crate) use running::joined;
 pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};

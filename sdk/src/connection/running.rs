@@ -85,8 +85,8 @@ impl RunningConnection {
     }
 }
 
-/// Returns what the connection's task returned; its panic goes on in the caller.
-fn joined(task: Option<Result<Result<()>, JoinError>>) -> Result<()> {
+/// Returns what the task of a connection or a listener returned; its panic goes on in the caller.
+pub(crate) fn joined(task: Option<Result<Result<()>, JoinError>>) -> Result<()> {
     match task {
         Some(Ok(result)) => result,
         Some(Err(failed)) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),

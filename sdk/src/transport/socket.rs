@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use super::message::{Reader, Writer};
-use crate::connection::{ConnectionBuilder, Driver};
+use crate::connection::{ConnectionBuilder, Driver, joined};
 use crate::error::{Error, Result};
 use crate::version::{IntoAgent, IntoClient};
 
@@ -251,17 +251,12 @@ impl RunningListener {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`](crate::Error::Io) when accepting had failed before.
+    /// [`Error::Io`](crate::Error::Io) when accepting had failed before,
+    /// [`Error::Closed`](crate::Error::Closed) when the runtime had aborted the listener.
     pub async fn shutdown(mut self) -> Result<()> {
         // Fails only if the task has ended, which the next line reports.
         let _ = self.stop.send(());
-        match self.task.join_next().await {
-            Some(Ok(result)) => result,
-            Some(Err(failed)) if failed.is_panic() => {
-                std::panic::resume_unwind(failed.into_panic())
-            }
-            _ => Ok(()),
-        }
+        joined(self.task.join_next().await)
     }
 }
 
