@@ -155,8 +155,7 @@ impl Loop {
         let shared = self.dispatcher.shared.clone();
         shared.stop_reading(&reason);
         if matches!(end, End::WriteFailed(_)) {
-            shared.outbox.close(&reason);
-            self.link.discard();
+            self.discard_output(&reason);
         }
         let finished = self.finish(&reason).await;
         shared.end(&reason);

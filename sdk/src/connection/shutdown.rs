@@ -49,23 +49,10 @@ impl Loop {
         let shared = self.dispatcher.shared.clone();
         loop {
             shared.outbox.register(cx.waker());
-            let unwritten = shared.outbox.has_unsent() || !self.link.is_drained();
-            match self.link.poll_write(cx, &shared) {
-                Poll::Ready(Ok(())) => {
-                    clocks.output.restart();
-                    continue;
-                }
-                Poll::Ready(Err(error)) => {
-                    let failed = CloseReason::WriteFailed(Arc::new(error));
-                    shared.outbox.close(&failed);
-                    self.link.discard();
-                    // Without anything left to write, nothing was lost.
-                    clocks.lost = clocks.lost.take().or(unwritten.then_some(failed));
-                    continue;
-                }
-                Poll::Pending => {}
+            if self.write(clocks, cx) {
+                continue;
             }
-            let tasks = match self.dispatcher.tasks.poll_join_next(cx) {
+            let running = match self.dispatcher.tasks.poll_join_next(cx) {
                 Poll::Ready(Some(_)) => {
                     clocks.handlers.restart();
                     continue;
@@ -73,7 +60,7 @@ impl Loop {
                 Poll::Ready(None) => false,
                 Poll::Pending => true,
             };
-            if !tasks {
+            if !running {
                 if self.link.is_closed() {
                     return Poll::Ready(clocks.lost.take().map_or(Ok(()), Err));
                 }
@@ -82,37 +69,76 @@ impl Loop {
                     continue;
                 }
             }
-            let blocked = !self.link.is_drained() || shared.outbox.has_unsent();
-            if blocked || !tasks {
-                clocks.handlers.pause();
-                if clocks.output.poll_elapsed(cx) {
-                    let failed = CloseReason::WriteTimedOut(clocks.output.limit);
-                    shared.outbox.close(&failed);
-                    self.link.discard();
-                    clocks.lost = Some(failed);
-                    continue;
-                }
-            } else {
-                clocks.output.restart();
+            if !self.enforce_limits(running, clocks, cx) {
+                return Poll::Pending;
             }
-            let late = !blocked && clocks.handlers.poll_elapsed(cx);
-            if tasks && (late || clocks.all_handlers.poll_elapsed(cx)) {
-                let running = self.dispatcher.tasks.len();
-                if clocks.aborted {
-                    tracing::error!(running, "handlers that block their thread were left behind");
-                    self.dispatcher.tasks = JoinSet::new();
-                    continue;
-                }
-                tracing::warn!(running, "dropped handlers that did not complete in time");
-                // Dropping them answers their requests. It happens where they run.
-                self.dispatcher.tasks.abort_all();
-                clocks.aborted = true;
-                clocks.handlers.restart();
-                clocks.all_handlers.restart();
-                continue;
-            }
-            return Poll::Pending;
         }
+    }
+
+    /// Writes some output. Returns whether the peer accepted some, or the output failed.
+    fn write(&mut self, clocks: &mut Clocks, cx: &mut Context<'_>) -> bool {
+        let unwritten = self.has_unwritten();
+        match self.link.poll_write(cx, &self.dispatcher.shared) {
+            Poll::Ready(Ok(())) => clocks.output.restart(),
+            Poll::Ready(Err(error)) => {
+                let failed = CloseReason::WriteFailed(Arc::new(error));
+                self.discard_output(&failed);
+                // Without anything left to write, nothing was lost.
+                if unwritten {
+                    clocks.lost.get_or_insert(failed);
+                }
+            }
+            Poll::Pending => return false,
+        }
+        true
+    }
+
+    /// Discards the output or drops handlers when a limit is reached. Returns whether one was.
+    fn enforce_limits(&mut self, running: bool, clocks: &mut Clocks, cx: &mut Context<'_>) -> bool {
+        let blocked = self.has_unwritten();
+        if blocked || !running {
+            clocks.handlers.pause();
+            if clocks.output.poll_elapsed(cx) {
+                let failed = CloseReason::WriteTimedOut(clocks.output.limit);
+                self.discard_output(&failed);
+                clocks.lost = Some(failed);
+                return true;
+            }
+        } else {
+            clocks.output.restart();
+        }
+        let late = !blocked && clocks.handlers.poll_elapsed(cx);
+        let expired = running && (late || clocks.all_handlers.poll_elapsed(cx));
+        if expired {
+            self.drop_handlers(clocks);
+        }
+        expired
+    }
+
+    /// Aborts the handlers; at the second time, leaves behind those that block their thread.
+    fn drop_handlers(&mut self, clocks: &mut Clocks) {
+        let running = self.dispatcher.tasks.len();
+        if clocks.aborted {
+            tracing::error!(running, "handlers that block their thread were left behind");
+            self.dispatcher.tasks = JoinSet::new();
+            return;
+        }
+        tracing::warn!(running, "dropped handlers that did not complete in time");
+        // Dropping them answers their requests. It happens where they run.
+        self.dispatcher.tasks.abort_all();
+        clocks.aborted = true;
+        clocks.handlers.restart();
+        clocks.all_handlers.restart();
+    }
+
+    fn has_unwritten(&self) -> bool {
+        self.dispatcher.shared.outbox.has_unsent() || !self.link.is_drained()
+    }
+
+    /// Discards what is unwritten and refuses more: the output has failed.
+    pub(super) fn discard_output(&mut self, reason: &CloseReason) {
+        self.dispatcher.shared.outbox.close(reason);
+        self.link.discard();
     }
 }
 
