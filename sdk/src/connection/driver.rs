@@ -210,6 +210,8 @@ impl Loop {
                 return Poll::Ready(End::Closed);
             }
             self.dispatcher.reap(cx);
+            // Before reading, because delivering a response frees its part of the budget. What this
+            // round begins to hold is watched in the next: reading made progress.
             self.poll_hold(cx);
             let read = self.dispatcher.may_read()
                 && match self.poll_read(cx) {
@@ -221,8 +223,6 @@ impl Loop {
                     Poll::Pending => false,
                 };
             if !wrote && !read {
-                // Reading may have begun to hold a response.
-                self.poll_hold(cx);
                 return Poll::Pending;
             }
         }
