@@ -299,7 +299,7 @@ impl Dispatcher {
         bytes: usize,
         cx: &mut Context<'_>,
     ) {
-        let id = lock(&self.shared.order).arrive();
+        let (id, idle) = lock(&self.shared.order).arrive();
         let notification = IncomingNotification::new(&self.shared, method, params, id);
         let service = &self.service;
         let Ok(Some((mut handler, _))) = catch_unwind(AssertUnwindSafe(|| {
@@ -307,14 +307,13 @@ impl Dispatcher {
         })) else {
             return;
         };
-        {
+        // Only this loop opens queues, so what was idle still is.
+        if !idle {
+            let session = session_of(params);
             let mut order = lock(&self.shared.order);
-            if !order.is_idle() {
-                let session = session_of(params);
-                match order.enqueue(session.as_deref(), id, handler, bytes) {
-                    Some(unqueued) => handler = unqueued,
-                    None => return,
-                }
+            match order.enqueue(session.as_deref(), id, handler, bytes) {
+                Some(unqueued) => handler = unqueued,
+                None => return,
             }
         }
         if poll_handler(&mut handler, cx).is_pending() {

@@ -84,10 +84,11 @@ impl NotificationOrder {
         self.queues.is_empty()
     }
 
-    /// Assigns the next number to a notification.
-    pub(crate) fn arrive(&mut self) -> NotificationId {
+    /// Assigns the next number to a notification. Also returns whether every notification before
+    /// it has been handled.
+    pub(crate) fn arrive(&mut self) -> (NotificationId, bool) {
         self.arrived += 1;
-        NotificationId(self.arrived)
+        (NotificationId(self.arrived), self.is_idle())
     }
 
     /// Queues a notification if its session has a queue; returns the handler if not.
@@ -266,14 +267,15 @@ mod tests {
     }
 
     fn open(order: &mut NotificationOrder, session: &str) -> NotificationId {
-        let id = order.arrive();
+        let (id, _) = order.arrive();
         assert!(order.enqueue(Some(session), id, handler(), 1).is_some());
         order.open(Some(session), id);
         id
     }
 
     fn enqueue(order: &mut NotificationOrder, session: &str) -> NotificationId {
-        let id = order.arrive();
+        let (id, idle) = order.arrive();
+        assert!(!idle);
         assert!(order.enqueue(Some(session), id, handler(), 10).is_none());
         id
     }
@@ -317,7 +319,8 @@ mod tests {
     fn a_response_waits_for_notifications_without_a_session_too() {
         let mut order = NotificationOrder::default();
         order.arrive();
-        let id = order.arrive();
+        let (id, idle) = order.arrive();
+        assert!(idle);
         order.open(None, id);
         assert!(hold(&mut order, Some("a")).is_none());
         assert_eq!(order.completed(NO_SESSION).1.len(), 1);
