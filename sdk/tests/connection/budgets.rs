@@ -1,11 +1,13 @@
 //! Budgets in bytes: requests in progress, held responses. Coalescing of untyped updates.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use acp_sdk::{ConnectionBuilder, Json};
+use acp_sdk::{ConnectionBuilder, Json, Peer};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::handlers::{Handlers, notification, open, request, response};
 use super::support::{until, within};
@@ -111,6 +113,37 @@ async fn held_responses_count_against_the_budget() {
         within(call).await.unwrap().unwrap();
     }
     within(answering).await.unwrap();
+}
+
+/// The hold timeout frees the budget, and the input that waited for it is read at once.
+// Paused time needs a runtime of one thread.
+#[tokio::test(start_paused = true)]
+async fn reading_goes_on_when_held_responses_are_delivered_at_the_limit() {
+    let handle = Arc::new(OnceLock::<Peer>::new());
+    let service = Handlers::new().on_notification({
+        let handle = handle.clone();
+        move |_, _, _| {
+            let handle = handle.clone();
+            async move {
+                // Not the handle of the context, so the response is held.
+                handle.get().unwrap().call_ext("_call", None).await?;
+                std::future::pending().await
+            }
+        }
+    });
+    let connection = ConnectionBuilder::new()
+        .max_queued_bytes(100)
+        .hold_timeout(Duration::from_secs(12));
+    let (peer, mut raw, _driver) = open(connection, service);
+    handle.set(peer).unwrap();
+    raw.send(notification("_n", json!({}))).await;
+    assert_eq!(raw.expect().await["method"], "_call");
+    let begin = Instant::now();
+    raw.send(response(0, json!("x".repeat(1000)))).await;
+    // It is read apart from what follows.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    within(raw.assert_alive()).await;
+    assert_eq!(begin.elapsed().as_secs(), 12, "not read before");
 }
 
 /// Returns what the peer receives when all these updates are sent before the first write.
