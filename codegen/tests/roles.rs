@@ -4,7 +4,7 @@
 
 use acp_sdk::ConnectionBuilder;
 use acp_sdk::runtime::{HandlerResult, Peer, Service};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc;
 
 /// A notebook: a code editor and a kernel.
 #[allow(
@@ -46,7 +46,7 @@ fn connect(left: impl Service, right: impl Service) -> (Peer, Peer) {
 
 /// Runs a cell by asking the editor for its input.
 struct Interpreter {
-    messages: UnboundedSender<String>,
+    messages: mpsc::Sender<String>,
 }
 
 impl Kernel for Interpreter {
@@ -74,13 +74,13 @@ impl Kernel for Interpreter {
         _: &KernelContext,
         note: ExchangeNotification,
     ) -> HandlerResult<()> {
-        self.messages.send(note.text).unwrap();
+        self.messages.send(note.text).await.unwrap();
         Ok(())
     }
 }
 
 struct Notebook {
-    messages: UnboundedSender<String>,
+    messages: mpsc::Sender<String>,
 }
 
 impl CodeEditor for Notebook {
@@ -106,15 +106,15 @@ impl CodeEditor for Notebook {
         _: &CodeEditorContext,
         note: ExchangeNotification,
     ) -> HandlerResult<()> {
-        self.messages.send(note.text).unwrap();
+        self.messages.send(note.text).await.unwrap();
         Ok(())
     }
 }
 
 #[tokio::test]
 async fn an_editor_and_a_kernel_call_each_other() {
-    let (at_kernel, mut kernel_heard) = unbounded_channel();
-    let (at_editor, mut editor_heard) = unbounded_channel();
+    let (at_kernel, mut kernel_heard) = mpsc::channel(8);
+    let (at_editor, mut editor_heard) = mpsc::channel(8);
     let (to_kernel, to_editor) = connect(
         CodeEditorService::new(Notebook {
             messages: at_editor,

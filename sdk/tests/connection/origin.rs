@@ -86,7 +86,7 @@ impl Observer for Overtaken {
 }
 
 /// A notification handler awaits a call that a task makes, through the handle of the context or
-/// through a stored one. Returns how long that took, and what the observer was told.
+/// through a stored one. Returns how long that took, and the delays reported to the observer.
 async fn call_in_a_task(stored: bool) -> (Duration, Vec<Duration>) {
     let overtaken = Overtaken::default();
     let handle = Arc::new(OnceLock::<Peer>::new());

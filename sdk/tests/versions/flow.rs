@@ -9,9 +9,9 @@ use tokio::sync::{Notify, mpsc};
 #[allow(dead_code, reason = "the example's entry is not called")]
 mod example;
 
-/// A client that passes on what it is told, and answers questions when `gate` opens.
+/// A client that forwards updates to a channel, and answers questions when `gate` opens.
 struct Watcher {
-    updates: mpsc::UnboundedSender<String>,
+    updates: mpsc::Sender<String>,
     gate: Arc<Notify>,
     allows: bool,
 }
@@ -22,10 +22,11 @@ impl Client for Watcher {
         cx: &ClientContext,
         req: RequestPermissionRequest,
     ) -> HandlerResult<RequestPermissionResponse> {
-        self.updates.send(format!("asked {:?}", req.title)).unwrap();
+        let asked = format!("asked {:?}", req.title);
+        self.updates.send(asked).await.unwrap();
         let outcome = tokio::select! {
             () = cx.cancelled() => {
-                self.updates.send("taken back".to_owned()).unwrap();
+                self.updates.send("taken back".to_owned()).await.unwrap();
                 CancelledPermissionOutcome::new().into()
             }
             () = self.gate.notified() => match self.allows {
@@ -42,7 +43,7 @@ impl Client for Watcher {
         note: UpdateSessionNotification,
     ) -> HandlerResult<()> {
         assert_eq!(note.session_id.as_str(), "session-1");
-        self.updates.send(described(&note.update)).unwrap();
+        self.updates.send(described(&note.update)).await.unwrap();
         Ok(())
     }
 }
@@ -69,14 +70,14 @@ fn described(update: &SessionUpdate) -> String {
 
 struct Setup {
     agent: AgentHandle,
-    updates: mpsc::UnboundedReceiver<String>,
+    updates: mpsc::Receiver<String>,
     gate: Arc<Notify>,
     session: SessionId,
 }
 
 /// The client and the agent, with a session.
 async fn set_up(allows: bool) -> Setup {
-    let (sender, updates) = mpsc::unbounded_channel();
+    let (sender, updates) = mpsc::channel(32);
     let gate = Arc::new(Notify::new());
     let client = Watcher {
         updates: sender,

@@ -22,7 +22,7 @@ pub enum Event {
 
 /// Answers yes to every question that ends in a question mark.
 #[derive(Clone, Debug)]
-pub struct Desk(pub mpsc::UnboundedSender<Event>);
+pub struct Desk(pub mpsc::Sender<Event>);
 
 impl Client for Desk {
     async fn session_update(
@@ -34,7 +34,7 @@ impl Client for Desk {
             && let Some(table) = Table::from_content_block(&chunk.content)
         {
             // The receiver may be gone.
-            let _ = self.0.send(Event::Table(table));
+            let _ = self.0.send(Event::Table(table)).await;
         }
         Ok(())
     }
@@ -67,7 +67,7 @@ impl ClientExtension for Desk {
         _: &ClientContext,
         notification: ProgressNotification,
     ) -> HandlerResult<()> {
-        let _ = self.0.send(Event::Progress(notification.percent));
+        let _ = self.0.send(Event::Progress(notification.percent)).await;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use acp_extension_example::{Desk, Event, Librarian};
 use acp_sdk::ConnectionBuilder;
 use acp_sdk::v1::{AgentHandle, StopReason};
 use acp_server::{Handler, HandlerResult, Runtime, Turn};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc;
 
 /// An agent of `acp-server`.
 struct Echo;
@@ -29,7 +29,7 @@ async fn assert_indexes(agent: &AgentHandle) {
 
 #[tokio::test]
 async fn a_client_of_acp_client_and_an_agent_on_stdio() {
-    let (events, mut receiver) = unbounded_channel();
+    let (events, mut receiver) = mpsc::channel(8);
     let client = Client::builder()
         .layer(ClientExtensionLayer::new(Desk(events)))
         .spawn(AgentCommand::new(env!("CARGO_BIN_EXE_librarian")))
@@ -48,7 +48,7 @@ async fn the_runtime_of_acp_server() {
         .coalesce_chunks(true)
         .agent(Runtime::new(Echo), tokio::io::split(far));
     tokio::spawn(driver);
-    let (events, _receiver) = unbounded_channel();
+    let (events, _receiver) = mpsc::channel(8);
     let client = Client::builder()
         .layer(ClientExtensionLayer::new(Desk(events)))
         .connect(tokio::io::split(near))
@@ -73,7 +73,7 @@ fn agents_and_clients_with_the_extension_conform() {
     assert_conformant(agent.only(["initialization", "extensibility"]));
 
     async fn drive(agent: Launched) -> acp_client::Result<()> {
-        let (events, _receiver) = unbounded_channel();
+        let (events, _receiver) = mpsc::channel(8);
         let client = Client::builder()
             .layer(ClientExtensionLayer::new(Desk(events)))
             .connect((agent.reader, agent.writer))

@@ -7,12 +7,12 @@ use acp_extension_example::extension::{
 use acp_extension_example::{Desk, Event, Librarian};
 use acp_sdk::ConnectionBuilder;
 use acp_sdk::v1::{AgentHandle, NewSessionRequest, PromptRequest, SessionId, TextContent};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc;
 
 /// Connects both ends, in tasks of their own.
-fn pair() -> (AgentHandle, UnboundedReceiver<Event>) {
+fn pair() -> (AgentHandle, mpsc::Receiver<Event>) {
     let (near, far) = tokio::io::duplex(1 << 16);
-    let (events, receiver) = unbounded_channel();
+    let (events, receiver) = mpsc::channel(8);
     let (_client, driver) = ConnectionBuilder::new()
         .layer(AgentExtensionLayer::new(Librarian))
         .agent(Librarian, tokio::io::split(far));

@@ -289,30 +289,12 @@ macro_rules! __acp_tagged_union {
 #[macro_export]
 macro_rules! __acp_object_union {
     ($name:ident { $($variant:ident: $ty:ty = [$($member:literal),*]),* $(,)? }) => {
-        impl $crate::runtime::Described for $name {
-            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
-                const DESCRIPTOR: &$crate::runtime::TypeDescriptor = &$crate::runtime::TypeDescriptor::ObjectUnion {
-                    expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                    branches: &[$((
-                        &[$($member),*],
-                        <$ty as $crate::runtime::Described>::descriptor,
-                    )),*],
-                };
-                DESCRIPTOR
-            }
-        }
-
-        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> ::core::result::Result<Self, D::Error> {
-                $crate::runtime::read_object_union(
-                    deserializer,
-                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                    &[$((&[$($member),*], |kept| kept.read().map(Self::$variant))),*],
-                )
-            }
-        }
+        $crate::__acp_untagged_union!(
+            $name [$($variant),*]
+            ObjectUnion [$((&[$($member),*], <$ty as $crate::runtime::Described>::descriptor)),*]
+            $crate::runtime::read_object_union,
+            [$((&[$($member),*], |kept| kept.read().map(Self::$variant))),*]
+        );
 
         impl $crate::runtime::Members for $name {
             #[inline]
@@ -356,15 +338,34 @@ macro_rules! __acp_value_union {
         |raw| $crate::runtime::read_raw(raw).map(Self::$variant)
     };
     ($name:ident { $($variant:ident: $ty:ty = $form:ident),* $(,)? }) => {
+        $crate::__acp_untagged_union!(
+            $name [$($variant),*]
+            ValueUnion [$((
+                $crate::runtime::JsonKind::$form,
+                <$ty as $crate::runtime::Described>::descriptor,
+            )),*]
+            $crate::runtime::read_value_union,
+            [$((
+                $crate::runtime::JsonKind::$form,
+                $crate::__acp_value_union!(@read $variant $form),
+            )),*]
+        );
+    };
+}
+
+/// Implements `Described` and `Deserialize` of an untagged union from its variants, the branches
+/// of its descriptor, and the function that reads it with a reader for each branch.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __acp_untagged_union {
+    ($name:ident [$($variant:ident),*] $union:ident $branches:tt $read:path, $readers:tt) => {
         impl $crate::runtime::Described for $name {
             fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
-                const DESCRIPTOR: &$crate::runtime::TypeDescriptor = &$crate::runtime::TypeDescriptor::ValueUnion {
-                    expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                    branches: &[$((
-                        $crate::runtime::JsonKind::$form,
-                        <$ty as $crate::runtime::Described>::descriptor,
-                    )),*],
-                };
+                const DESCRIPTOR: &$crate::runtime::TypeDescriptor =
+                    &$crate::runtime::TypeDescriptor::$union {
+                        expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
+                        branches: &$branches,
+                    };
                 DESCRIPTOR
             }
         }
@@ -373,14 +374,8 @@ macro_rules! __acp_value_union {
             fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> ::core::result::Result<Self, D::Error> {
-                $crate::runtime::read_value_union(
-                    deserializer,
-                    concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                    &[$((
-                        $crate::runtime::JsonKind::$form,
-                        $crate::__acp_value_union!(@read $variant $form),
-                    )),*],
-                )
+                let expected = concat!(stringify!($name), " (", stringify!($($variant),*), ")");
+                $read(deserializer, expected, &$readers)
             }
         }
     };

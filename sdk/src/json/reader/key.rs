@@ -1,8 +1,8 @@
 //! Deserializes the names of members as map keys: strings, and numbers, booleans and variants
 //! in strings.
 
-use serde_core::Deserializer;
 use serde_core::de::Visitor;
+use serde_core::{Deserializer, forward_to_deserialize_any};
 
 use super::string::Text;
 use super::variant::NameOnly;
@@ -61,10 +61,6 @@ impl<'de> Deserializer<'de> for Key<'_, 'de> {
 
     keys! {
         deserialize_any => text,
-        deserialize_identifier => text,
-        deserialize_str => text,
-        deserialize_string => text,
-        deserialize_char => text,
         deserialize_bool => boolean if is_boolean,
         deserialize_i8 => integer if is_number,
         deserialize_i16 => integer if is_number,
@@ -80,9 +76,11 @@ impl<'de> Deserializer<'de> for Key<'_, 'de> {
         deserialize_f64 => float if is_number,
         deserialize_bytes => bytes,
         deserialize_byte_buf => bytes,
-        deserialize_unit => text,
-        deserialize_seq => text,
-        deserialize_map => text,
+    }
+
+    // A name is a string, whatever type is requested.
+    forward_to_deserialize_any! {
+        char str string identifier unit unit_struct seq tuple tuple_struct map struct
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, StrictError> {
@@ -109,39 +107,5 @@ impl<'de> Deserializer<'de> for Key<'_, 'de> {
         visitor: V,
     ) -> Result<V::Value, StrictError> {
         visitor.visit_enum(NameOnly(self.0))
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, StrictError> {
-        self.0.text(visitor)
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, StrictError> {
-        self.0.text(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, StrictError> {
-        self.0.text(visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, StrictError> {
-        self.0.text(visitor)
     }
 }
