@@ -192,7 +192,7 @@ impl Loop {
 
     fn poll_running(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         for _ in 0..ROUNDS {
-            self.dispatcher.shared.outbox.register(cx.waker());
+            self.dispatcher.shared.outbox.begin_round();
             let wrote = match self.link.poll_write(cx, &self.dispatcher.shared) {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(error)) => {
@@ -222,7 +222,8 @@ impl Loop {
                     }
                     Poll::Pending => false,
                 };
-            if !wrote && !read {
+            // Handlers may have sent since: the next round writes that.
+            if !wrote && !read && self.dispatcher.shared.outbox.wait(cx.waker()) {
                 return Poll::Pending;
             }
         }
@@ -256,6 +257,11 @@ impl Loop {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
     use crate::service::{HandlerFuture, IncomingNotification, IncomingRequest};
     use crate::{ConnectionBuilder, Json};
@@ -273,6 +279,55 @@ mod tests {
         fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
             notification.handle_ext(|_, _, _| async { Ok(()) })
         }
+    }
+
+    /// Counts how often the loop is woken.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers every request at once.
+    struct Prompt;
+
+    impl Service for Prompt {
+        fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
+            request.answer_ext(|_, _, params| async {
+                Ok(params.unwrap_or_else(|| Json::from(serde_json::Value::Null)))
+            })
+        }
+        fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+            notification.handle_ext(|_, _, _| async { Ok(()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_written_in_the_poll_that_read_its_request_and_wakes_nobody() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 10);
+        let shared = Arc::new(Shared::new(ConnectionBuilder::new().options, None));
+        let (reader, writer) = tokio::io::split(ours);
+        let mut state = Loop {
+            link: Link::new((reader, writer).into(), &shared),
+            dispatcher: Dispatcher::new(shared, Arc::new(Prompt), Arc::new(Prompt)),
+            hold_timer: None,
+        };
+        let wakes = Arc::new(Wakes::default());
+        let waker = wakes.clone().into();
+        let mut cx = Context::from_waker(&waker);
+        assert!(state.poll_running(&mut cx).is_pending());
+        let request = b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"_x\"}\n";
+        theirs.write_all(request).await.unwrap();
+        assert_eq!(wakes.0.swap(0, Ordering::Relaxed), 1, "there is input");
+        assert!(state.poll_running(&mut cx).is_pending());
+        let mut answer = vec![0; 1 << 10];
+        let bytes = theirs.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..bytes]);
+        assert!(answer.contains("\"id\":7"), "{answer}");
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]

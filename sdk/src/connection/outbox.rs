@@ -39,6 +39,10 @@ struct State {
     open: Option<Open>,
     /// Wakes the connection's loop.
     writer: Option<Waker>,
+    /// Whether the loop waits to be woken. While it runs, it looks here before it waits.
+    waiting: bool,
+    /// Whether there was anything to wake the loop for since its round began.
+    news: bool,
     closed: Option<CloseReason>,
     /// Everything is to be written and the output closed after it, for this reason.
     finishing: Option<CloseReason>,
@@ -175,13 +179,27 @@ impl Outbox {
         Taken::Batch
     }
 
+    /// Begins a round of the loop. Until [`wait`](Self::wait), what is sent does not wake it: a
+    /// task that wakes itself is polled again for nothing, and on a runtime with several threads
+    /// wakes another thread as well.
+    pub(crate) fn begin_round(&self) {
+        let mut state = self.lock();
+        (state.waiting, state.news) = (false, false);
+    }
+
+    /// Wakes `waker` at the next message. Returns `false`, and does not, when there was one since
+    /// the round began.
+    pub(crate) fn wait(&self, waker: &Waker) -> bool {
+        let mut state = self.lock();
+        if !state.news {
+            state.wake_later(waker);
+        }
+        state.waiting
+    }
+
     /// Wakes `waker` at the next message. Called before the last check of the buffer.
     pub(crate) fn register(&self, waker: &Waker) {
-        let mut state = self.lock();
-        match &mut state.writer {
-            Some(registered) => registered.clone_from(waker),
-            none => *none = Some(waker.clone()),
-        }
+        self.lock().wake_later(waker);
     }
 
     /// Wakes the loop although there is nothing to send.
@@ -265,6 +283,14 @@ impl Outbox {
 }
 
 impl State {
+    fn wake_later(&mut self, waker: &Waker) {
+        self.waiting = true;
+        match &mut self.writer {
+            Some(registered) => registered.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
     fn unsent(&self) -> usize {
         self.bytes.len()
             + self
@@ -302,9 +328,11 @@ impl State {
     }
 }
 
-/// Releases the lock, then wakes the loop.
+/// Releases the lock, then wakes the loop if it waits.
 fn wake(mut state: MutexGuard<'_, State>) {
-    let writer = state.writer.take();
+    state.news = true;
+    let waiting = std::mem::take(&mut state.waiting);
+    let writer = if waiting { state.writer.take() } else { None };
     drop(state);
     if let Some(writer) = writer {
         writer.wake();
@@ -347,6 +375,27 @@ mod tests {
             outbox.register(&wakes.clone().into());
             outbox.finish(CloseReason::EndOfInput);
         }
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn the_loop_is_woken_while_it_waits_and_not_while_it_runs() {
+        let outbox = Outbox::new(100);
+        let wakes = Arc::new(Wakes::default());
+        let waker = wakes.clone().into();
+        outbox.begin_round();
+        assert!(outbox.wait(&waker));
+        outbox.begin_round();
+        outbox.push("x", &1).unwrap();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        assert!(
+            !outbox.wait(&waker),
+            "nobody would wake it for this message"
+        );
+        outbox.begin_round();
+        assert!(outbox.wait(&waker));
+        outbox.push("x", &2).unwrap();
+        outbox.push("x", &3).unwrap();
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     }
 
