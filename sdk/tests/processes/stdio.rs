@@ -37,25 +37,67 @@ impl Agent for Careless {
     }
 }
 
+/// Chunks that [`Talkative`] sends for each prompt.
+const CHUNKS: usize = 500;
+
+/// Says far more than a pipe holds.
+struct Talkative;
+
+impl Agent for Talkative {
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> HandlerResult<NewSessionResponse> {
+        Ok(NewSessionResponse::new("s"))
+    }
+
+    async fn prompt(
+        &self,
+        ctx: &AgentContext,
+        req: PromptRequest,
+    ) -> HandlerResult<PromptResponse> {
+        for _ in 0..CHUNKS {
+            let text = ContentBlock::Text(TextContent::new("x".repeat(60)));
+            let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(text));
+            let note = SessionNotification::new(req.session_id.clone(), update);
+            ctx.client().session_update(note).await?;
+        }
+        Ok(PromptResponse::new(StopReason::EndTurn))
+    }
+
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> {
+        Ok(())
+    }
+}
+
 #[test]
 fn child_agent() {
-    if std::env::var_os(CHILD).is_none() {
+    let Some(kind) = std::env::var_os(CHILD) else {
         return;
-    }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(acp_sdk::serve_stdio(Careless)).unwrap();
+    let served = match kind == "talkative" {
+        true => runtime.block_on(acp_sdk::serve_stdio(Talkative)),
+        false => runtime.block_on(acp_sdk::serve_stdio(Careless)),
+    };
+    served.unwrap();
     // The harness would print its verdict.
     std::process::exit(0);
 }
 
 fn agent() -> Command {
+    agent_of_kind("careless")
+}
+
+fn agent_of_kind(kind: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "stdio::child_agent", "--nocapture"])
-        .env(CHILD, "1");
+        .env(CHILD, kind);
     command
 }
 
@@ -141,4 +183,54 @@ fn files_and_sockets_do_as_well() {
     ours.read_to_string(&mut output).unwrap();
     assert!(child.wait().unwrap().success());
     assert_answers(&output);
+}
+
+#[test]
+fn a_reader_of_small_pieces_gets_whole_lines_up_to_the_last_answer() {
+    const PROMPTS: usize = 16;
+    let _alone = super::ALONE.blocking_lock();
+    let mut child = agent_of_kind("talkative")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let prompt = json!({"sessionId": "s", "prompt": []});
+    let requests: String = (0..PROMPTS)
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": prompt}))
+        .map(|request| format!("{request}\n"))
+        .collect();
+    // The input closes at once, behind the last request.
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, requests.as_bytes()).unwrap();
+    drop(input);
+
+    let mut stdout = child.stdout.take().unwrap();
+    let (mut output, mut piece) = (Vec::new(), vec![0; 16 << 10]);
+    loop {
+        // The pipe is full again before each piece is read.
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        match stdout.read(&mut piece).unwrap() {
+            0 => break,
+            bytes => output.extend_from_slice(&piece[..bytes]),
+        }
+    }
+    assert!(child.wait().unwrap().success());
+
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.len() > 1 << 20, "{} bytes fit a pipe", output.len());
+    assert!(output.ends_with('\n'), "a cut line at the end");
+    let (mut chunks, mut answered) = (0, Vec::new());
+    // The test harness prints a line before the agent begins.
+    let printed = |line: &&str| line.is_empty() || *line == "running 1 test";
+    for line in output.lines().skip_while(printed) {
+        let message: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("cut: {line}"));
+        match message["id"].as_u64() {
+            Some(id) => answered.push(id),
+            None => chunks += 1,
+        }
+    }
+    answered.sort_unstable();
+    assert_eq!(chunks, PROMPTS * CHUNKS);
+    assert_eq!(answered, (0..PROMPTS as u64).collect::<Vec<_>>());
 }
