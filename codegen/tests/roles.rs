@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
 
 use acp_sdk::ConnectionBuilder;
-use acp_sdk::runtime::{HandlerResult, Peer, Service};
+use acp_sdk::runtime::{HandlerError, HandlerResult, Peer, Service};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
 /// A notebook: a code editor and a kernel.
@@ -55,6 +56,11 @@ impl Kernel for Interpreter {
         ctx: &KernelContext,
         req: ExecuteRequest,
     ) -> HandlerResult<ExecuteResponse> {
+        if req.code == "wait" {
+            ctx.cancelled().await;
+            self.messages.send("aborted".to_owned()).await.unwrap();
+            return Err(HandlerError::cancelled());
+        }
         let input = ctx.code_editor().input(InputRequest::new("name?")).await?;
         let note = ExchangeNotification::new(format!("ran {}", req.cell));
         ctx.code_editor().exchange_notification(note).await?;
@@ -152,6 +158,56 @@ async fn an_editor_and_a_kernel_call_each_other() {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("-32601"), "{error}");
+}
+
+/// The document names the notification that cancels requests, and its member.
+#[tokio::test]
+async fn a_request_is_cancelled_as_the_document_says() {
+    let (messages, mut heard) = mpsc::channel(8);
+    let kernel = KernelService::new(Interpreter { messages });
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (_, driver) = ConnectionBuilder::new().open(kernel, tokio::io::split(far));
+    tokio::spawn(driver);
+    let (reader, mut writer) = tokio::io::split(near);
+    let mut lines = BufReader::new(reader).lines();
+    for line in [
+        r#"{"jsonrpc":"2.0","id":7,"method":"cell/execute","params":{"cell":"c","code":"wait"}}"#,
+        r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"extension/exchange","params":{"text":"x"}}"#,
+    ] {
+        writer
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+    let answer = lines.next_line().await.unwrap().unwrap();
+    assert!(
+        answer.contains("\"id\":8"),
+        "cancelled by ACP's name: {answer}"
+    );
+    let abort = "{\"jsonrpc\":\"2.0\",\"method\":\"job/abort\",\"params\":{\"job\":7}}\n";
+    writer.write_all(abort.as_bytes()).await.unwrap();
+    assert_eq!(heard.recv().await.as_deref(), Some("aborted"));
+    let answer = lines.next_line().await.unwrap().unwrap();
+    assert!(answer.contains("-32800"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled_as_the_document_says() {
+    let (messages, _heard) = mpsc::channel(8);
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let editor = CodeEditorService::new(Notebook { messages });
+    let (to_kernel, driver) = ConnectionBuilder::new().open(editor, tokio::io::split(near));
+    tokio::spawn(driver);
+    let mut lines = BufReader::new(far).lines();
+    let kernel = KernelHandle::new(to_kernel);
+    let call = tokio::spawn(async move { kernel.execute(ExecuteRequest::new("c", "wait")).await });
+    lines.next_line().await.unwrap().unwrap();
+    call.abort();
+    assert_eq!(
+        lines.next_line().await.unwrap().unwrap(),
+        r#"{"jsonrpc":"2.0","method":"job/abort","params":{"job":0}}"#
+    );
 }
 
 struct Node(&'static str);

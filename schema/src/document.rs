@@ -8,11 +8,13 @@ use crate::walk::{escaped, schemas};
 use crate::{Error, V1, V2, infinite_types};
 
 /// The keywords that documents add to JSON Schema.
-const KEYWORDS: [&str; 10] = [
+const KEYWORDS: [&str; 11] = [
     // The method that a definition is the params or the result of.
     "x-method",
     // Who handles the method: a role, or `both`, `protocol` or `proxy`.
     "x-side",
+    // The notification cancels the request whose id is in this member; see `cancellation`.
+    "x-cancels",
     // An envelope, which only routes; no type is made of it.
     "x-docs-ignore",
     // Readers take an invalid value as absent.

@@ -1,6 +1,7 @@
 //! The Agent Client Protocol as data: the JSON Schema document, its method
 //! table and, with the feature `validate`, a validator of messages.
 
+mod cancellation;
 mod document;
 mod error;
 mod infinite_types;
@@ -13,6 +14,7 @@ mod validate;
 mod version;
 mod walk;
 
+pub use self::cancellation::CancellationInfo;
 pub use self::document::Document;
 pub use self::error::Error;
 pub use self::protocol::{Kind, Method, Protocol};

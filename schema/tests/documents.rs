@@ -277,6 +277,51 @@ fn the_versions_are_those_of_the_files() {
 }
 
 #[test]
+fn a_marked_notification_cancels_requests() {
+    let definition = |name: &str, cancels: &str| {
+        format!(
+            r#""{name}": {{"type": "object", "properties": {{"job": {{"type": "string"}}}},
+            "required": ["job"], "x-side": "protocol", "x-method": "job/{name}",
+            "x-cancels": {cancels}}}"#
+        )
+    };
+    let document = |definitions: &[String]| {
+        let text = format!(r#"{{"$defs": {{{}}}}}"#, definitions.join(","));
+        Document::parse("base.json", &text).unwrap().cancellation()
+    };
+    let found = document(&[definition("Abort", r#""job""#)])
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (found.method.as_str(), found.request_id.as_str()),
+        ("job/Abort", "job")
+    );
+    assert_eq!(document(&[]).unwrap(), None);
+    let twice = [definition("A", r#""job""#), definition("B", r#""job""#)];
+    for (definitions, expected) in [
+        (
+            &twice[..],
+            "/$defs/B/x-cancels: `A` cancels requests already",
+        ),
+        (
+            &[definition("A", "true")],
+            "/$defs/A/x-cancels: not the name of a required member",
+        ),
+        (
+            &[definition("A", r#""id""#)],
+            "/$defs/A/x-cancels: not the name of a required member",
+        ),
+        (
+            &[definition("ARequest", r#""job""#)],
+            "not the params of a notification",
+        ),
+    ] {
+        let error = document(definitions).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn root_keywords_of_another_form_are_named() {
     for (keyword, expected) in [
         (r#""x-version": 1"#, "base.json: /x-version: not an object"),

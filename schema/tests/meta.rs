@@ -33,6 +33,7 @@ const KEYWORDS: &[&str] = &[
     "title",
     "type",
     "unevaluatedProperties",
+    "x-cancels",
     "x-deserialize-default-on-error",
     "x-deserialize-default-on-null",
     "x-deserialize-skip-invalid-items",

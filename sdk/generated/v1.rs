@@ -9842,6 +9842,10 @@ impl<T: Agent> Service for AgentService<T> {
         }
     }
 
+    fn cancellation(&self) -> &'static runtime::Cancellation {
+        &CANCELLATION
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -9968,10 +9972,20 @@ impl<T: Client> Service for ClientService<T> {
         }
     }
 
+    fn cancellation(&self) -> &'static runtime::Cancellation {
+        &CANCELLATION
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
 }
+
+/// The notification that cancels requests of this protocol.
+pub static CANCELLATION: runtime::Cancellation = runtime::Cancellation {
+    method: "$/cancel_request",
+    request_id: "requestId",
+};
 
 /// Stands for protocol version 1 where a type is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -127,6 +127,7 @@ pub(crate) fn dispatch(
     }
     let version = Version::of(document)?;
     let version = version.as_ref();
+    let cancellation = document.cancellation()?;
     let mut chunks = vec![
         markers::params(model, calls),
         markers::module(calls, version),
@@ -138,8 +139,14 @@ pub(crate) fn dispatch(
         chunks.push(handles::items(*role, calls));
     }
     for role in roles {
-        chunks.push(services::items(*role, calls, version));
+        chunks.push(services::items(
+            *role,
+            calls,
+            version,
+            cancellation.is_some(),
+        ));
     }
+    chunks.extend(cancellation.map(services::cancellation));
     if let Some(version) = version {
         chunks.push(version.items(model, calls)?);
     }

@@ -1,5 +1,6 @@
 //! Dispatch: from a method's name to the trait's method.
 
+use acp_schema::CancellationInfo;
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -7,7 +8,12 @@ use super::version::Version;
 use super::{Call, Role, handled_by};
 use crate::emit::written;
 
-pub(super) fn items(role: Role, calls: &[Call<'_>], version: Option<&Version>) -> TokenStream {
+pub(super) fn items(
+    role: Role,
+    calls: &[Call<'_>],
+    version: Option<&Version>,
+    cancels: bool,
+) -> TokenStream {
     let service = role.ident("Service");
     let (name, ctx) = (role.ident(""), role.ident("Context"));
     let arm = |call: &Call<'_>| arm(role, call, version);
@@ -34,6 +40,11 @@ pub(super) fn items(role: Role, calls: &[Call<'_>], version: Option<&Version>) -
     let batches = version.filter(|version| version.takes_batches()).map(|_| {
         quote! {
             fn takes_batches(&self) -> bool { true }
+        }
+    });
+    let cancellation = cancels.then(|| {
+        quote! {
+            fn cancellation(&self) -> &'static runtime::Cancellation { &CANCELLATION }
         }
     });
     let head = written(&format!(
@@ -67,8 +78,20 @@ pub(super) fn items(role: Role, calls: &[Call<'_>], version: Option<&Version>) -
 
             #batches
 
+            #cancellation
+
             fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> { Vec::from([&MASKING]) }
         }
+    }
+}
+
+/// How both sides cancel requests.
+pub(super) fn cancellation(info: CancellationInfo) -> TokenStream {
+    let CancellationInfo { method, request_id } = info;
+    quote! {
+        #[doc = " The notification that cancels requests of this protocol."]
+        pub static CANCELLATION: runtime::Cancellation =
+            runtime::Cancellation { method: #method, request_id: #request_id };
     }
 }
 

@@ -10,10 +10,9 @@ use tokio::time::Instant;
 use super::notification_order::Delivery;
 use super::pending::Reply;
 use super::{Batch, Shared, lock};
-use crate::json::Json;
 use crate::json::codegen::read_raw;
 use crate::jsonrpc::{
-    self, BadBatch, CANCEL_REQUEST, Incoming, MOST_IN_BATCH, Outcome as ResponseOutcome, Response,
+    self, BadBatch, Cancellation, Incoming, MOST_IN_BATCH, Outcome as ResponseOutcome, Response,
     clip, read_batch,
 };
 use crate::jsonrpc::{ErrorCode, RpcError};
@@ -199,11 +198,13 @@ impl Dispatcher {
             Incoming::Request { id, method, params } => {
                 self.request(id, &method, params, batch, text.len(), cx);
             }
-            Incoming::Notification { method, params } if method == CANCEL_REQUEST => {
-                self.cancel_request(params);
-            }
             Incoming::Notification { method, params } => {
-                self.notification(&method, params, text.len(), cx);
+                let cancellation = self.protocol.cancellation();
+                if method == cancellation.method {
+                    self.cancel_request(cancellation, params);
+                } else {
+                    self.notification(&method, params, text.len(), cx);
+                }
             }
             Incoming::Response { id, outcome } => self.response(id, outcome, text.len()),
             Incoming::UncorrelatedError { error } => {
@@ -366,20 +367,16 @@ impl Dispatcher {
     }
 
     /// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
-    fn cancel_request(&mut self, params: Option<&RawValue>) {
-        struct Params {
-            request_id: Json,
-        }
-        runtime::members!(Params { request_id "requestId": Json = required });
-        let Some(params) = params.and_then(read_raw::<Params>) else {
-            tracing::debug!("skipped a $/cancel_request without a requestId");
+    fn cancel_request(&mut self, cancellation: &Cancellation, params: Option<&RawValue>) {
+        let Some(id) = params.and_then(|params| cancellation.read(params)) else {
+            tracing::debug!("skipped a cancellation that names no request");
             return;
         };
-        let request = lock(&self.shared.inbound).find(params.request_id.as_raw());
+        let request = lock(&self.shared.inbound).find(&id);
         match request {
             Some(request) => request.cancel(),
             None => tracing::debug!(
-                id = params.request_id.get(),
+                id = id.get(),
                 "skipped a cancellation of no request in progress"
             ),
         }

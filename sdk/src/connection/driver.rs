@@ -101,7 +101,7 @@ impl Driver {
         recorder: Option<Recorder>,
         transport: Transport,
     ) -> (Peer, Self) {
-        let shared = Arc::new(Shared::new(options, recorder));
+        let shared = Arc::new(Shared::new(Arc::downgrade(&protocol), options, recorder));
         let peer = Peer::new(shared.clone());
         let state = Loop {
             link: Link::new(transport, &shared),
@@ -257,6 +257,7 @@ impl Loop {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
@@ -308,7 +309,11 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_written_in_the_poll_that_read_its_request_and_wakes_nobody() {
         let (ours, mut theirs) = tokio::io::duplex(1 << 10);
-        let shared = Arc::new(Shared::new(ConnectionBuilder::new().options, None));
+        let shared = Arc::new(Shared::new(
+            Weak::<Prompt>::new(),
+            ConnectionBuilder::new().options,
+            None,
+        ));
         let (reader, writer) = tokio::io::split(ours);
         let mut state = Loop {
             link: Link::new((reader, writer).into(), &shared),
@@ -339,7 +344,11 @@ mod tests {
         tokio::io::AsyncWriteExt::write_all(&mut input, requests.as_bytes())
             .await
             .unwrap();
-        let shared = Arc::new(Shared::new(ConnectionBuilder::new().options, None));
+        let shared = Arc::new(Shared::new(
+            Weak::<Yielding>::new(),
+            ConnectionBuilder::new().options,
+            None,
+        ));
         let mut state = Loop {
             link: Link::new((reader, tokio::io::sink()).into(), &shared),
             dispatcher: Dispatcher::new(shared, Arc::new(Yielding), Arc::new(Yielding)),

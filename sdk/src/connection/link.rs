@@ -290,12 +290,27 @@ impl Messages {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
+
     use super::*;
     use crate::ConnectionBuilder;
+    use crate::service::{HandlerFuture, IncomingNotification, IncomingRequest, Outcome, Service};
+
+    struct Unused;
+
+    impl Service for Unused {
+        fn request(&self, _: IncomingRequest<'_>) -> HandlerFuture {
+            HandlerFuture::done(Outcome::Success)
+        }
+        fn notification(&self, _: IncomingNotification<'_>) -> HandlerFuture {
+            HandlerFuture::done(Outcome::Success)
+        }
+    }
 
     #[tokio::test]
     async fn the_buffer_of_a_large_batch_is_freed() {
-        let shared = Shared::new(ConnectionBuilder::new().options, None);
+        let no_service = Weak::<Unused>::new();
+        let shared = Shared::new(no_service, ConnectionBuilder::new().options, None);
         let (reader, writer) = (tokio::io::empty(), tokio::io::sink());
         let mut link = Link::new((reader, writer).into(), &shared);
         let large = "x".repeat(4 * KEEP);

@@ -35,7 +35,7 @@ mod running;
 mod shutdown;
 mod trace;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
@@ -61,7 +61,8 @@ pub(crate) use trace::Trace;
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
 use crate::json::{Encode, Json, encode_raw};
 use crate::jsonrpc::RpcError;
-use crate::jsonrpc::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
+use crate::jsonrpc::{Notification, Request, Response};
+use crate::service::Service;
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::transcript::Recorder;
 
@@ -73,6 +74,9 @@ pub(crate) struct Shared {
     order: Mutex<NotificationOrder>,
     /// The reason, once the connection has ended.
     end: watch::Sender<Option<CloseReason>>,
+    /// The service without its layers. The dispatcher owns it: a handler may own a handle to this
+    /// connection.
+    protocol: Weak<dyn Service>,
     pub(crate) transcript: Option<Recorder>,
     pub(crate) options: Options,
 }
@@ -89,8 +93,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    fn new(options: Options, transcript: Option<Recorder>) -> Self {
+    fn new(protocol: Weak<dyn Service>, options: Options, transcript: Option<Recorder>) -> Self {
         Self {
+            protocol,
             transcript,
             outbox: Outbox::new(options.high_water),
             pending: Mutex::default(),
@@ -219,10 +224,14 @@ impl Shared {
 
     /// Tells the peer that nobody waits for the answer to a request of ours any more.
     fn cancel(&self, request_id: u64) {
-        let params = CancelRequest { request_id };
-        let cancel = Notification::new(CANCEL_REQUEST, Some(&params));
         // On a closed connection there is nothing left to cancel.
-        let _ = self.outbox.push(CANCEL_REQUEST, &cancel);
+        let Some(protocol) = self.protocol.upgrade() else {
+            return;
+        };
+        let cancellation = protocol.cancellation();
+        let params = cancellation.params(request_id);
+        let cancel = Notification::new(cancellation.method, Some(&params));
+        let _ = self.outbox.push(cancellation.method, &cancel);
     }
 
     /// The request has its answer or never will.

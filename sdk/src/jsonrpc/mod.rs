@@ -6,12 +6,14 @@
 //! Spec: <https://www.jsonrpc.org/specification>
 
 mod batch;
+mod cancellation;
 mod incoming;
 mod outgoing;
 mod types;
 
 pub(crate) use batch::{BadBatch, MOST as MOST_IN_BATCH, read_batch};
+pub use cancellation::Cancellation;
 pub(crate) use incoming::{Incoming, Outcome, clip, read};
 pub use types::{ErrorCode, RequestId, RpcError};
 
-pub(crate) use outgoing::{CANCEL_REQUEST, CancelRequest, Notification, Request, Response};
+pub(crate) use outgoing::{Notification, Request, Response};

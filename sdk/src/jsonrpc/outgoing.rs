@@ -6,13 +6,6 @@ use serde_json::value::RawValue;
 
 use super::types::RpcError;
 use crate::json::{Encode, EncodeError, encode};
-use crate::runtime;
-use crate::v1::methods;
-
-/// The notification that cancels a request.
-///
-/// Spec: <https://agentclientprotocol.com/protocol/v1/cancellation>
-pub(crate) const CANCEL_REQUEST: &str = <methods::CancelRequest as runtime::Notification>::NAME;
 
 /// The beginning of each message.
 const BEGIN: &[u8] = b"{\"jsonrpc\":\"2.0\"";
@@ -112,10 +105,3 @@ impl Encode for Response<'_> {
         Ok(())
     }
 }
-
-/// The params of [`CANCEL_REQUEST`] for an outgoing request.
-pub(crate) struct CancelRequest {
-    pub(crate) request_id: u64,
-}
-
-runtime::members!(CancelRequest { request_id "requestId": u64 = required });

@@ -9,6 +9,7 @@ pub use crate::json::{
     DecodeError, Described, EncodeError, Json, Leniency, Map, Meta, Patch, RawValue,
     TypeDescriptor, UnknownVariant, decode, decode_leniently, decode_result, encode,
 };
+pub use crate::jsonrpc::Cancellation;
 pub use crate::peer::Peer;
 pub use crate::service::{
     Context, HandlerFuture, IncomingNotification, IncomingRequest, Outcome, Service, unsupported,

@@ -18,6 +18,7 @@ pub use self::incoming::{IncomingNotification, IncomingRequest};
 #[doc(hidden)]
 pub use self::incoming::{unsupported, unsupported_ext};
 pub use self::layer::Layer;
+pub use crate::jsonrpc::Cancellation;
 pub use crate::runtime::{Method, Notification, Params, Payload};
 use crate::transcript::MaskingRules;
 
@@ -36,6 +37,12 @@ pub trait Service: Send + Sync + 'static {
     /// them (default: no, an array is an invalid message).
     fn takes_batches(&self) -> bool {
         false
+    }
+
+    /// Returns the notification that cancels requests, in both directions (default: that of ACP).
+    /// The connection handles it.
+    fn cancellation(&self) -> &'static Cancellation {
+        &crate::v1::CANCELLATION
     }
 
     /// Returns what transcripts show of the messages, by the documents of the protocol. Without

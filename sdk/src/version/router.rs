@@ -12,7 +12,8 @@ use crate::error::{HandlerError, Result};
 use crate::json::encode_raw;
 use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{
-    HandlerFuture, IncomingNotification, IncomingRequest, Json, MaskingRules, Peer, Service, decode,
+    Cancellation, HandlerFuture, IncomingNotification, IncomingRequest, Json, MaskingRules, Peer,
+    Service, decode,
 };
 
 /// The request that negotiates the version, in every version.
@@ -196,6 +197,13 @@ impl Service for VersionRouter {
             Some(entry) => entry.row.batches,
             None => self.entries.iter().all(|entry| entry.row.batches),
         }
+    }
+
+    fn cancellation(&self) -> &'static Cancellation {
+        let entry = self.agreed().or_else(|| self.entries.first());
+        entry.map_or(&crate::v1::CANCELLATION, |entry| {
+            entry.service.cancellation()
+        })
     }
 
     fn masking_rules(&self) -> Vec<&'static MaskingRules> {

@@ -157,6 +157,24 @@ impl ExchangeNotification {
 
 runtime::members!(ExchangeNotification { text "text": String = required });
 
+/// Cancels a request of its sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AbortNotification {
+    /// The id of the request.
+    pub job: i64,
+}
+
+impl AbortNotification {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(job: i64) -> Self {
+        Self { job }
+    }
+}
+
+runtime::members!(AbortNotification { job "job": i64 = required });
+
 /// The id of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellId(Arc<str>);
@@ -170,6 +188,8 @@ impl Params for InputRequest {}
 impl Params for ExchangeRequest {}
 
 impl Params for ExchangeNotification {}
+
+impl Params for AbortNotification {}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
@@ -220,6 +240,17 @@ pub mod methods {
     impl Notification for ExchangeNotification {
         const NAME: &'static str = "extension/exchange";
         type Params = super::ExchangeNotification;
+    }
+
+    /// Cancels a request of its sender.
+    ///
+    /// Method `job/abort`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Abort;
+
+    impl Notification for Abort {
+        const NAME: &'static str = "job/abort";
+        type Params = super::AbortNotification;
     }
 }
 
@@ -661,6 +692,10 @@ impl<T: CodeEditor> Service for CodeEditorService<T> {
         }
     }
 
+    fn cancellation(&self) -> &'static runtime::Cancellation {
+        &CANCELLATION
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -733,10 +768,20 @@ impl<T: Kernel> Service for KernelService<T> {
         }
     }
 
+    fn cancellation(&self) -> &'static runtime::Cancellation {
+        &CANCELLATION
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
 }
+
+/// The notification that cancels requests of this protocol.
+pub static CANCELLATION: runtime::Cancellation = runtime::Cancellation {
+    method: "job/abort",
+    request_id: "job",
+};
 
 /// Masking rules for transcripts of this protocol.
 pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
@@ -756,6 +801,11 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
         },
         runtime::MethodMasking {
             method: "input/read",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "job/abort",
             params: runtime::Visible::Members,
             result: runtime::Visible::Members,
         },
