@@ -49,6 +49,14 @@ pub enum Error {
         /// The other user of the name.
         taken_by: String,
     },
+    /// Neither of two compared documents has a role.
+    #[error("no role `{role}` in the documents; expected one of {known}")]
+    UnknownRole {
+        /// The role that was asked for.
+        role: String,
+        /// The roles of the documents.
+        known: String,
+    },
     /// [`Builder::unstable`](crate::Builder::unstable) was called on a document that is not
     /// bundled.
     #[error(

@@ -49,7 +49,7 @@ use acp_schema::Protocol;
 
 pub use self::builder::Builder;
 #[cfg(feature = "tools")]
-pub use self::diff::{Change, diff};
+pub use self::diff::{Change, Diff, diff};
 pub use self::error::Error;
 pub use self::export::export;
 use self::extension::Extension;

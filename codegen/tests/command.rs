@@ -166,7 +166,7 @@ fn differences_as_text_json_and_markdown() {
             r##"{{"$defs": {{"ANotification": {{
                 "type": "object", "x-side": "agent", "x-method": "a",
                 "properties": {{"n": {property}}}
-            }}}}}}"##
+            }}, "CNotification": {{"x-side": "client", "x-method": "c"}}}}}}"##
         )
     };
     write("old.json", &document(r#"{"type": "integer"}"#));
@@ -214,8 +214,14 @@ fn differences_as_text_json_and_markdown() {
     };
     let refusal = "denied: ANotification.n: is number in place of integer  [breaking for agents]\n";
     assert_eq!(denied(&[]), (Some(1), refusal.to_owned()));
-    assert_eq!(denied(&["agents"]), (Some(1), refusal.to_owned()));
-    assert_eq!(denied(&["clients"]), (Some(0), String::new()));
+    assert_eq!(denied(&["agent"]), (Some(1), refusal.to_owned()));
+    assert_eq!(denied(&["client"]), (Some(0), String::new()));
+    let (code, message) = denied(&["kernel"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        message.contains("no role `kernel`") && message.contains("agent, client"),
+        "{message}"
+    );
     write("new.json", "{");
     let output = run(directory.path(), &["diff", "old.json", "new.json"]);
     assert_eq!(output.status.code(), Some(1));

@@ -82,8 +82,8 @@ pub(crate) enum Command {
     },
     /// Compares two documents: changes of the wire format, and whom they break.
     ///
-    /// A change is breaking for agents when an agent written for the old document may
-    /// fail with a client written for the new one, and likewise for clients.
+    /// A change is breaking for a role, such as agent or client, when an implementation of the
+    /// role for the old document may fail with a peer for the new one.
     Diff {
         /// The document that peers speak now.
         old: PathBuf,
@@ -94,16 +94,15 @@ pub(crate) enum Command {
         overlays: Vec<PathBuf>,
         #[arg(long, value_enum, default_value_t)]
         format: diff::Format,
-        /// Fails, with exit code 1, when a change is breaking for the given side, or for
-        /// any; standard error says which.
+        /// Fails with exit code 1 when a change is breaking for this role (default: for any).
+        /// Standard error lists these changes.
         #[arg(
             long,
-            value_name = "SIDE",
-            value_enum,
+            value_name = "ROLE",
             num_args = 0..=1,
-            default_missing_value = "any"
+            default_missing_value = diff::ANY
         )]
-        deny_breaking: Option<diff::Denied>,
+        deny_breaking: Option<String>,
     },
 }
 
@@ -190,10 +189,10 @@ impl Command {
                 };
                 let old = source(old, Vec::new()).document()?;
                 let new = source(new, overlays).document()?;
-                let changes = acp_codegen::diff(&old, &new)?;
-                write(None, &diff::render(&changes, format))?;
+                let found = acp_codegen::diff(&old, &new)?;
+                write(None, &diff::render(&found, format))?;
                 if let Some(denied) = deny_breaking {
-                    let refusals = diff::refusals(&changes, denied);
+                    let refusals = diff::refusals(&found, &denied)?;
                     refusals.iter().for_each(complain);
                     passed = refusals.is_empty();
                 }

@@ -6,7 +6,7 @@ use acp_schema::{Document, Kind, Method};
 use serde_json::{Map, Value};
 
 use super::Change;
-use super::flow::{Flow, Senders};
+use super::flow::{Flow, Roles};
 use super::shape::{contains, definition, is_open, kind, list, number, requires, variants, within};
 use crate::lower::{integer_range, is_any, nullable, tag};
 
@@ -29,8 +29,8 @@ pub(super) struct Comparison<'a> {
     /// Pairs of definitions that are compared already.
     seen: BTreeSet<(String, String)>,
     waiting: Vec<(String, String)>,
-    /// Who sends what is being compared.
-    senders: Senders,
+    /// The roles that send the value.
+    senders: Roles,
     pub(super) changes: Vec<Change>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Comparison<'a> {
             flow,
             seen: BTreeSet::new(),
             waiting: Vec::new(),
-            senders: Senders::BOTH,
+            senders: flow.roles().clone(),
             changes: Vec::new(),
         }
     }
@@ -88,12 +88,17 @@ impl<'a> Comparison<'a> {
     fn report(&mut self, at: &str, what: impl Into<String>, effect: Effect) {
         let wider = matches!(effect, Effect::Wider | Effect::Both);
         let narrower = matches!(effect, Effect::Narrower | Effect::Both);
-        let Senders { agents, clients } = self.senders;
+        let mut breaks = Roles::new();
+        if narrower {
+            breaks.extend(&self.senders);
+        }
+        if wider {
+            breaks.extend(self.flow.receivers(&self.senders));
+        }
         self.changes.push(Change {
             at: at.into(),
             what: what.into(),
-            breaks_agents: (narrower && agents) || (wider && clients),
-            breaks_clients: (narrower && clients) || (wider && agents),
+            breaks: breaks.into_iter().collect(),
         });
     }
 

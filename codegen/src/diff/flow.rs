@@ -1,88 +1,95 @@
-//! Who sends the values of which definition.
+//! Which roles send the values of which definition.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_schema::{Document, Kind, Protocol, Side};
 use serde_json::Value;
 
-/// The sides that send a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Senders {
-    pub(super) agents: bool,
-    pub(super) clients: bool,
-}
-
-impl Senders {
-    pub(super) const BOTH: Self = Self {
-        agents: true,
-        clients: true,
-    };
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            agents: self.agents || other.agents,
-            clients: self.clients || other.clients,
-        }
-    }
-
-    /// Who calls a method of `side`, and who answers it.
-    fn of(side: Side) -> [Self; 2] {
-        let agents = Self {
-            agents: true,
-            clients: false,
-        };
-        let clients = Self {
-            agents: false,
-            clients: true,
-        };
-        match side {
-            Side::AGENT => [clients, agents],
-            Side::CLIENT => [agents, clients],
-            // A proxy is an agent to one neighbour and a client to the other. Roles of other
-            // protocols are not told apart.
-            _ => [Self::BOTH, Self::BOTH],
-        }
-    }
-}
+/// Roles of the documents.
+pub(super) type Roles = BTreeSet<Side>;
 
 /// Senders by definition, of both documents together.
 #[derive(Debug)]
-pub(super) struct Flow(BTreeMap<String, Senders>);
+pub(super) struct Flow {
+    senders: BTreeMap<String, Roles>,
+    roles: Roles,
+    /// The role at the other end of a connection.
+    peers: BTreeMap<Side, Side>,
+}
 
 impl Flow {
     pub(super) fn new(documents: [(&Document, &Protocol); 2]) -> Self {
-        let mut flow = Self(BTreeMap::new());
+        let mut flow = Self {
+            senders: BTreeMap::new(),
+            roles: Roles::new(),
+            peers: BTreeMap::new(),
+        };
+        for (_, protocol) in documents {
+            flow.roles.extend(protocol.roles());
+            let peers = protocol.roles().iter();
+            flow.peers
+                .extend(peers.filter_map(|role| Some((*role, protocol.peer(*role)?))));
+        }
+        if flow.roles.is_empty() {
+            flow.roles.insert(Side::BOTH);
+        }
         for (document, protocol) in documents {
             for method in protocol.methods() {
-                let [callers, answerers] = Senders::of(method.side);
+                let callers = flow.callers(method.side);
                 match &method.kind {
                     Kind::Request { params, result } => {
-                        flow.send(document, params, callers);
-                        flow.send(document, result, answerers);
+                        let responders = flow.handlers(method.side);
+                        flow.send(document, params, &callers);
+                        flow.send(document, result, &responders);
                     }
-                    Kind::Notification { params } => flow.send(document, params, callers),
+                    Kind::Notification { params } => flow.send(document, params, &callers),
                 }
             }
         }
         flow
     }
 
-    /// Who sends the definition `name`; both, if no method reaches it.
-    pub(super) fn senders(&self, name: &str) -> Senders {
-        self.0.get(name).copied().unwrap_or(Senders::BOTH)
+    /// Returns the roles of both documents; `both` when they name none.
+    pub(super) fn roles(&self) -> &Roles {
+        &self.roles
     }
 
-    /// Notes senders of a definition and of all that it refers to.
-    fn send(&mut self, document: &Document, name: &str, senders: Senders) {
+    /// Returns the roles that call the methods of a side.
+    pub(super) fn callers(&self, side: Side) -> Roles {
+        self.receivers(&self.handlers(side))
+    }
+
+    /// Returns the roles that handle the methods of a side. A proxy is each role to one of its
+    /// neighbours.
+    fn handlers(&self, side: Side) -> Roles {
+        match side.is_role() {
+            true => Roles::from([side]),
+            false => self.roles.clone(),
+        }
+    }
+
+    /// Returns the roles that receive what `senders` send. A role that is the only one of its
+    /// documents stands at both ends.
+    pub(super) fn receivers(&self, senders: &Roles) -> Roles {
+        let peer = |role: &Side| *self.peers.get(role).unwrap_or(role);
+        senders.iter().map(peer).collect()
+    }
+
+    /// Returns the roles that send the definition `name`; all, if no method refers to it.
+    pub(super) fn senders(&self, name: &str) -> Roles {
+        self.senders.get(name).unwrap_or(&self.roles).clone()
+    }
+
+    /// Records senders of a definition and of all definitions that it refers to.
+    fn send(&mut self, document: &Document, name: &str, senders: &Roles) {
         let mut waiting = vec![name.to_owned()];
         while let Some(name) = waiting.pop() {
             let Some(schema) = document.def(&name) else {
                 continue;
             };
-            let known = self.0.get(&name).copied();
-            let all = known.unwrap_or_default().and(senders);
-            if known != Some(all) {
-                self.0.insert(name, all);
+            let known = self.senders.entry(name).or_default();
+            if !senders.is_subset(known) {
+                known.extend(senders);
                 references(schema, &mut waiting);
             }
         }

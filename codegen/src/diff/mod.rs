@@ -1,13 +1,13 @@
-//! The changes between two documents, and whom they break.
+//! The changes between two documents, and the roles that they break.
 //!
-//! Descriptions are not compared, only the wire format. A change is *breaking for agents*
-//! when an agent that was written for the old document may fail with a client that was
-//! written for the new one, and likewise for clients. That follows from the direction
-//! of a value: new values break receivers, removed values break senders. What a peer must ask for with a capability is not
-//! visible in a schema, so new variants of a closed union count as breaking.
+//! Compares the wire format, not descriptions. A change is *breaking for a role* when an
+//! implementation of that role for the old document may fail with a peer for the new one. That
+//! follows from the direction of a value: new values break receivers, removed values break senders.
+//! A schema does not show which values need a capability of the peer, so new variants of a closed
+//! union count as breaking.
 //!
-//! - `flow`: who sends which definition;
-//! - `compare`: two schemas, change by change, over what `shape` says of each.
+//! - `flow`: the roles that send a definition;
+//! - `compare`: two schemas, change by change, with the facts of each from `shape`.
 
 mod compare;
 mod flow;
@@ -16,7 +16,7 @@ mod shape;
 use acp_schema::{Document, Method, Protocol, Side};
 
 use self::compare::Comparison;
-use self::flow::Flow;
+use self::flow::{Flow, Roles};
 use crate::Error;
 
 /// One difference between two documents.
@@ -27,18 +27,25 @@ pub struct Change {
     pub at: String,
     /// The change.
     pub what: String,
-    /// Whether the change breaks agents of the old document.
-    pub breaks_agents: bool,
-    /// Whether the change breaks clients of the old document.
-    pub breaks_clients: bool,
+    /// The roles whose implementations for the old document break, in the order of their names.
+    pub breaks: Vec<Side>,
 }
 
-/// Compares two documents: first their methods, then their definitions, each in the
-/// order of the documents.
+/// The differences between two documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diff {
+    /// The roles of both documents, in the order of their names; `both` when they name none.
+    pub roles: Vec<Side>,
+    /// First the methods, then the definitions, each in the order of the documents.
+    pub changes: Vec<Change>,
+}
+
+/// Compares two documents.
 ///
 /// # Errors
 /// When the method table of a document is not complete, or a reference leads nowhere.
-pub fn diff(old: &Document, new: &Document) -> Result<Vec<Change>, Error> {
+pub fn diff(old: &Document, new: &Document) -> Result<Diff, Error> {
     let protocols = [Protocol::from_document(old)?, Protocol::from_document(new)?];
     let [before, after] = &protocols;
     let flow = Flow::new([(old, before), (new, after)]);
@@ -46,12 +53,18 @@ pub fn diff(old: &Document, new: &Document) -> Result<Vec<Change>, Error> {
     for method in before.methods() {
         match form(after, method) {
             Some(kept) => comparison.method(method, kept),
-            None => comparison.changes.push(removed(method)),
+            None => {
+                // A removed method breaks its callers.
+                let callers = flow.callers(method.side);
+                comparison.changes.push(change(method, "removed", callers));
+            }
         }
     }
     for method in after.methods() {
         if form(before, method).is_none() {
-            comparison.changes.push(change(method, "added"));
+            comparison
+                .changes
+                .push(change(method, "added", Roles::new()));
         }
     }
     for (name, _) in old.defs() {
@@ -59,7 +72,9 @@ pub fn diff(old: &Document, new: &Document) -> Result<Vec<Change>, Error> {
             comparison.pair(name, name);
         }
     }
-    Ok(comparison.finish())
+    let changes = comparison.finish();
+    let roles = flow.roles().iter().copied().collect();
+    Ok(Diff { roles, changes })
 }
 
 /// The same form of the same method in another table.
@@ -71,7 +86,7 @@ fn form<'a>(protocol: &'a Protocol, method: &Method) -> Option<&'a Method> {
     }
 }
 
-fn change(method: &Method, what: &str) -> Change {
+fn change(method: &Method, what: &str, breaks: Roles) -> Change {
     let form = if method.kind.is_request() {
         "request"
     } else {
@@ -85,17 +100,7 @@ fn change(method: &Method, what: &str) -> Change {
     Change {
         at: method.name.clone(),
         what: format!("{form} to {to} {what}"),
-        breaks_agents: false,
-        breaks_clients: false,
-    }
-}
-
-/// A removed method breaks its callers.
-fn removed(method: &Method) -> Change {
-    Change {
-        breaks_agents: method.side != Side::AGENT,
-        breaks_clients: method.side != Side::CLIENT,
-        ..change(method, "removed")
+        breaks: breaks.into_iter().collect(),
     }
 }
 

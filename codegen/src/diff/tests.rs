@@ -1,6 +1,6 @@
 //! Each kind of change, and for whom it breaks.
 
-use acp_schema::{Document, V1_UNSTABLE};
+use acp_schema::{Document, Side, V1_UNSTABLE};
 use serde_json::{Value, json};
 
 use super::{Change, diff};
@@ -17,6 +17,7 @@ fn document(name: &str, schema: &Value) -> Document {
         "DoRequest": params,
         "DoResponse": result,
         "Other": { "type": "object" },
+        "PingNotification": { "type": "object", "x-side": "client", "x-method": "ping" },
     }});
     Document::parse(name, &text.to_string()).unwrap()
 }
@@ -25,12 +26,12 @@ fn document(name: &str, schema: &Value) -> Document {
 /// what changed, and for whom each breaks.
 fn changes(old: &Value, new: &Value) -> Vec<(String, &'static str)> {
     let changes = diff(&document("old.json", old), &document("new.json", new)).unwrap();
-    let changes = changes.into_iter().map(|change| {
-        let effect = match (change.breaks_agents, change.breaks_clients) {
-            (false, false) => "nobody",
-            (true, false) => "agents",
-            (false, true) => "clients",
-            (true, true) => "both",
+    let changes = changes.changes.into_iter().map(|change| {
+        let effect = match change.breaks[..] {
+            [] => NOBODY,
+            [Side::AGENT] => AGENTS,
+            [Side::CLIENT] => CLIENTS,
+            _ => BOTH,
         };
         (format!("{}: {}", change.at, change.what), effect)
     });
@@ -239,36 +240,77 @@ fn methods_that_go_hurt_their_callers() {
         ("CNotification", "protocol", "c"),
     ]);
     let new = with(&[("BNotification", "client", "b")]);
-    let change = |at: &str, what: &str, breaks_agents, breaks_clients| Change {
+    let change = |at: &str, what: &str, breaks: &[Side]| Change {
         at: at.into(),
         what: what.into(),
-        breaks_agents,
-        breaks_clients,
+        breaks: breaks.to_vec(),
     };
+    let (agent, client) = (Side::AGENT, Side::CLIENT);
     assert_eq!(
-        diff(&old, &new).unwrap(),
+        diff(&old, &new).unwrap().changes,
         [
-            change("a", "notification to agents removed", false, true),
-            change("b", "request to clients removed", true, false),
-            change("c", "notification to both sides removed", true, true),
-            change("b", "notification to clients added", false, false),
+            change("a", "notification to agents removed", &[client]),
+            change("b", "request to clients removed", &[agent]),
+            change("c", "notification to both sides removed", &[agent, client]),
+            change("b", "notification to clients added", &[]),
         ]
     );
+}
+
+/// Roles of other protocols, the only role of a protocol, and none.
+#[test]
+fn every_role_of_a_document_can_break() {
+    let breaks = |methods: Value| {
+        let document = |kind: &str| {
+            let mut defs = methods.clone();
+            for schema in defs.as_object_mut().unwrap().values_mut() {
+                schema["type"] = "object".into();
+                schema["properties"] = json!({ "n": { "type": kind } });
+            }
+            let text = json!({ "$defs": defs }).to_string();
+            Document::parse("roles.json", &text).unwrap()
+        };
+        let found = diff(&document("integer"), &document("number")).unwrap();
+        let names = |sides: &[Side]| sides.iter().map(Side::to_string).collect::<Vec<_>>();
+        let changes = found.changes.iter().map(|change| names(&change.breaks));
+        (names(&found.roles), changes.collect::<Vec<_>>())
+    };
+    let (roles, changes) = breaks(json!({
+        "RunNotification": { "x-side": "kernel", "x-method": "run" },
+        "ShowNotification": { "x-side": "code-editor", "x-method": "show" },
+    }));
+    assert_eq!(roles, ["code-editor", "kernel"]);
+    assert_eq!(
+        changes,
+        [["kernel"], ["code-editor"]],
+        "each one that receives"
+    );
+    let (roles, changes) = breaks(json!({
+        "GreetNotification": { "x-side": "node", "x-method": "greet" },
+    }));
+    assert_eq!(
+        (roles, changes),
+        (vec!["node".into()], vec![vec!["node".into()]])
+    );
+    let (roles, _) = breaks(json!({
+        "GreetNotification": { "x-side": "both", "x-method": "greet" },
+    }));
+    assert_eq!(roles, ["both"]);
 }
 
 #[test]
 fn the_proposals_break_agents_in_one_place_alone() {
     let old = Document::v1().unwrap();
-    assert_eq!(diff(&old, &old).unwrap(), []);
+    assert_eq!(diff(&old, &old).unwrap().changes, []);
     let new = Document::v1()
         .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
         .unwrap();
-    let changes = diff(&old, &new).unwrap();
+    let changes = diff(&old, &new).unwrap().changes;
     let added = changes.iter().filter(|one| one.what.ends_with(" added"));
     assert!(added.count() > 30, "{changes:#?}");
     let breaking: Vec<&str> = changes
         .iter()
-        .filter(|change| change.breaks_agents)
+        .filter(|change| change.breaks.contains(&Side::AGENT))
         .map(|change| change.at.as_str())
         .collect();
     assert_eq!(breaking, ["McpServer"]);
@@ -276,7 +318,7 @@ fn the_proposals_break_agents_in_one_place_alone() {
         .iter()
         .find(|change| change.what == "variant `plan_update` added")
         .unwrap();
-    assert!(update.breaks_clients && !update.breaks_agents, "{update:?}");
+    assert_eq!(update.breaks, [Side::CLIENT], "{update:?}");
 }
 
 #[test]
@@ -293,6 +335,7 @@ fn a_definition_with_a_new_name_is_told_of_once() {
     };
     let found = diff(&document("Part", "string"), &document("Piece", "integer")).unwrap();
     let found: Vec<_> = found
+        .changes
         .iter()
         .map(|c| format!("{}: {}", c.at, c.what))
         .collect();
@@ -303,6 +346,7 @@ fn a_definition_with_a_new_name_is_told_of_once() {
     assert_eq!(found, expected);
     // What is there under both names has not been renamed.
     let found = diff(&document("Part", "string"), &document("Other", "string")).unwrap();
+    let found = found.changes;
     assert_eq!(found[0].what, "refers to `Other` in place of `Part`");
     assert_eq!(found[0].at, "DoNotification.a");
 }
