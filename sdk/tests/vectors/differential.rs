@@ -74,6 +74,8 @@ pub(crate) struct Difference {
     pub(crate) keeps_unknown: bool,
     /// Ours dropped a list where an object belongs.
     pub(crate) dropped_list: bool,
+    /// Theirs accepts the value once its null ids of requests are numbers.
+    pub(crate) null_id: bool,
 }
 
 impl Difference {
@@ -137,6 +139,7 @@ fn differences(suite: &Suite, ty: &'static Type, value: &Value) -> Vec<Differenc
         kind,
         keeps_unknown: false,
         dropped_list: false,
+        null_id: false,
     };
     let ((ours, dropped), theirs) = match ((ty.read)(&text), (ty.official)(&text)) {
         (Err(_), Err(_)) => return Vec::new(),
@@ -163,12 +166,33 @@ fn differences(suite: &Suite, ty: &'static Type, value: &Value) -> Vec<Differenc
     let keeps_unknown = keeps_unknown(suite, ty, &ours);
     let lists = |leniency: &Leniency| leniency.reason.contains("array, expected an object");
     let dropped_list = dropped.iter().any(lists);
+    let mut numbered = value.clone();
+    let null_id = number_ids(&mut numbered, ty.name == "RequestId")
+        && (ty.official)(&numbered.to_string()).is_ok();
     let complete = |kind| Difference {
         keeps_unknown,
         dropped_list,
+        null_id,
         ..one(kind)
     };
     found.into_iter().map(complete).collect()
+}
+
+/// Replaces the null ids of requests by a number. Returns whether there were any.
+fn number_ids(value: &mut Value, is_id: bool) -> bool {
+    match value {
+        Value::Null if is_id => {
+            *value = 1.into();
+            true
+        }
+        Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
+            number_ids(value, name == "requestId") || found
+        }),
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |found, item| number_ids(item, false) || found),
+        _ => false,
+    }
 }
 
 /// Whether a value that nothing is wrong with otherwise has a word that the schema

@@ -7,14 +7,14 @@
 
 mod checks;
 mod differential;
-mod first;
 #[cfg(feature = "schemars")]
 mod schemas;
-#[cfg(feature = "v2")]
-mod second;
 mod sizes;
 mod strict;
 mod types;
+mod v1;
+#[cfg(feature = "v2")]
+mod v2;
 
 use acp_codegen::vectors::{Vector, Vectors, vectors};
 use acp_schema::Document;

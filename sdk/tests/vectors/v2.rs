@@ -68,11 +68,7 @@ const KNOWN: &[Known] = &[
     },
     Known {
         reason: "ours has the ids of JSON-RPC, null included, and theirs those of the version",
-        applies: |found| {
-            let places = ["RequestId", "ElicitationMode", "ElicitationScope"];
-            matches!(&found.kind, Kind::OnlyOurs(message)
-                if places.iter().any(|place| message.contains(place)))
-        },
+        applies: |found| found.null_id && matches!(found.kind, Kind::OnlyOurs(_)),
     },
     Known {
         reason: "theirs takes the number of a variant for its name, as serde does by default",
