@@ -99,8 +99,8 @@ async fn a_peer_that_does_not_receive_stops_senders_by_bytes() {
     let sender = tokio::spawn({
         let sent = sent.clone();
         async move {
-            let text = Json::from(json!("x".repeat(SIZE)));
-            for _ in 0..200 {
+            for number in 0..200 {
+                let text = Json::from(json!(format!("{number:0>SIZE$}")));
                 peer.notify_ext("_x", Some(&text)).await.unwrap();
                 sent.fetch_add(1, Ordering::SeqCst);
             }
@@ -115,8 +115,9 @@ async fn a_peer_that_does_not_receive_stops_senders_by_bytes() {
     assert!(taken() <= 10 + 5 + 5 + 4, "{} messages are held", taken());
     assert!(!sender.is_finished());
     let mut raw = RawMessages(far);
-    for _ in 0..200 {
-        assert_eq!(raw.expect().await["method"], "_x");
+    for number in 0..200 {
+        let text = format!("{number:0>SIZE$}");
+        assert_eq!(raw.expect().await["params"], text, "in order");
     }
     sender.await.unwrap();
 }
