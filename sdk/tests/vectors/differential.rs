@@ -185,12 +185,20 @@ fn number_ids(value: &mut Value, is_id: bool) -> bool {
             *value = 1.into();
             true
         }
-        Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
-            number_ids(value, name == "requestId") || found
-        }),
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |found, item| number_ids(item, false) || found),
+        Value::Object(members) => {
+            let mut found = false;
+            for (name, value) in members {
+                found |= number_ids(value, name == "requestId");
+            }
+            found
+        }
+        Value::Array(items) => {
+            let mut found = false;
+            for item in items {
+                found |= number_ids(item, false);
+            }
+            found
+        }
         _ => false,
     }
 }
