@@ -100,6 +100,22 @@ impl Peer {
         self.shared.notify_untyped(method, params)
     }
 
+    /// Sends a notification whose params `write` appends as JSON. For runtimes that keep messages
+    /// in their encoded form: the params must be valid for the method.
+    ///
+    /// # Errors
+    ///
+    /// As [`notify`](Self::notify).
+    #[doc(hidden)]
+    pub async fn notify_written(
+        &self,
+        method: &str,
+        write: &(dyn Fn(&mut Vec<u8>) + Sync),
+    ) -> Result<()> {
+        self.shared.wait_for_capacity().await?;
+        self.shared.notify_written(method, write)
+    }
+
     /// Writes everything that was sent and then closes this side's output. The peer may still
     /// send, and the connection goes on until it closes its side too.
     pub fn finish(&self) {
@@ -119,6 +135,14 @@ impl Peer {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.end_reason().is_some()
+    }
+
+    /// Returns whether the connection reads no more: the peer has closed its side, or the
+    /// connection is being closed. Requests in progress are cancelled then, and can still be
+    /// answered for a while.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.shared.has_stopped_reading()
     }
 
     /// Waits for the end of the connection and returns its reason.

@@ -59,7 +59,7 @@ pub(crate) use running::joined;
 pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
-use crate::json::{Encode, Json, encode_raw};
+use crate::json::{Encode, EncodeError, Json, encode_raw};
 use crate::jsonrpc::RpcError;
 use crate::jsonrpc::{Notification, Request, Response};
 use crate::service::Service;
@@ -172,6 +172,15 @@ impl Shared {
         self.notify(method, params.map(|params| params as _))
     }
 
+    /// The same for params that `write` appends as JSON.
+    pub(crate) fn notify_written(
+        &self,
+        method: &str,
+        write: &(dyn Fn(&mut Vec<u8>) + Sync),
+    ) -> Result<()> {
+        self.notify(method, Some(&Written(write)))
+    }
+
     pub(crate) async fn wait_for_capacity(&self) -> Result<()> {
         self.outbox.wait_for_capacity().await
     }
@@ -263,6 +272,11 @@ impl Shared {
         })
     }
 
+    /// Returns whether no message of the peer is handled any more.
+    pub(crate) fn has_stopped_reading(&self) -> bool {
+        lock(&self.pending).is_closed()
+    }
+
     /// No response can arrive any more: fails every call and cancels every handler.
     fn stop_reading(&self, reason: &CloseReason) {
         let calls = lock(&self.pending).close(reason);
@@ -283,6 +297,16 @@ impl Shared {
             end.get_or_insert_with(|| reason.clone());
             news
         });
+    }
+}
+
+/// Params that a function writes.
+struct Written<'a>(&'a (dyn Fn(&mut Vec<u8>) + Sync));
+
+impl Encode for Written<'_> {
+    fn encode(&self, bytes: &mut Vec<u8>) -> std::result::Result<(), EncodeError> {
+        (self.0)(bytes);
+        Ok(())
     }
 }
 

@@ -100,6 +100,10 @@ impl Pending {
         waiting.map(delivery).collect()
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
     /// Aborts the calls of notification handlers. Returns their ids and replies.
     pub(crate) fn abort_handlers(&mut self) -> Vec<(u64, Delivery)> {
         let aborted = self
