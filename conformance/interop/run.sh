@@ -114,6 +114,8 @@ need "$@"
 say "building"
 cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance
 records=$cache/records
+# The reference agent keeps its sessions in the data folder of the user; not those of these tests.
+export XDG_DATA_HOME=$cache/data
 rm -rf "$records"
 for language in "$@"; do
     mkdir -p "$records/$language-client" "$records/$language-agent"

@@ -1,13 +1,13 @@
-//! What a client may offer in `initialize`, and what each thing is good for.
+//! Capabilities of clients.
 //!
-//! Everything that a client does not name counts as not offered, and an agent must not use
-//! it. Spec: <https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities>
+//! A capability that a client does not name is not offered, and an agent must not use it.
+//! Spec: <https://agentclientprotocol.com/protocol/v1/initialization#client-capabilities>
 
 use std::fmt;
 
-use acp_sdk::v1::{ClientCapabilities, SessionUpdate};
+use acp_sdk::v1::ClientCapabilities;
 
-/// Something that only some clients can do.
+/// A capability that only some clients offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
@@ -30,7 +30,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Where `clientCapabilities` has it.
+    /// Returns its path in `clientCapabilities`.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Capability {
         }
     }
 
-    /// Whether these capabilities include it.
+    /// Returns whether these capabilities include it.
     #[must_use]
     pub fn is_in(self, offered: &ClientCapabilities) -> bool {
         let elicitation = offered.elicitation.as_ref();
@@ -61,17 +61,6 @@ impl Capability {
             Self::BooleanOptions => session
                 .and_then(|session| session.config_options.as_ref())
                 .is_some_and(|options| options.boolean.is_some()),
-        }
-    }
-
-    /// What a client must offer to be sent this update, if anything.
-    pub(crate) fn of(update: &SessionUpdate) -> Option<Self> {
-        match update {
-            SessionUpdate::Notice(_) => Some(Self::Notices),
-            SessionUpdate::CompactionUpdate(_) | SessionUpdate::CompactionSummaryChunk(_) => {
-                Some(Self::Compaction)
-            }
-            _ => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Now, to the second, as ISO 8601 in UTC: `2026-11-21T07:30:00Z`.
+/// Returns the current time as ISO 8601 in UTC, with milliseconds: `2026-11-21T07:30:00.125Z`.
 pub(crate) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     iso8601(since.unwrap_or(Duration::ZERO))
@@ -27,7 +27,8 @@ fn iso8601(since_1970: Duration) -> String {
     };
     let year = era * 400 + year + carry;
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let milli = since_1970.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
 #[cfg(test)]
@@ -38,13 +39,13 @@ mod tests {
     fn dates_are_those_of_the_calendar() {
         // From `date -u -d @SECONDS +%FT%TZ`.
         for (seconds, expected) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (951_868_800, "2000-03-01T00:00:00Z"),
-            (1_735_689_599, "2024-12-31T23:59:59Z"),
-            (1_772_323_200, "2026-03-01T00:00:00Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (951_868_800, "2000-03-01T00:00:00.000Z"),
+            (1_735_689_599, "2024-12-31T23:59:59.000Z"),
+            (1_772_323_200, "2026-03-01T00:00:00.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(iso8601(Duration::from_secs(seconds)), expected);
         }

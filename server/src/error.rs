@@ -1,52 +1,67 @@
-//! What can go wrong in a turn, sorted by who can do something about it.
+//! The errors of calls on a turn or a session, sorted by who can do something about them.
 
 use std::fmt;
 
 use acp_sdk::v1::SessionId;
 
 use crate::Capability;
+use crate::store::StoreError;
 
-/// The result of the calls on a turn.
+/// The result of calls on a turn or a session.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call on a turn failed.
+/// Why a call on a turn or a session failed.
 ///
 /// In a handler, `?` converts it into `-32603` (internal error) with this text; in a cancelled
 /// turn, the answer is the stop reason `cancelled` instead.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The client did not offer what the call needs, so nothing was sent. Ask
-    /// [`Turn::offers`](crate::Turn::offers) first to do without.
-    #[error("the client does not offer {0} (clientCapabilities.{path})", path = .0.path())]
-    Missing(Capability),
-    /// The turn has been cancelled; a handler passes this on and ends.
+    /// No attached client offers what the call needs, so nothing was sent. Check
+    /// [`Turn::offers`](crate::Turn::offers) first.
+    #[error("no attached client offers {0} (clientCapabilities.{path})", path = .0.path())]
+    Unsupported(Capability),
+    /// The turn was cancelled; a handler passes this on and ends.
     #[error("the turn was cancelled")]
     Cancelled,
-    /// The turn has ended already: something outlived the handler's future.
-    #[error("the turn of session {0} is over, so {1} cannot be sent")]
-    Over(SessionId, &'static str),
-    /// The client chose a permission option that was not among those offered.
-    #[error("the client chose the permission option {0:?}, which was not offered")]
-    NotOffered(String),
-    /// The session's events could not be kept or read.
-    #[error("the store of session {session}: {reason}")]
-    Store {
+    /// The turn has ended, so nothing can be sent in it.
+    #[error("the turn of session {0} has ended; {1} cannot be sent any more")]
+    TurnEnded(SessionId, &'static str),
+    /// The session is closed.
+    #[error("session {0} is closed; load or resume it first")]
+    SessionClosed(SessionId),
+    /// The prompt was refused, because of a limit or a policy.
+    #[error("session {session} refused the prompt: {reason}")]
+    PromptRefused {
         /// The session.
         session: SessionId,
-        /// What the store said.
-        reason: String,
+        /// The limit or the policy.
+        reason: &'static str,
     },
+    /// The client chose a permission option that was not among those offered.
+    #[error("the client chose the permission option {0:?}, which was not offered")]
+    UnknownOption(String),
+    /// The session's events could not be written or read.
+    #[error("the store failed: {0}")]
+    Store(#[from] StoreError),
     /// A call to the client failed.
     #[error(transparent)]
     Call(#[from] acp_sdk::Error),
+    /// A local file or command of the agent's own machine failed.
+    #[error("{operation} failed: {reason}")]
+    Local {
+        /// What was done, with its object.
+        operation: String,
+        /// The system's reason.
+        reason: String,
+    },
     /// The handler's own reason; see [`Error::failed`].
     #[error("{0}")]
     Failed(String),
 }
 
 impl Error {
-    /// A fault of the agent's own, in words for a person. The client sees it as `-32603`.
+    /// Creates an error with the handler's own reason. The client sees it as `-32603`.
     pub fn failed(reason: impl fmt::Display) -> Self {
         Self::Failed(reason.to_string())
     }

@@ -1,50 +1,81 @@
 //! What the author of an agent writes.
 
-use acp_sdk::Json;
-use acp_sdk::v1::{
-    AgentContext, AuthMethod, AuthMethodId, Implementation, McpCapabilities, PromptCapabilities,
-    StopReason,
-};
+use std::any::Any;
+use std::pin::Pin;
 
-use crate::{HandlerResult, Session, Settings, Turn};
+use acp_sdk::v1::{AuthMethodId, StopReason};
+use acp_sdk::{Context, HandlerError, HandlerResult, Json};
 
-/// An agent, as far as it differs from others: what it does with a prompt.
+use crate::{AgentInfo, Opening, Session, Settings, SettingsChange, Turn};
+
+/// An agent: what it does with a prompt.
 ///
 /// Sessions, queues, cancellation, history and the promises of the protocol are the
-/// [`Runtime`](crate::Runtime)'s. Everything but [`prompt`](Self::prompt) has a default.
+/// [`Server`](crate::Server)'s. All functions but [`prompt`](Self::prompt) have defaults.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a prompt. One at a time is answered in a session; sessions run side by side.
+    /// State of one session, such as the conversation of the model. It is created when the session
+    /// is opened, belongs to the running turn alone, and is dropped with the session. `()` for
+    /// agents without.
+    type State: Default + Send + 'static;
+
+    /// Answers a prompt. Prompts of one session are answered one after the other; sessions run
+    /// side by side.
+    ///
+    /// When the turn is cancelled, the future should end soon; after
+    /// [`cancel_deadline`](crate::Policies::cancel_deadline) it is dropped where it waits.
     ///
     /// # Errors
     ///
     /// Becomes the error of the request, unless the turn was cancelled.
-    fn prompt(&self, turn: Turn) -> impl Future<Output = HandlerResult<StopReason>> + Send;
+    fn prompt(
+        &self,
+        state: &mut Self::State,
+        turn: Turn,
+    ) -> impl Future<Output = HandlerResult<StopReason>> + Send;
 
-    /// What the agent tells of itself in `initialize`.
-    fn profile(&self) -> Profile {
-        Profile::default()
+    /// Returns what the agent advertises in `initialize`.
+    fn info(&self) -> AgentInfo {
+        AgentInfo::default()
     }
 
-    /// A session becomes active: it is new, or has been loaded or resumed after it was closed.
-    /// Returns what can be set in it, at the defaults; the runtime puts back what was changed
-    /// in the session. Calls of this and of [`close`](Self::close) for a session alternate.
+    /// Opens a session that is new, or was loaded or forked, and fills in its state. Returns modes,
+    /// config options and commands at their defaults; values that the user changed earlier are
+    /// restored afterwards.
     ///
     /// # Errors
     ///
-    /// Becomes the error of the request.
-    fn open(&self, session: &Session) -> impl Future<Output = HandlerResult<Settings>> + Send {
-        let _ = session;
+    /// Becomes the error of the request; the session is not open then.
+    fn open(
+        &self,
+        state: &mut Self::State,
+        opening: &Opening,
+    ) -> impl Future<Output = HandlerResult<Settings>> + Send {
+        let _ = (state, opening);
         async { Ok(Settings::new()) }
     }
 
-    /// A session is no longer active: it has been closed or deleted. No turn is running in it.
-    /// When the connection ends, the handler is dropped instead.
-    fn close(&self, session: &Session) -> impl Future<Output = ()> + Send {
-        let _ = session;
+    /// Releases what the session holds, after its last turn. Called when the session is closed,
+    /// deleted or leaves memory, and when the server shuts down.
+    fn close(&self, state: Self::State, session: &Session) -> impl Future<Output = ()> + Send {
+        let _ = (state, session);
         async {}
     }
 
-    /// Authenticates the user with a method of the [profile](Self::profile).
+    /// Is called before a client changes a mode or an option.
+    ///
+    /// # Errors
+    ///
+    /// Becomes the error of the request; nothing is changed then.
+    fn settings_change(
+        &self,
+        session: &Session,
+        change: &SettingsChange,
+    ) -> impl Future<Output = HandlerResult<()>> + Send {
+        let _ = (session, change);
+        async { Ok(()) }
+    }
+
+    /// Authenticates the user of one client with a method of [`info`](Self::info).
     ///
     /// # Errors
     ///
@@ -57,7 +88,7 @@ pub trait Handler: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Forgets the credentials.
+    /// Ends the authentication of the user of one client.
     ///
     /// # Errors
     ///
@@ -73,111 +104,134 @@ pub trait Handler: Send + Sync + 'static {
     /// Becomes the error of the request.
     fn ext_request(
         &self,
-        cx: &AgentContext,
+        ctx: &Context,
         method: &str,
         params: Option<Json>,
     ) -> impl Future<Output = HandlerResult<Json>> + Send {
-        let _ = (cx, params);
-        let error = acp_sdk::HandlerError::method_not_found(method);
+        let _ = (ctx, params);
+        let error = HandlerError::method_not_found(method);
         async { Err(error) }
     }
 
     /// Handles a notification that the protocol does not define.
     fn ext_notification(
         &self,
-        cx: &AgentContext,
+        ctx: &Context,
         method: &str,
         params: Option<Json>,
     ) -> impl Future<Output = ()> + Send {
-        let _ = (cx, method, params);
+        let _ = (ctx, method, params);
         async {}
     }
 }
 
-/// What an agent tells of itself.
-///
-/// ```
-/// use acp_sdk::v1::{AuthMethodAgent, PromptCapabilities};
-/// use acp_server::Profile;
-///
-/// let profile = Profile::new("my-agent", env!("CARGO_PKG_VERSION"))
-///     .title("My agent")
-///     .prompt(PromptCapabilities::new().with_image(true).with_embedded_context(true))
-///     .auth_method(AuthMethodAgent::new("login", "Log in in the browser"))
-///     .require_auth();
-/// assert!(profile.auth_required);
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Profile {
-    /// Name, title and version. By default the name is that of the program.
-    pub info: Implementation,
-    /// What prompts may contain besides text and links. Nothing by default; the runtime
-    /// refuses prompts with other content.
-    pub prompt: PromptCapabilities,
-    /// Which MCP servers besides those on stdio the agent can use. None by default.
-    pub mcp: McpCapabilities,
-    /// How the user can authenticate. Not at all by default.
-    pub auth_methods: Vec<AuthMethod>,
-    /// Whether sessions need an authenticated user from the start. They do after a logout in
-    /// any case.
-    pub auth_required: bool,
+/// The state of a session, of the type that its handler has.
+pub(crate) type HandlerState = Box<dyn Any + Send>;
+
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A [`Handler`] without its type, so that the rest of the crate is compiled once.
+pub(crate) trait AnyHandler: Send + Sync {
+    fn prompt<'a>(
+        &'a self,
+        state: &'a mut HandlerState,
+        turn: Turn,
+    ) -> BoxFuture<'a, HandlerResult<StopReason>>;
+
+    fn open<'a>(
+        &'a self,
+        opening: &'a Opening,
+    ) -> BoxFuture<'a, HandlerResult<(HandlerState, Settings)>>;
+
+    fn close<'a>(&'a self, state: HandlerState, session: &'a Session) -> BoxFuture<'a, ()>;
+
+    fn settings_change<'a>(
+        &'a self,
+        session: &'a Session,
+        change: &'a SettingsChange,
+    ) -> BoxFuture<'a, HandlerResult<()>>;
+
+    fn authenticate<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, HandlerResult<()>>;
+
+    fn logout(&self) -> BoxFuture<'_, HandlerResult<()>>;
+
+    fn ext_request<'a>(
+        &'a self,
+        ctx: &'a Context,
+        method: &'a str,
+        params: Option<Json>,
+    ) -> BoxFuture<'a, HandlerResult<Json>>;
+
+    fn ext_notification<'a>(
+        &'a self,
+        ctx: &'a Context,
+        method: &'a str,
+        params: Option<Json>,
+    ) -> BoxFuture<'a, ()>;
 }
 
-impl Profile {
-    /// A profile with this name and version, and all else at its default.
-    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self {
-            info: Implementation::new(name, version),
-            prompt: PromptCapabilities::default(),
-            mcp: McpCapabilities::default(),
-            auth_methods: Vec::new(),
-            auth_required: false,
+impl<H: Handler> AnyHandler for H {
+    fn prompt<'a>(
+        &'a self,
+        state: &'a mut HandlerState,
+        turn: Turn,
+    ) -> BoxFuture<'a, HandlerResult<StopReason>> {
+        match state.downcast_mut::<H::State>() {
+            Some(state) => Box::pin(Handler::prompt(self, state, turn)),
+            // Every state is made by `open` below.
+            None => Box::pin(async { Err(HandlerError::internal("the session has no state")) }),
         }
     }
 
-    /// The same with a title for people to read.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.info = self.info.with_title(title);
-        self
+    fn open<'a>(
+        &'a self,
+        opening: &'a Opening,
+    ) -> BoxFuture<'a, HandlerResult<(HandlerState, Settings)>> {
+        Box::pin(async move {
+            let mut state = H::State::default();
+            let settings = Handler::open(self, &mut state, opening).await?;
+            Ok((Box::new(state) as HandlerState, settings))
+        })
     }
 
-    /// The same with these kinds of content in prompts.
-    #[must_use]
-    pub fn prompt(mut self, capabilities: PromptCapabilities) -> Self {
-        self.prompt = capabilities;
-        self
+    fn close<'a>(&'a self, state: HandlerState, session: &'a Session) -> BoxFuture<'a, ()> {
+        match state.downcast::<H::State>() {
+            Ok(state) => Box::pin(Handler::close(self, *state, session)),
+            Err(_) => Box::pin(async {}),
+        }
     }
 
-    /// The same with these transports of MCP servers.
-    #[must_use]
-    pub fn mcp(mut self, capabilities: McpCapabilities) -> Self {
-        self.mcp = capabilities;
-        self
+    fn settings_change<'a>(
+        &'a self,
+        session: &'a Session,
+        change: &'a SettingsChange,
+    ) -> BoxFuture<'a, HandlerResult<()>> {
+        Box::pin(Handler::settings_change(self, session, change))
     }
 
-    /// The same with one more way to authenticate.
-    #[must_use]
-    pub fn auth_method(mut self, method: impl Into<AuthMethod>) -> Self {
-        self.auth_methods.push(method.into());
-        self
+    fn authenticate<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, HandlerResult<()>> {
+        Box::pin(Handler::authenticate(self, method))
     }
 
-    /// The same, and sessions need an authenticated user.
-    #[must_use]
-    pub fn require_auth(mut self) -> Self {
-        self.auth_required = true;
-        self
+    fn logout(&self) -> BoxFuture<'_, HandlerResult<()>> {
+        Box::pin(Handler::logout(self))
     }
-}
 
-impl Default for Profile {
-    fn default() -> Self {
-        let program = std::env::current_exe().ok();
-        let name = program
-            .as_deref()
-            .and_then(|path| path.file_stem()?.to_str());
-        Self::new(name.unwrap_or("agent"), "0.0.0")
+    fn ext_request<'a>(
+        &'a self,
+        ctx: &'a Context,
+        method: &'a str,
+        params: Option<Json>,
+    ) -> BoxFuture<'a, HandlerResult<Json>> {
+        Box::pin(Handler::ext_request(self, ctx, method, params))
+    }
+
+    fn ext_notification<'a>(
+        &'a self,
+        ctx: &'a Context,
+        method: &'a str,
+        params: Option<Json>,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(Handler::ext_notification(self, ctx, method, params))
     }
 }

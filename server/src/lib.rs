@@ -2,7 +2,7 @@
 //! and the reference agent.
 //!
 //! The author of an agent writes one function, which answers a prompt. Sessions, queues,
-//! cancellation, history, permissions, files and terminals are the runtime's:
+//! cancellation, history, several clients, permissions, files and terminals are the server's:
 //!
 //! ```no_run
 //! use acp_sdk::v1::{StopReason, ToolKind};
@@ -11,8 +11,10 @@
 //! struct Greeter;
 //!
 //! impl Handler for Greeter {
-//!     async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
-//!         turn.text(format!("You said: {}", turn.prompt_text())).await?;
+//!     type State = ();
+//!
+//!     async fn prompt(&self, _: &mut (), turn: Turn) -> HandlerResult<StopReason> {
+//!         turn.send_text(format!("You said: {}", turn.prompt_text())).await?;
 //!         let call = turn.tool_call("Write a greeting", ToolKind::Edit).await?;
 //!         if turn.ask_permission(&call).await?.is_allowed() {
 //!             turn.write_file("greeting.txt", "Hello!\n").await?;
@@ -28,35 +30,52 @@
 //! async fn main() -> acp_sdk::Result<()> { acp_server::serve_stdio(Greeter).await }
 //! ```
 //!
-//! The [`ReferenceAgent`] is made like that too: words in a prompt make it call each method of
-//! a client and send each kind of update, without a model and without a network.
+//! A [`Server`] keeps sessions in a [`store`], and attaches any number of clients to them. The
+//! [`reference_agent`] is made like that too: words in a prompt make it call each method of a
+//! client and send each kind of update, without a model and without a network.
 //! `acp-server --help` lists them.
 
+mod agent_info;
 mod capability;
+#[doc(hidden)]
+pub mod cli;
 mod clock;
+mod connection;
 mod error;
+pub mod event;
 mod handler;
+mod ids;
+mod limits;
+mod log;
 mod reference;
-mod runtime;
+mod server;
 mod session;
 pub mod store;
 mod turn;
+#[cfg(feature = "v2")]
+mod v2;
 
 pub use acp_sdk::{HandlerError, HandlerResult};
+pub use agent_info::AgentInfo;
 pub use capability::Capability;
+pub use connection::ServerConnection;
 pub use error::{Error, Result};
-pub use handler::{Handler, Profile};
-pub use reference::{HELP, Reference, ReferenceAgent};
-pub use runtime::Runtime;
-pub use session::{Phase, Session, Settings};
+pub use handler::Handler;
+pub use limits::{Limits, LogLimits, OnDisconnect, Policies, SecondPrompt};
+pub use reference::{HELP, Reference, reference_agent};
+pub use server::{Link, NextSession, Server, ServerBuilder};
+pub use session::{
+    Events, History, Opening, OpeningKind, Phase, PromptHandle, Received, Session, Settings,
+    SettingsChange,
+};
 pub use turn::{Decision, Exit, Terminal, ToolCall, Turn, UrlElicitation};
 
-/// Serves one client on standard input and output, with sessions in memory, until the client
-/// closes its side.
+/// Serves one client on standard input and output until it closes its side, with sessions in
+/// memory.
 ///
 /// # Errors
 ///
 /// As [`acp_sdk::serve_stdio`].
-pub async fn serve_stdio<H: Handler>(handler: H) -> acp_sdk::Result<()> {
-    acp_sdk::serve_stdio(Runtime::new(handler)).await
+pub async fn serve_stdio(handler: impl Handler) -> acp_sdk::Result<()> {
+    Server::new(handler).serve_stdio().await
 }

@@ -74,7 +74,7 @@ impl Subject {
     #[cfg(unix)]
     #[must_use]
     pub fn local() -> Self {
-        Self::within(acp_server::ReferenceAgent::default)
+        Self::within(acp_server::reference_agent)
     }
 
     /// An agent within this process; `make` is called for every connection.

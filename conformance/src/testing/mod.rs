@@ -6,20 +6,23 @@
 //!
 //! ```
 //! use acp_conformance::{AgentTest, assert_conformant};
-//! use acp_server::{Handler, HandlerResult, Runtime, Turn};
+//! use acp_server::{Handler, HandlerResult, Link, Server, Turn};
 //! use acp_sdk::v1::StopReason;
 //!
 //! struct Echo;
 //!
 //! impl Handler for Echo {
-//!     async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
-//!         turn.text(turn.prompt_text()).await?;
+//!     type State = ();
+//!
+//!     async fn prompt(&self, _: &mut (), turn: Turn) -> HandlerResult<StopReason> {
+//!         turn.send_text(turn.prompt_text()).await?;
 //!         Ok(StopReason::EndTurn)
 //!     }
 //! }
 //!
 //! // In a `#[test]`; the whole suite without `only`.
-//! assert_conformant(AgentTest::new(|| Runtime::new(Echo)).only(["initialization"]));
+//! let agent = || Server::new(Echo).connection(Link::Stdio);
+//! assert_conformant(AgentTest::new(agent).only(["initialization"]));
 //! ```
 //!
 //! With the feature `v2`, an agent may also be an `acp_sdk::v2::Agent`, or an `acp_sdk::MultiVersion`, and

@@ -8,7 +8,7 @@ use acp_sdk::v1::{
     Agent, AgentContext, CancelNotification, NewSessionRequest, NewSessionResponse, PromptRequest,
     PromptResponse, StopReason,
 };
-use acp_server::ReferenceAgent;
+use acp_server::reference_agent;
 
 use super::*;
 use crate::clients::Launched;
@@ -25,7 +25,7 @@ fn panics(test: impl Test) -> String {
 
 #[test]
 fn the_reference_agent_passes_without_a_process() {
-    let test = AgentTest::new(ReferenceAgent::default).profile(Profile::reference().unwrap());
+    let test = AgentTest::new(reference_agent).profile(Profile::reference().unwrap());
     let report = test.skip(["elicitation"]).strict().run().unwrap();
     assert!(report.conformant, "{}", report::text(&report));
     assert_eq!(report.with(Word::Skip).count(), 0);

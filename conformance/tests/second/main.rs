@@ -52,6 +52,37 @@ fn an_agent_of_version_2_is_tested_in_this_process() {
     assert!(report.with(Word::Pass).count() > 40, "{text}");
 }
 
+/// The reference agent of the server, with one of its words as the tool call.
+fn server(tool: &str) -> AgentTest {
+    let agent = || acp_server::reference_agent().every_version();
+    let words = [
+        ("hello", "Hello, agent"),
+        ("slow", "slow"),
+        ("plan", "plan"),
+        ("form", "elicit form"),
+        ("url", "elicit url"),
+        ("tool", tool),
+    ];
+    let test = AgentTest::new(agent).protocol(Version::V2).strict();
+    words
+        .into_iter()
+        .fold(test, |test, (word, text)| test.prompt(word, text))
+}
+
+#[test]
+fn the_server_passes_in_version_2() {
+    // Its words show a tool call, a permission and commands one at a time.
+    let mut passed = std::collections::BTreeSet::new();
+    for tool in ["tool", "permission", "commands"] {
+        let report = server(tool).run().unwrap();
+        let text = report::text(&report);
+        assert!(report.conformant, "{tool}: {text}");
+        assert_eq!(report.with(Word::Fail).count(), 0, "{tool}: {text}");
+        passed.extend(report.with(Word::Pass).map(|entry| entry.id.clone()));
+    }
+    assert!(passed.len() > 75, "{passed:?}");
+}
+
 #[test]
 fn an_agent_of_both_versions_is_tested_in_the_one_that_is_asked_for() {
     assert_conformant(example(agent::agent).skip(["session-load"]));

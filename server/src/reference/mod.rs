@@ -1,7 +1,7 @@
 //! The reference agent: deterministic, without a model and without a network.
 //!
-//! It is a [`Handler`] like any other. What a prompt makes it do stands in `words`; here is
-//! what it tells of itself.
+//! It is a [`Handler`] like any other. `words` has what a prompt makes it do; here is what it
+//! advertises.
 
 mod content;
 mod samples;
@@ -17,21 +17,28 @@ use acp_sdk::v1::{
     SessionModeState, StopReason,
 };
 
-use crate::{Handler, HandlerResult, Profile, Runtime, Session, Settings, Turn};
+use crate::{
+    AgentInfo, Handler, HandlerResult, Link, Opening, Server, ServerConnection, Settings, Turn,
+};
 
-/// The reference agent, ready to serve a client.
-pub type ReferenceAgent = Runtime<Reference>;
+/// Returns the reference agent with sessions in memory, to be served over a transport.
+#[must_use]
+pub fn reference_agent() -> ServerConnection {
+    Server::new(Reference).connection(Link::Stdio)
+}
 
-/// What the reference agent does.
+/// The handler of the reference agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference;
 
 impl Handler for Reference {
-    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
         words::follow(&turn).await
     }
 
-    fn profile(&self) -> Profile {
+    fn info(&self) -> AgentInfo {
         let content = PromptCapabilities::new()
             .with_image(true)
             .with_audio(true)
@@ -44,7 +51,7 @@ impl Handler for Reference {
             .with_description("Prints what the agent can do, which opens no session")
             .with_args(vec!["--help".to_owned()])
             .with_env(environment);
-        Profile::new("acp-server", env!("CARGO_PKG_VERSION"))
+        AgentInfo::new("acp-server", env!("CARGO_PKG_VERSION"))
             .title("ACP reference agent")
             .prompt(content)
             .mcp(McpCapabilities::new().with_http(true).with_sse(true))
@@ -52,7 +59,7 @@ impl Handler for Reference {
             .auth_method(AuthMethod::Terminal(terminal))
     }
 
-    async fn open(&self, _: &Session) -> HandlerResult<Settings> {
+    async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
         let modes = vec![
             SessionMode::new("ask", "Ask").with_description("Asks before it does anything"),
             SessionMode::new("code", "Code").with_description("Does as it is told"),

@@ -9,6 +9,7 @@ use acp_sdk::v1::{
 };
 use acp_sdk::{HandlerError, HandlerResult, Json};
 
+use super::words::needs;
 use crate::{Capability, Error, Result, Turn};
 
 /// A tool call that is under way when it is announced.
@@ -24,7 +25,7 @@ pub(super) async fn call(turn: &Turn) -> Result<()> {
         .with_locations(vec![place.clone()])
         .with_raw_input(json(&[("word", "example")])?)
         .with_raw_output(json(&[("found", "once")])?);
-    turn.update(SessionUpdate::ToolCall(call)).await?;
+    turn.send(SessionUpdate::ToolCall(call)).await?;
     let change = ToolCallUpdate::new(id.as_str())
         .with_title("Searched for a word")
         .with_status(ToolCallStatus::Completed)
@@ -33,7 +34,7 @@ pub(super) async fn call(turn: &Turn) -> Result<()> {
         .with_locations(vec![place])
         .with_raw_input(json(&[("word", "example")])?)
         .with_raw_output(json(&[("found", "twice")])?);
-    turn.update(SessionUpdate::ToolCallUpdate(change)).await
+    turn.send(SessionUpdate::ToolCallUpdate(change)).await
 }
 
 /// Reads a part of a file: the path, the first line, how many.
@@ -43,50 +44,43 @@ pub(super) async fn lines(turn: &Turn, rest: &str) -> HandlerResult<()> {
         return Err(wrong("a path, a line and a number of lines are needed"));
     };
     let number = |word: &str| word.parse::<u32>().map_err(|_| wrong("no number of lines"));
-    if !turn.offers(Capability::ReadTextFile) {
-        return Err(Error::Missing(Capability::ReadTextFile).into());
-    }
+    let client = turn.client(Capability::ReadTextFile).await?;
     let path = turn.session().resolve(path);
     let request = ReadTextFileRequest::new(turn.session().id(), path)
         .with_line(number(line)?)
         .with_limit(number(limit)?);
-    let read = turn.client().read_text_file(request).await?;
-    turn.text(read.content).await?;
+    let read = client.read_text_file(request).await?;
+    turn.send_text(read.content).await?;
     Ok(())
 }
 
 /// Tells when the session was changed: now.
 pub(super) async fn changed_now(turn: &Turn) -> Result<()> {
     let update = SessionInfoUpdate::new().with_updated_at(crate::clock::now());
-    turn.update(SessionUpdate::SessionInfoUpdate(update)).await
+    turn.send(SessionUpdate::SessionInfoUpdate(update)).await
 }
 
 /// Asks the user to fill in a form for a tool call.
 pub(super) async fn form_of_a_call(turn: &Turn, form: ElicitationSchema) -> Result<()> {
-    if !turn.offers(Capability::ElicitForm) {
-        return Err(Error::Missing(Capability::ElicitForm));
-    }
+    needs(turn, Capability::ElicitForm)?;
     let call = turn.tool_call("Ask for a name", ToolKind::Other).await?;
     call.start().await?;
     let scope = ElicitationSessionScope::new(turn.session().id()).with_tool_call_id(call.id());
     let mode = ElicitationMode::Form(ElicitationFormMode::new(form, scope));
     let request = CreateElicitationRequest::new("Please introduce yourself", mode);
-    tokio::select! {
-        biased;
-        () = turn.cancelled() => return Err(Error::Cancelled),
-        answer = turn.client().create_elicitation(request) => drop(answer?),
-    }
+    turn.elicit_with(request).await?;
     call.complete("").await
 }
 
 /// A compaction with its summary, and one that fails.
 pub(super) async fn compact(turn: &Turn) -> Result<()> {
+    needs(turn, Capability::Compaction)?;
     let text = || ContentBlock::Text(TextContent::new("A summary."));
     let id = turn.next_id("compaction");
     let told = |status| CompactionUpdate::new(id.as_str(), status);
     update(turn, told(CompactionStatus::InProgress)).await?;
     let summary = CompactionSummaryChunk::new(id.as_str(), text());
-    turn.update(SessionUpdate::CompactionSummaryChunk(summary))
+    turn.send(SessionUpdate::CompactionSummaryChunk(summary))
         .await?;
     let done = told(CompactionStatus::Completed).with_summary(vec![text()]);
     update(turn, done).await?;
@@ -99,7 +93,7 @@ pub(super) async fn compact(turn: &Turn) -> Result<()> {
 }
 
 async fn update(turn: &Turn, update: CompactionUpdate) -> Result<()> {
-    turn.update(SessionUpdate::CompactionUpdate(update)).await
+    turn.send(SessionUpdate::CompactionUpdate(update)).await
 }
 
 fn wrong(reason: &str) -> HandlerError {

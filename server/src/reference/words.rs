@@ -60,8 +60,11 @@ pub(super) async fn follow(turn: &Turn) -> HandlerResult<StopReason> {
     let done = obey(turn, word, rest.trim_start()).await;
     let source = done.as_ref().err().and_then(HandlerError::source);
     // An agent that lacks something says so and goes on, as far as it can.
-    if let Some(missing @ Error::Missing(_)) = source.and_then(|source| source.downcast_ref()) {
-        turn.text(format!("I cannot do that: {missing}.")).await?;
+    if let Some(unsupported @ Error::Unsupported(_)) =
+        source.and_then(|source| source.downcast_ref())
+    {
+        turn.send_text(format!("I cannot do that: {unsupported}."))
+            .await?;
         return Ok(StopReason::EndTurn);
     }
     done
@@ -71,23 +74,23 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> HandlerResult<StopReason> 
     match word {
         "ping" => {}
         "think" => {
-            turn.thought("Let me think.").await?;
-            turn.text("I have thought.").await?;
+            turn.send_thought("Let me think.").await?;
+            turn.send_text("I have thought.").await?;
         }
-        "plan" => turn.plan(plan()).await?,
+        "plan" => turn.set_plan(plan()).await?,
         "call" => samples::call(turn).await?,
         "tool" => tool(turn).await?,
         "content" => all_content(turn).await?,
         "permission" => permission(turn).await?,
         "read" => {
             let content = turn.read_file(rest).await?;
-            turn.text(content).await?;
+            turn.send_text(content).await?;
         }
         "lines" => samples::lines(turn, rest).await?,
         "write" => {
             let (path, content) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             turn.write_file(path, content).await?;
-            turn.text(format!("Wrote {path}")).await?;
+            turn.send_text(format!("Wrote {path}")).await?;
         }
         "terminal" => terminal(turn, rest, false).await?,
         "kill" => terminal(turn, rest, true).await?,
@@ -95,30 +98,29 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> HandlerResult<StopReason> 
         "elicit" => elicit(turn, rest).await?,
         "usage" => {
             let usage = UsageUpdate::new(1000u64, 200_000u64).with_cost(Cost::new(0.01, "USD"));
-            turn.usage(usage).await?;
+            turn.report_usage(usage).await?;
         }
-        "commands" => turn.commands(commands()).await?,
+        "commands" => turn.set_commands(commands()).await?,
         "title" => {
-            turn.title(rest).await?;
+            turn.set_title(rest).await?;
             samples::changed_now(turn).await?;
         }
         "mode" => {
             let settings = turn.session().settings();
             let update = CurrentModeUpdate::new(settings.mode().unwrap_or_default());
-            turn.update(SessionUpdate::CurrentModeUpdate(update))
-                .await?;
+            turn.send(SessionUpdate::CurrentModeUpdate(update)).await?;
         }
         "config" => {
             let update = ConfigOptionUpdate::new(turn.config_options());
-            turn.update(SessionUpdate::ConfigOptionUpdate(update))
-                .await?;
+            turn.send(SessionUpdate::ConfigOptionUpdate(update)).await?;
         }
         "meta" => meta(turn).await?,
-        "servers" => turn.text(servers(turn)).await?,
+        "servers" => turn.send_text(servers(turn)).await?,
         "notice" => {
+            needs(turn, Capability::Notices)?;
             let notice = Notice::new(NoticeSeverity::Info, "For your information")
                 .with_description("Nothing needs to be done.");
-            turn.update(SessionUpdate::Notice(notice)).await?;
+            turn.send(SessionUpdate::Notice(notice)).await?;
         }
         "compact" => samples::compact(turn).await?,
         "slow" => slow(turn).await?,
@@ -137,15 +139,23 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> HandlerResult<StopReason> 
                 match block {
                     // A block of a later protocol would be one more invalid message.
                     ContentBlock::Unknown(block) => {
-                        turn.text(format!("A block of a new kind: {}", block.tag()))
+                        turn.send_text(format!("A block of a new kind: {}", block.tag()))
                             .await?;
                     }
-                    known => turn.content(known.clone()).await?,
+                    known => turn.send_content(known.clone()).await?,
                 }
             }
         }
     }
     Ok(StopReason::EndTurn)
+}
+
+/// Fails before anything is sent, if no client offers what the rest needs.
+pub(super) fn needs(turn: &Turn, capability: Capability) -> Result<()> {
+    if turn.offers(capability) {
+        return Ok(());
+    }
+    Err(Error::Unsupported(capability))
 }
 
 fn number(word: &str) -> HandlerResult<u64> {
@@ -180,11 +190,11 @@ async fn tool(turn: &Turn) -> Result<()> {
         .tool_call_at("Edit example.txt", ToolKind::Edit, vec![place])
         .await?;
     call.start().await?;
-    call.text("One line changed.").await?;
-    call.diff(&path, Some("old\n"), "new\n").await?;
+    call.add_text("One line changed.").await?;
+    call.add_diff(&path, Some("old\n"), "new\n").await?;
     if turn.offers(Capability::Terminal) {
-        let terminal = turn.terminal("true", [""; 0]).await?;
-        call.terminal(&terminal).await?;
+        let terminal = turn.terminal("true", []).await?;
+        call.add_terminal(&terminal).await?;
         terminal.wait().await?;
         call.complete("").await?;
         return terminal.release().await;
@@ -196,8 +206,8 @@ async fn all_content(turn: &Turn) -> Result<()> {
     let mut call = turn.tool_call("Show everything", ToolKind::Other).await?;
     call.start().await?;
     for block in content::samples() {
-        turn.content(block.clone()).await?;
-        call.content(block).await?;
+        turn.send_content(block.clone()).await?;
+        call.add_content(block).await?;
     }
     call.complete("").await
 }
@@ -210,7 +220,7 @@ async fn permission(turn: &Turn) -> Result<()> {
     } else {
         call.reject().await?;
     }
-    turn.text(format!("Permission: {}", decision.option()))
+    turn.send_text(format!("Permission: {}", decision.option()))
         .await
 }
 
@@ -220,9 +230,7 @@ async fn terminal(turn: &Turn, line: &str, kill: bool) -> HandlerResult<()> {
         let error = HandlerError::invalid_params("/prompt/0/text", "a command is missing");
         return Err(error);
     };
-    if !turn.offers(Capability::Terminal) {
-        return Err(Error::Missing(Capability::Terminal).into());
-    }
+    needs(turn, Capability::Terminal)?;
     let mut call = turn.tool_call(line, ToolKind::Execute).await?;
     call.start().await?;
     let request = CreateTerminalRequest::new(turn.session().id(), command)
@@ -231,7 +239,7 @@ async fn terminal(turn: &Turn, line: &str, kill: bool) -> HandlerResult<()> {
         .with_env(vec![EnvVariable::new("ACP_REFERENCE", "1")])
         .with_output_byte_limit(1u64 << 20);
     let terminal = turn.terminal_with(request).await?;
-    call.terminal(&terminal).await?;
+    call.add_terminal(&terminal).await?;
     if kill {
         terminal.kill().await?;
     }
@@ -239,7 +247,7 @@ async fn terminal(turn: &Turn, line: &str, kill: bool) -> HandlerResult<()> {
     let output = terminal.output().await?.output;
     call.complete("").await?;
     terminal.release().await?;
-    turn.text(format!("{output}{exit}")).await?;
+    turn.send_text(format!("{output}{exit}")).await?;
     Ok(())
 }
 
@@ -259,7 +267,7 @@ async fn elicit(turn: &Turn, kind: &str) -> Result<()> {
     } else {
         in_words(&turn.elicit("Please introduce yourself", form()).await?)
     };
-    turn.text(format!("Answer: {answer}")).await
+    turn.send_text(format!("Answer: {answer}")).await
 }
 
 fn form() -> ElicitationSchema {
@@ -316,7 +324,7 @@ async fn meta(turn: &Turn) -> Result<()> {
     };
     let text = ContentBlock::Text(TextContent::new("See `_meta`."));
     let chunk = ContentChunk::new(text).with_meta(meta);
-    turn.update(SessionUpdate::AgentMessageChunk(chunk)).await
+    turn.send(SessionUpdate::AgentMessageChunk(chunk)).await
 }
 
 fn servers(turn: &Turn) -> String {
@@ -338,16 +346,22 @@ fn servers(turn: &Turn) -> String {
 
 async fn slow(turn: &Turn) -> Result<()> {
     for tick in 1..=300 {
-        turn.text(format!("tick {tick}\n")).await?;
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        turn.send_text(format!("tick {tick}\n")).await?;
+        tokio::select! {
+            () = turn.cancelled() => return Err(Error::Cancelled),
+            () = tokio::time::sleep(Duration::from_millis(100)) => {}
+        }
     }
     Ok(())
 }
 
 async fn stream(turn: &Turn, chunks: u64) -> Result<()> {
     for number in 0..chunks {
+        if turn.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         let said = format!("{number:08} the quick brown fox jumps over the lazy dog, and so");
-        turn.text(said).await?;
+        turn.send_text(said).await?;
     }
     Ok(())
 }

@@ -1,91 +1,168 @@
-//! A session: where it works, what is set in it, whose turn it is and what it sends.
+//! A session: where it works, its settings, its turns and its events.
 
+mod events;
+mod history;
+mod questions;
 mod queue;
+pub(crate) mod runner;
 mod settings;
-mod table;
-mod wire;
 
-pub use queue::Phase;
-pub(crate) use queue::{Place, Refusal};
-pub use settings::Settings;
-pub(crate) use table::Sessions;
-pub(crate) use wire::{Voice, Wire};
+pub use events::{Events, Received};
+pub use history::History;
+pub(crate) use questions::{Ask, Question, Reply};
+pub(crate) use queue::{Inserted, Origin, Prompt, Refusal, Ticket, TurnResult};
+pub use queue::{Phase, PromptHandle};
+pub use settings::{Settings, SettingsChange};
 
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use acp_sdk::v1::{McpServer, SessionId};
+use acp_sdk::Meta;
+use acp_sdk::v1::{ClientCapabilities, ContentBlock, Implementation, McpServer, SessionId};
+use tokio::task::AbortHandle;
 
-use crate::store::SessionRecord;
+use crate::connection::{Client, Subscription};
+use crate::handler::HandlerState;
+use crate::log::Log;
+use crate::server::Core;
+use crate::store::{RecordChange, SessionRecord};
+use crate::turn::Decision;
+use crate::{Policies, Result};
 use queue::Queue;
 
-/// A session that is active: created, loaded or resumed, and not closed since. Cheap to clone.
-#[derive(Clone, Debug)]
+/// An open session. Clones are handles to the same session.
+///
+/// A handle is also how other parts of the program take part: [`prompt`](Self::prompt) queues work
+/// that no client started, [`subscribe`](Self::subscribe) receives the events.
+#[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     id: SessionId,
+    /// The id as JSON, for each update.
+    id_json: Box<str>,
     cwd: String,
+    core: Arc<Core>,
+    log: Log,
+    /// A std mutex: it is held for a few instructions, never across an await, and never while
+    /// the log's lock is taken.
     state: Mutex<State>,
-    queue: Arc<Queue>,
-    /// Held while an update is kept and sent, so that both happen in the same order. Tokio's
-    /// mutex is fair: updates leave in the order of the calls.
-    wire: tokio::sync::Mutex<Wire>,
-    /// The last number used in an id of something within the session.
+    /// Distinguishes ids given outside of turns from those of an earlier process.
+    nonce: u32,
     ids: AtomicU64,
 }
 
-#[derive(Debug)]
-struct State {
-    surroundings: Surroundings,
-    settings: Settings,
-    title: Option<String>,
-    updated_at: String,
+/// What changes in a session.
+pub(crate) struct State {
+    pub(crate) environment: Environment,
+    pub(crate) settings: Settings,
+    pub(crate) title: Option<String>,
+    pub(crate) policies: Policies,
+    pub(crate) queue: Queue,
+    /// Absent while the runner has it.
+    pub(crate) handler_state: Option<HandlerState>,
+    pub(crate) clients: Vec<Attached>,
+    /// Takes the session out of memory when nobody has used it for a while.
+    pub(crate) idle_timer: Option<AbortHandle>,
+    pub(crate) questions: BTreeMap<u64, Arc<Question>>,
+    /// Answers "always", by what was asked.
+    pub(crate) remembered: HashMap<String, Decision>,
+}
+
+/// A client of the session.
+#[derive(Clone)]
+pub(crate) struct Attached {
+    pub(crate) client: Arc<Client>,
+    pub(crate) subscription: Arc<Subscription>,
 }
 
 /// What a client says anew each time it creates, loads or resumes a session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct Environment {
     pub(crate) additional_directories: Vec<String>,
     pub(crate) mcp_servers: Vec<McpServer>,
 }
 
+/// What [`Handler::open`](crate::Handler::open) is told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Opening {
+    /// The session.
+    pub session: Session,
+    /// Whether the session is new.
+    pub kind: OpeningKind,
+    /// Capabilities of the client that opens the session; none if the program itself does.
+    pub capabilities: Arc<ClientCapabilities>,
+    /// Name and version of that client.
+    pub client: Option<Implementation>,
+    /// `_meta` of the request.
+    pub meta: Option<Meta>,
+}
+
+/// How a session came to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpeningKind {
+    /// It is new and has no events.
+    New,
+    /// It was kept by the store. [`Session::history`] reads its conversation.
+    Loaded,
+    /// It is a copy of another session.
+    Forked {
+        /// The other session.
+        from: SessionId,
+    },
+}
+
 impl Session {
-    /// An active session made from what is known of it; `last` is the number of its last
-    /// event, which is above the number of every id that it has given so far.
-    pub(crate) fn new(record: &SessionRecord, last: u64, surroundings: Surroundings) -> Self {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        record: &SessionRecord,
+        log: Log,
+        environment: Environment,
+    ) -> Self {
+        let id_json = serde_json::to_string(&record.id).unwrap_or_default();
         let state = State {
-            surroundings,
+            environment,
             settings: Settings::new(),
             title: record.title.clone(),
-            updated_at: record.updated_at.clone(),
+            policies: core.policies.clone(),
+            queue: Queue::default(),
+            handler_state: None,
+            clients: Vec::new(),
+            idle_timer: None,
+            questions: BTreeMap::new(),
+            remembered: HashMap::new(),
         };
         Self(Arc::new(Inner {
             id: record.id.clone(),
+            id_json: id_json.into(),
             cwd: record.cwd.clone(),
+            nonce: crate::ids::nonce(),
+            core,
+            log,
             state: Mutex::new(state),
-            queue: Arc::default(),
-            wire: tokio::sync::Mutex::default(),
-            ids: AtomicU64::new(last),
+            ids: AtomicU64::new(0),
         }))
     }
 
-    /// The id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.0.id
     }
 
-    /// The working directory, an absolute path.
+    /// Returns the working directory, an absolute path.
     #[must_use]
     pub fn cwd(&self) -> &str {
         &self.0.cwd
     }
 
-    /// A path as the protocol wants it: absolute, a relative one being relative to
-    /// [`cwd`](Self::cwd).
+    /// Returns a path in the form that the protocol requires: absolute. A relative path is taken
+    /// from [`cwd`](Self::cwd).
     #[must_use]
     pub fn resolve(&self, path: &str) -> String {
         Path::new(self.cwd())
@@ -94,85 +171,149 @@ impl Session {
             .into_owned()
     }
 
-    /// Roots besides the working directory, absolute paths.
+    /// Returns the roots besides the working directory, absolute paths.
     #[must_use]
     pub fn additional_directories(&self) -> Vec<String> {
-        self.state().surroundings.additional_directories.clone()
+        self.state().environment.additional_directories.clone()
     }
 
-    /// The MCP servers that the client wants the agent to use. The runtime does not connect
-    /// to them; that is the handler's work.
+    /// Returns the MCP servers that the client wants the agent to use. Connecting to them is the
+    /// handler's work.
     #[must_use]
     pub fn mcp_servers(&self) -> Vec<McpServer> {
-        self.state().surroundings.mcp_servers.clone()
+        self.state().environment.mcp_servers.clone()
     }
 
-    /// The title, if the session has one.
+    /// Returns the title, if the session has one.
     #[must_use]
     pub fn title(&self) -> Option<String> {
         self.state().title.clone()
     }
 
-    /// Modes and config options with their current values.
+    /// Returns modes and config options with their current values.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.state().settings.clone()
     }
 
-    /// What the session is doing.
+    /// Returns whether a turn runs.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.0.queue.phase()
+        self.state().queue.phase()
     }
 
-    pub(crate) fn queue(&self) -> &Arc<Queue> {
-        &self.0.queue
+    /// Returns the number of the last event; 0 before the first.
+    #[must_use]
+    pub fn last_event(&self) -> u64 {
+        self.log().last()
     }
 
-    pub(crate) async fn wire(&self) -> tokio::sync::MutexGuard<'_, Wire> {
-        self.0.wire.lock().await
+    /// Returns the policies of this session.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        self.state().policies.clone()
     }
 
-    pub(crate) fn set_title(&self, title: Option<String>) {
-        self.state().title = title;
+    /// Replaces the policies of this session, which are those of the server at first.
+    pub fn set_policies(&self, policies: Policies) {
+        self.state().policies = policies;
     }
 
-    /// Something was said in the session just now.
-    pub(crate) fn touch(&self) {
-        self.state().updated_at = crate::clock::now();
+    /// Queues a prompt that no client sent. All attached clients receive its events, the user
+    /// message included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PromptRefused`](crate::Error::PromptRefused) and
+    /// [`Error::SessionClosed`](crate::Error::SessionClosed).
+    pub fn prompt(&self, prompt: impl Into<Vec<ContentBlock>>) -> Result<PromptHandle> {
+        let prompt = Prompt::new(prompt.into(), None, None);
+        let refused = |refusal: Refusal| refusal.error(self);
+        Ok(PromptHandle::new(self.submit(prompt).map_err(refused)?))
     }
 
-    pub(crate) fn surround(&self, surroundings: Surroundings) {
-        self.state().surroundings = surroundings;
+    /// Cancels the running turn and all queued prompts. Without any, does nothing.
+    pub fn cancel(&self) {
+        let tokens = self.state().queue.tokens();
+        // Cancelled without the lock: whoever wakes up may want it.
+        tokens.iter().for_each(|token| token.cancel());
     }
 
-    /// Changes settings under the lock.
-    pub(crate) fn set<R>(&self, change: impl FnOnce(&mut Settings) -> R) -> R {
-        change(&mut self.state().settings)
+    /// Receives the events after the number `after`, and all later ones.
+    #[must_use]
+    pub fn subscribe(&self, after: u64) -> Events {
+        Events::new(self.clone(), after)
     }
 
-    /// An id that nothing else in this session has or had.
-    pub(crate) fn next_id(&self, kind: &str) -> String {
-        format!("{kind}-{}", self.0.ids.fetch_add(1, Ordering::Relaxed) + 1)
+    /// Reads the events from the first to the last that there is now.
+    #[must_use]
+    pub fn history(&self) -> History {
+        History::new(self.clone())
     }
 
-    /// What the store should know, as of now.
-    pub(crate) fn record(&self) -> SessionRecord {
-        let state = self.state();
-        SessionRecord {
-            id: self.id().clone(),
-            // The store knows it better.
-            number: 0,
-            cwd: self.cwd().to_owned(),
-            additional_directories: state.surroundings.additional_directories.clone(),
-            title: state.title.clone(),
-            updated_at: state.updated_at.clone(),
-            settings: state.settings.changed().clone(),
+    /// Returns an id that nothing else in the session has or had, such as `plan-5x1`.
+    #[must_use]
+    pub fn next_id(&self, kind: &str) -> String {
+        let number = self.0.ids.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("{kind}-{:x}x{number}", self.0.nonce)
+    }
+
+    pub(crate) fn id_json(&self) -> &str {
+        &self.0.id_json
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.0.log
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_environment(&self, environment: Environment) {
+        let directories = environment.additional_directories.clone();
+        let changed = {
+            let mut state = self.state();
+            let old = std::mem::replace(&mut state.environment, environment);
+            old.additional_directories != directories
+        };
+        if changed {
+            self.change(RecordChange {
+                additional_directories: Some(directories),
+                ..RecordChange::default()
+            });
         }
     }
 
-    /// A std mutex: it is held for a few instructions and never across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes the record with the next commit.
+    pub(crate) fn change(&self, change: RecordChange) {
+        // Nothing in it can fail.
+        let _ = self.log().append_now(None, |appender| {
+            appender.change(change);
+            Ok::<_, crate::store::StoreError>(())
+        });
+    }
+
+    pub(crate) fn clients(&self) -> Vec<Attached> {
+        self.state().clients.clone()
+    }
+}
+
+impl PartialEq for Session {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.0.id)
+            .field("log", &self.0.log)
+            .finish_non_exhaustive()
     }
 }

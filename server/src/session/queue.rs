@@ -1,268 +1,369 @@
-//! Whose turn it is: the prompts of one session, one after the other in the order of arrival.
+//! The prompts of a session: one runs, the others wait in the order of arrival.
 //!
-//! A session is idle, running or cancelling. The first prompt in line has the turn; a
-//! bounded number may wait behind it. A cancellation is for all prompts that have arrived:
-//! it never touches one that comes later, and in an idle session it does nothing.
+//! A cancellation is for all prompts that have arrived. It never touches a later one, and in an
+//! idle session it does nothing.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::{Notify, oneshot};
+use acp_sdk::v1::{ContentBlock, MessageId, StopReason};
+use acp_sdk::{HandlerError, HandlerResult, Meta};
+use tokio::sync::{SetOnce, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Prompts that may wait while another one has the turn.
-const MAX_WAITING: usize = 16;
-
-/// Bytes of the prompts in line, above which no further one may wait.
-const MAX_BYTES: usize = 64 << 20;
+use super::Session;
+use crate::connection::{Barrier, ClientId, Subscription};
+use crate::event::TurnId;
+use crate::limits::{Limits, SecondPrompt};
+use crate::{Error, connection};
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// No prompt has the turn.
+    /// No turn runs.
     Idle,
-    /// A prompt has the turn.
+    /// A turn runs.
     Running,
-    /// The prompt that has the turn has been cancelled and is not answered yet.
+    /// The running turn has been cancelled and has not ended yet.
     Cancelling,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    line: Mutex<Line>,
-    /// Told when the line becomes empty.
-    idle: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Line {
-    entered: u64,
-    /// The first has the turn.
-    prompts: VecDeque<Prompt>,
-    closed: bool,
-}
-
-#[derive(Debug)]
-struct Prompt {
-    number: u64,
-    cancel: CancellationToken,
-    bytes: usize,
-    /// Told that it has the turn.
-    begin: Option<oneshot::Sender<()>>,
-}
-
-/// Why a prompt may not stand in line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Full,
+    /// The session is closed.
     Closed,
 }
 
-impl Queue {
-    /// Stands in line with a prompt of about this size; the place is given up when it is
-    /// dropped.
-    pub(crate) fn enter(self: &Arc<Self>, bytes: usize) -> Result<Place, Refusal> {
-        let mut line = self.line();
-        if line.closed {
-            return Err(Refusal::Closed);
+/// The client that sent a prompt.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) client: ClientId,
+    pub(crate) subscription: Arc<Subscription>,
+}
+
+/// A prompt and where its result goes.
+pub(crate) struct Prompt {
+    pub(crate) blocks: Vec<ContentBlock>,
+    pub(crate) meta: Option<Meta>,
+    pub(crate) origin: Option<Origin>,
+    bytes: usize,
+    pub(crate) cancel: CancellationToken,
+    /// Ends the turn at once.
+    pub(crate) abort: CancellationToken,
+    /// Set when the prompt is in the log.
+    pub(crate) inserted: Arc<SetOnce<Inserted>>,
+    result: Option<oneshot::Sender<TurnResult>>,
+}
+
+/// Where a prompt is in the log. Version 2 answers with it, version 1 does not ask.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "for version 2"))]
+pub(crate) struct Inserted {
+    /// The id of the user's message.
+    pub(crate) message: MessageId,
+    /// The number of its last event.
+    pub(crate) last_event: u64,
+}
+
+/// How a turn ended.
+pub(crate) struct TurnResult {
+    pub(crate) stop: HandlerResult<StopReason>,
+    /// The number of the turn's last event; 0 if it never started.
+    pub(crate) last_event: u64,
+    /// Holds the events of the next turn until the prompt is answered.
+    pub(crate) barrier: Option<Barrier>,
+}
+
+impl TurnResult {
+    /// The result of a turn that never started.
+    pub(crate) fn without_turn(stop: HandlerResult<StopReason>) -> Self {
+        Self {
+            stop,
+            last_event: 0,
+            barrier: None,
         }
-        let total = line
-            .prompts
-            .iter()
-            .map(|prompt| prompt.bytes)
-            .sum::<usize>()
-            + bytes;
-        let waits = !line.prompts.is_empty();
-        if waits && (line.prompts.len() > MAX_WAITING || total > MAX_BYTES) {
-            return Err(Refusal::Full);
-        }
-        line.entered += 1;
-        let cancel = CancellationToken::new();
-        let (begin, began) = oneshot::channel();
-        let mut prompt = Prompt {
-            number: line.entered,
-            cancel: cancel.clone(),
-            bytes,
-            begin: Some(begin),
-        };
-        if line.prompts.is_empty() {
-            prompt.begin();
-        }
-        let number = prompt.number;
-        line.prompts.push_back(prompt);
-        Ok(Place {
-            queue: self.clone(),
-            number,
-            cancel,
-            began,
+    }
+}
+
+/// Waits for the result of a prompt.
+pub(crate) struct Ticket {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) abort: CancellationToken,
+    #[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "for version 2"))]
+    pub(crate) inserted: Arc<SetOnce<Inserted>>,
+    result: oneshot::Receiver<TurnResult>,
+}
+
+impl Ticket {
+    pub(crate) async fn result(&mut self) -> TurnResult {
+        let result = (&mut self.result).await;
+        // The runner is a task; it is gone without a result only when the runtime shuts down.
+        result.unwrap_or_else(|_| {
+            TurnResult::without_turn(Err(HandlerError::internal("the server shut down")))
         })
     }
+}
 
-    /// Cancels every prompt in line.
-    pub(crate) fn cancel(&self) {
-        // Collected first: whoever wakes up may want the lock.
-        let tokens: Vec<_> = self
-            .line()
-            .prompts
-            .iter()
-            .map(|p| p.cancel.clone())
-            .collect();
-        tokens.iter().for_each(CancellationToken::cancel);
+/// A prompt that the program itself queued.
+pub struct PromptHandle(Ticket);
+
+impl PromptHandle {
+    pub(super) fn new(ticket: Ticket) -> Self {
+        Self(ticket)
     }
 
-    /// Cancels every prompt in line, refuses further ones and waits until the line is empty.
-    pub(crate) async fn close(&self) {
-        self.line().closed = true;
-        self.cancel();
-        self.idle().await;
+    /// Cancels the prompt, whether or not its turn has begun.
+    pub fn cancel(&self) {
+        self.0.cancel.cancel();
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.line().closed
+    /// Waits for the end of the turn.
+    ///
+    /// # Errors
+    ///
+    /// The handler's.
+    pub async fn stop_reason(mut self) -> HandlerResult<StopReason> {
+        self.0.result().await.stop
     }
+}
 
-    /// Waits until no prompt is in line.
-    pub(crate) async fn idle(&self) {
-        loop {
-            let mut idle = std::pin::pin!(self.idle.notified());
-            // Registered before the look, or the last prompt's end in between would be missed.
-            idle.as_mut().enable();
-            if self.line().prompts.is_empty() {
-                return;
-            }
-            idle.await;
-        }
-    }
-
-    pub(crate) fn phase(&self) -> Phase {
-        match self.line().prompts.front() {
-            None => Phase::Idle,
-            Some(prompt) if prompt.cancel.is_cancelled() => Phase::Cancelling,
-            Some(_) => Phase::Running,
-        }
-    }
-
-    fn leave(&self, number: u64) {
-        let mut line = self.line();
-        line.prompts.retain(|prompt| prompt.number != number);
-        match line.prompts.front_mut() {
-            Some(first) => first.begin(),
-            None => {
-                drop(line);
-                self.idle.notify_waiters();
-            }
-        }
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+impl std::fmt::Debug for PromptHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromptHandle").finish_non_exhaustive()
     }
 }
 
 impl Prompt {
-    fn begin(&mut self) {
-        if let Some(begin) = self.begin.take() {
-            // A prompt that has gone leaves the line by itself.
-            let _ = begin.send(());
+    pub(crate) fn new(
+        blocks: Vec<ContentBlock>,
+        meta: Option<Meta>,
+        origin: Option<Origin>,
+    ) -> Self {
+        let bytes = blocks.iter().map(connection::check::size).sum();
+        Self {
+            blocks,
+            meta,
+            origin,
+            bytes,
+            cancel: CancellationToken::new(),
+            abort: CancellationToken::new(),
+            inserted: Arc::default(),
+            result: None,
+        }
+    }
+
+    /// Sends the result to whoever waits for it.
+    pub(super) fn end(mut self, result: TurnResult) {
+        if let Some(waiting) = self.result.take() {
+            // Whoever waited may be gone.
+            let _ = waiting.send(result);
         }
     }
 }
 
-/// A prompt's place in line.
-#[derive(Debug)]
-pub(crate) struct Place {
-    queue: Arc<Queue>,
-    number: u64,
-    /// Cancelled with the prompt.
-    pub(crate) cancel: CancellationToken,
-    began: oneshot::Receiver<()>,
+/// Why a prompt is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Closed,
+    QueueFull,
+    TooLarge,
+    Busy,
 }
 
-impl Place {
-    /// Waits until this prompt has the turn.
-    pub(crate) async fn turn(&mut self) {
-        // The sender is kept in the line as long as this place is.
-        let _ = (&mut self.began).await;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.queue.leave(self.number);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn has_turn(place: &mut Place) -> bool {
-        tokio::select! {
-            biased;
-            () = place.turn() => true,
-            () = std::future::ready(()) => false,
+impl Refusal {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Closed => "it is closed",
+            Self::QueueFull => "too many prompts are waiting; await an answer first",
+            Self::TooLarge => "the prompt is larger than the limit `prompt_bytes`",
+            Self::Busy => "a turn is running; await its end or cancel it first",
         }
     }
 
-    #[tokio::test]
-    async fn the_first_in_line_has_the_turn() {
-        let queue = Arc::new(Queue::default());
-        let mut first = queue.enter(1).unwrap();
-        let (mut second, mut third) = (queue.enter(1).unwrap(), queue.enter(1).unwrap());
-        assert!(has_turn(&mut first).await);
-        assert!(!has_turn(&mut second).await);
-        drop(first);
-        assert!(has_turn(&mut second).await);
-        assert!(!has_turn(&mut third).await);
-        // One that gives up while it waits is skipped.
-        let mut fourth = queue.enter(1).unwrap();
-        drop(third);
-        drop(second);
-        assert!(has_turn(&mut fourth).await);
+    pub(super) fn error(self, session: &Session) -> Error {
+        let (session, reason) = (session.id().clone(), self.reason());
+        match self {
+            Self::Closed => Error::SessionClosed(session),
+            _ => Error::PromptRefused { session, reason },
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    waiting: VecDeque<Prompt>,
+    bytes: usize,
+    running: Option<Running>,
+    /// Whether a runner task exists.
+    has_runner: bool,
+    closed: bool,
+    /// Notified when the runner ends.
+    idle: Vec<oneshot::Sender<()>>,
+}
+
+/// The running turn.
+#[derive(Clone)]
+pub(crate) struct Running {
+    pub(crate) turn: Option<TurnId>,
+    pub(crate) origin: Option<ClientId>,
+    cancel: CancellationToken,
+}
+
+impl Queue {
+    pub(crate) fn phase(&self) -> Phase {
+        match &self.running {
+            _ if self.closed => Phase::Closed,
+            None if self.waiting.is_empty() => Phase::Idle,
+            Some(running) if running.cancel.is_cancelled() => Phase::Cancelling,
+            _ => Phase::Running,
+        }
     }
 
-    #[tokio::test]
-    async fn a_cancellation_is_for_those_that_have_come() {
-        let queue = Arc::new(Queue::default());
-        queue.cancel();
-        assert_eq!(queue.phase(), Phase::Idle);
-        let (first, second) = (queue.enter(1).unwrap(), queue.enter(1).unwrap());
-        assert_eq!(queue.phase(), Phase::Running);
-        queue.cancel();
-        assert_eq!(queue.phase(), Phase::Cancelling);
-        let third = queue.enter(1).unwrap();
-        assert!(first.cancel.is_cancelled() && second.cancel.is_cancelled());
-        assert!(!third.cancel.is_cancelled());
-        drop((first, second));
-        assert_eq!(queue.phase(), Phase::Running);
+    pub(crate) fn running(&self) -> Option<&Running> {
+        self.running.as_ref()
     }
 
-    #[tokio::test]
-    async fn the_line_is_bounded() {
-        let queue = Arc::new(Queue::default());
-        let mut places: Vec<_> = (0..=MAX_WAITING).map(|_| queue.enter(1).unwrap()).collect();
-        assert_eq!(queue.enter(1).unwrap_err(), Refusal::Full);
-        places.pop();
-        assert_eq!(queue.enter(MAX_BYTES).unwrap_err(), Refusal::Full);
-        queue.enter(1).unwrap();
-        // Whoever has nothing before it may be as large as a message can be.
-        drop(places);
-        queue.enter(MAX_BYTES + 1).unwrap();
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
-    #[tokio::test]
-    async fn closing_waits_for_the_last_prompt() {
-        let queue = Arc::new(Queue::default());
-        let place = queue.enter(1).unwrap();
-        let closing = tokio::spawn({
-            let queue = queue.clone();
-            async move { queue.close().await }
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(crate) fn has_runner(&self) -> bool {
+        self.has_runner
+    }
+
+    /// Returns the cancellation of every prompt.
+    pub(crate) fn tokens(&self) -> Vec<CancellationToken> {
+        let running = self.running.iter().map(|running| running.cancel.clone());
+        let waiting = self.waiting.iter().map(|prompt| prompt.cancel.clone());
+        running.chain(waiting).collect()
+    }
+
+    /// Returns the cancellation of a client's prompts.
+    pub(crate) fn tokens_of(&self, client: ClientId) -> Vec<CancellationToken> {
+        let running = self.running.iter();
+        let running = running.filter(|running| running.origin == Some(client));
+        let waiting = self.waiting.iter().filter(|prompt| {
+            let origin = prompt.origin.as_ref();
+            origin.is_some_and(|origin| origin.client == client)
         });
-        place.cancel.cancelled().await;
-        assert!(!closing.is_finished());
-        assert_eq!(queue.enter(1).unwrap_err(), Refusal::Closed);
-        drop(place);
-        closing.await.unwrap();
+        let running = running.map(|running| running.cancel.clone());
+        running
+            .chain(waiting.map(|prompt| prompt.cancel.clone()))
+            .collect()
+    }
+
+    /// Adds a prompt; `true` if a runner must be started.
+    fn push(
+        &mut self,
+        prompt: Prompt,
+        limits: &Limits,
+        policy: SecondPrompt,
+    ) -> Result<bool, Refusal> {
+        if self.closed {
+            return Err(Refusal::Closed);
+        }
+        if prompt.bytes > limits.prompt_bytes {
+            return Err(Refusal::TooLarge);
+        }
+        let busy = self.has_runner;
+        // A turn whose end is in the log does not count, although the runner may still hold it: its
+        // client may prompt again as soon as it has the answer.
+        let runs = self.running.is_some() || !self.waiting.is_empty();
+        if runs && policy == SecondPrompt::Refuse {
+            return Err(Refusal::Busy);
+        }
+        let bytes = self.bytes + prompt.bytes;
+        if busy
+            && (self.waiting.len() >= limits.queued_prompts || bytes > limits.queued_prompt_bytes)
+        {
+            return Err(Refusal::QueueFull);
+        }
+        self.bytes = bytes;
+        self.waiting.push_back(prompt);
+        self.has_runner = true;
+        Ok(!busy)
+    }
+
+    /// Takes the next prompt; `None` ends the runner.
+    pub(super) fn pop(&mut self) -> Option<Prompt> {
+        self.running = None;
+        let Some(prompt) = self.waiting.pop_front() else {
+            self.has_runner = false;
+            return None;
+        };
+        self.bytes -= prompt.bytes;
+        self.running = Some(Running {
+            turn: None,
+            origin: prompt.origin.as_ref().map(|origin| origin.client),
+            cancel: prompt.cancel.clone(),
+        });
+        Some(prompt)
+    }
+
+    pub(crate) fn started(&mut self, turn: TurnId) {
+        if let Some(running) = &mut self.running {
+            running.turn = Some(turn);
+        }
+    }
+
+    /// The end of the running turn has its number: a cancellation comes too late.
+    pub(crate) fn ended(&mut self) {
+        self.running = None;
+    }
+
+    pub(super) fn take_idle_waiters(&mut self) -> Vec<oneshot::Sender<()>> {
+        std::mem::take(&mut self.idle)
+    }
+}
+
+impl Session {
+    /// Queues a prompt.
+    pub(crate) fn submit(&self, mut prompt: Prompt) -> Result<Ticket, Refusal> {
+        let (sender, result) = oneshot::channel();
+        prompt.result = Some(sender);
+        let ticket = Ticket {
+            cancel: prompt.cancel.clone(),
+            abort: prompt.abort.clone(),
+            inserted: prompt.inserted.clone(),
+            result,
+        };
+        let (start, replaced) = {
+            let mut state = self.state();
+            let policy = state.policies.second_prompt;
+            let replaced = match policy {
+                SecondPrompt::Replace => state.queue.tokens(),
+                _ => Vec::new(),
+            };
+            let start = state.queue.push(prompt, &self.core().limits, policy)?;
+            (start, replaced)
+        };
+        replaced.iter().for_each(|token| token.cancel());
+        if start {
+            super::runner::start(self.clone());
+        }
+        Ok(ticket)
+    }
+
+    /// Refuses further prompts, cancels all, and waits until no turn runs.
+    pub(crate) async fn stop(&self) {
+        self.state().queue.closed = true;
+        self.cancel();
+        self.idle().await;
+    }
+
+    /// Waits until no turn runs.
+    pub(crate) async fn idle(&self) {
+        let waiting = {
+            let mut state = self.state();
+            if !state.queue.has_runner {
+                return;
+            }
+            let (sender, waiting) = oneshot::channel();
+            state.queue.idle.push(sender);
+            waiting
+        };
+        // The runner sends it, or has gone with the runtime.
+        let _ = waiting.await;
     }
 }

@@ -1,5 +1,4 @@
-//! What a user can set in a session: modes and config options, with their current values; and
-//! the slash commands there are.
+//! Settings of a session: modes and config options with their current values, and slash commands.
 //!
 //! Modes are the older form of a config option of category `mode`. Where an agent has modes,
 //! an option `mode` is derived from them, and both always agree.
@@ -8,23 +7,29 @@
 use std::collections::BTreeMap;
 
 use acp_sdk::v1::{
-    AvailableCommand, SessionConfigId, SessionConfigKind, SessionConfigOption,
-    SessionConfigOptionCategory, SessionConfigOptionValue, SessionConfigOptionValueValueId,
-    SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions, SessionModeId,
-    SessionModeState,
+    AvailableCommand, ConfigOptionUpdate, CurrentModeUpdate, SessionConfigId, SessionConfigKind,
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
+    SessionConfigOptionValueValueId, SessionConfigSelect, SessionConfigSelectOption,
+    SessionConfigSelectOptions, SessionModeId, SessionModeState, SessionUpdate,
 };
 use acp_sdk::{HandlerError, HandlerResult};
+
+use crate::Session;
+use crate::log::Appender;
+use crate::store::RecordChange;
 
 /// Modes, config options and slash commands of a session. None by default.
 ///
 /// ```
 /// use acp_sdk::v1::*;
-/// use acp_server::{Handler, HandlerResult, Session, Settings, Turn};
+/// use acp_server::{Handler, HandlerResult, Opening, Settings, Turn};
 ///
 /// struct Coder;
 ///
 /// impl Handler for Coder {
-///     async fn open(&self, _: &Session) -> HandlerResult<Settings> {
+///     type State = ();
+///
+///     async fn open(&self, _: &mut (), _: &Opening) -> HandlerResult<Settings> {
 ///         let modes = vec![SessionMode::new("plan", "Plan"), SessionMode::new("code", "Code")];
 ///         let models = SessionConfigSelectOptions::Ungrouped(vec![
 ///             SessionConfigSelectOption::new("small", "Small"),
@@ -41,14 +46,14 @@ use acp_sdk::{HandlerError, HandlerResult};
 ///             .commands(vec![AvailableCommand::new("review", "Reviews the last commit")]))
 ///     }
 ///
-///     async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
+///     async fn prompt(&self, _: &mut (), turn: Turn) -> HandlerResult<StopReason> {
 ///         let settings = turn.session().settings();
 ///         if settings.mode() == Some("plan") {
-///             turn.text("The plan is made; I begin.").await?;
+///             turn.send_text("The plan is made; I begin.").await?;
 ///             turn.set_mode("code").await?;
 ///         }
-///         let model = settings.choice("model").unwrap_or("small");
-///         turn.text(format!("I ask the {model} model.")).await?;
+///         let model = settings.selected("model").unwrap_or("small");
+///         turn.send_text(format!("I ask the {model} model.")).await?;
 ///         Ok(StopReason::EndTurn)
 ///     }
 /// }
@@ -58,22 +63,100 @@ pub struct Settings {
     modes: Option<SessionModeState>,
     options: Vec<SessionConfigOption>,
     commands: Vec<AvailableCommand>,
-    /// What was changed, for the session's record.
+    /// Values that differ from the defaults, for the session's record.
     changed: BTreeMap<String, SessionConfigOptionValue>,
+}
+
+/// A change of a mode or of a config option.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SettingsChange {
+    /// Returns the current mode.
+    Mode(SessionModeId),
+    /// The value of a config option.
+    Option(SessionConfigId, SessionConfigOptionValue),
 }
 
 /// The config option that stands for the modes.
 const MODE: &str = "mode";
 
+impl Session {
+    /// Changes a setting for a client; returns the number of the last event of the change.
+    ///
+    /// # Errors
+    ///
+    /// Invalid params, the handler's error, or that of the store.
+    pub(crate) async fn change_settings(&self, change: SettingsChange) -> HandlerResult<u64> {
+        // Refused before the handler is asked, if it makes no sense.
+        self.state().settings.clone().apply(&change)?;
+        self.core().handler.settings_change(self, &change).await?;
+        let log = self.log();
+        log.append(log.epoch(), |appender| self.write_change(appender, &change))
+            .await
+    }
+
+    /// Changes a setting under the log's lock, so that the order of events is that of changes.
+    ///
+    /// # Errors
+    ///
+    /// Invalid params.
+    pub(crate) fn write_change(
+        &self,
+        appender: &mut Appender<'_>,
+        change: &SettingsChange,
+    ) -> HandlerResult<u64> {
+        let (mode, options, changed) = {
+            let mut state = self.state();
+            let before = state.settings.mode().map(str::to_owned);
+            state.settings.apply(change)?;
+            let mode = state.settings.mode().map(str::to_owned);
+            let options = state.settings.shown(true).unwrap_or_default();
+            let set_again = matches!(change, SettingsChange::Mode(_));
+            let mode = mode.filter(|mode| set_again || Some(mode) != before.as_ref());
+            (mode, options, state.settings.changed().clone())
+        };
+        let mut last = appender.next_number() - 1;
+        let mut push = |update: &SessionUpdate| {
+            let pushed = appender.push(update);
+            pushed.map_err(|error| HandlerError::internal(error.to_string()))
+        };
+        if let Some(mode) = mode {
+            let update = CurrentModeUpdate::new(mode);
+            last = push(&SessionUpdate::CurrentModeUpdate(update))?;
+        }
+        if !options.is_empty() {
+            let update = ConfigOptionUpdate::new(options);
+            last = push(&SessionUpdate::ConfigOptionUpdate(update))?;
+        }
+        appender.change(RecordChange {
+            settings: Some(changed),
+            ..RecordChange::default()
+        });
+        Ok(last)
+    }
+}
+
 impl Settings {
-    /// No modes, no options and no commands.
+    /// Applies a change.
+    ///
+    /// # Errors
+    ///
+    /// Invalid params.
+    fn apply(&mut self, change: &SettingsChange) -> HandlerResult<()> {
+        match change {
+            SettingsChange::Mode(mode) => self.set_mode(mode),
+            SettingsChange::Option(id, value) => self.set(id, value),
+        }
+    }
+
+    /// Creates settings without modes, options and commands.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The modes, the current one being the default. They appear as a config option `mode`
-    /// too, before all others.
+    /// Sets the modes; the current one is the default. They also appear as the config option
+    /// `mode`, before all others.
     #[must_use]
     pub fn modes(mut self, modes: SessionModeState) -> Self {
         self.options.retain(|option| option.id.as_str() != MODE);
@@ -82,8 +165,8 @@ impl Settings {
         self
     }
 
-    /// One more config option, the current value being the default. Options appear in the
-    /// order in which they are added. The id `mode` is for the modes.
+    /// Adds a config option; its current value is the default. Options appear in the order in
+    /// which they are added. The id `mode` is reserved for the modes.
     #[must_use]
     pub fn option(mut self, option: SessionConfigOption) -> Self {
         self.options.retain(|old| old.id != option.id);
@@ -91,32 +174,31 @@ impl Settings {
         self
     }
 
-    /// The slash commands. The client is told of them when it has been told that the session
-    /// is open; [`Turn::commands`](crate::Turn::commands) replaces them.
+    /// Sets the slash commands. Clients receive them after the session is open; [`Turn::set_commands`](crate::Turn::set_commands) replaces them.
     #[must_use]
     pub fn commands(mut self, commands: Vec<AvailableCommand>) -> Self {
         self.commands = commands;
         self
     }
 
-    /// The current mode.
+    /// Returns the current mode.
     #[must_use]
     pub fn mode(&self) -> Option<&str> {
         Some(self.modes.as_ref()?.current_mode_id.as_str())
     }
 
-    /// The current choice of a select option.
+    /// Returns the selected value of a config option.
     #[must_use]
-    pub fn choice(&self, id: &str) -> Option<&str> {
+    pub fn selected(&self, id: &str) -> Option<&str> {
         match &self.find(id)?.kind {
             SessionConfigKind::Select(select) => Some(select.current_value.as_str()),
             _ => None,
         }
     }
 
-    /// The current state of a boolean option.
+    /// Returns the value of a config option of type `boolean`.
     #[must_use]
-    pub fn flag(&self, id: &str) -> Option<bool> {
+    pub fn is_on(&self, id: &str) -> Option<bool> {
         match &self.find(id)?.kind {
             SessionConfigKind::Boolean(boolean) => Some(boolean.current_value),
             _ => None,
@@ -139,7 +221,7 @@ impl Settings {
         self.modes.clone()
     }
 
-    /// The options for a client; none if there are none to show.
+    /// Returns the options for a client; `None` if there are none to show.
     pub(crate) fn shown(&self, booleans: bool) -> Option<Vec<SessionConfigOption>> {
         let shown = |option: &&SessionConfigOption| {
             booleans || !matches!(option.kind, SessionConfigKind::Boolean(_))
@@ -221,12 +303,12 @@ impl Settings {
             .insert(id.to_owned(), SessionConfigOptionValue::ValueId(value));
     }
 
-    /// What was changed since the defaults.
+    /// Returns the values that were changed since the defaults.
     pub(crate) fn changed(&self) -> &BTreeMap<String, SessionConfigOptionValue> {
         &self.changed
     }
 
-    /// Changes it again, as far as the options still allow it.
+    /// Sets values again, as far as the options still accept them.
     pub(crate) fn restore(&mut self, changed: &BTreeMap<String, SessionConfigOptionValue>) {
         for (id, value) in changed {
             // An option of an earlier version that is gone is no reason to refuse a session.

@@ -1,137 +1,170 @@
 //! Where sessions and their events are kept.
 //!
-//! An event is an update of a session with a number: 1, 2, 3 and so on in the order in which
-//! the client was told. Loading a session replays its events, so a store that survives the
-//! process lets sessions survive it too.
+//! A store knows records (what a session is besides its conversation) and [batches](Batch) of
+//! numbered events. It does not know what an event means.
 
-mod log;
+pub mod contract;
+mod error;
+pub mod faults;
 mod memory;
+mod record;
 mod shared;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
+pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
+pub use record::{RecordChange, SessionRecord};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use acp_sdk::Json;
-use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
+use acp_sdk::v1::SessionId;
 
-/// What is known of a session besides its events.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SessionRecord {
-    /// Its id, unique in the store.
-    pub id: SessionId,
-    /// Its place in the order of creation, counted from 1. Given by [`Store::create`].
-    pub number: u64,
-    /// The working directory, absolute. It never changes.
-    pub cwd: String,
-    /// Further roots, absolute.
-    pub additional_directories: Vec<String>,
-    /// The title, once it has one.
-    pub title: Option<String>,
-    /// The end of the last turn, or the creation; ISO 8601 in UTC.
-    pub updated_at: String,
-    /// The settings that were changed, by the id of their config option.
-    pub settings: BTreeMap<String, SessionConfigOptionValue>,
-}
+use crate::event::Batch;
 
-impl SessionRecord {
-    /// A session without a title, with every setting at its default.
-    pub fn new(id: impl Into<SessionId>, cwd: impl Into<String>) -> Self {
-        Self {
-            id: id.into(),
-            number: 0,
-            cwd: cwd.into(),
-            additional_directories: Vec::new(),
-            title: None,
-            updated_at: crate::clock::now(),
-            settings: BTreeMap::new(),
-        }
-    }
-}
-
-/// An update of a session and its place in it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Event {
-    /// Counted from 1 within the session.
-    pub number: u64,
-    /// The `update` of a `session/update`, as JSON.
-    pub update: Json,
-}
-
-impl Event {
-    /// An event with its number.
-    pub fn new(number: u64, update: Json) -> Self {
-        Self { number, update }
-    }
-}
-
-/// Why a store could not do it, in words for a person.
-pub type StoreError = String;
-
-/// What the methods of a [`Store`] return.
+/// The future of a store's operation.
 pub type StoreFuture<'a, T> =
     Pin<Box<dyn Future<Output = std::result::Result<T, StoreError>> + Send + 'a>>;
+
+/// The right to write to a session.
+///
+/// A store gives each lease of a session a higher token than the one before, and refuses writes
+/// with an older token, so that a process that lost its lease can do no harm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lease {
+    /// The session.
+    pub session: SessionId,
+    /// Rises with each lease of the session.
+    pub token: u64,
+}
+
+impl Lease {
+    /// Creates a lease; for implementations of stores.
+    pub fn new(session: SessionId, token: u64) -> Self {
+        Self { session, token }
+    }
+}
+
+/// Events and changes that are written together, or not at all.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Commit {
+    /// Events; the first number must follow the last one that the session has.
+    pub events: Option<Arc<Batch>>,
+    /// Changes of the record.
+    pub change: RecordChange,
+    /// Whether the commit must be on the disk when it completes. Without it, it survives the end
+    /// of the process, but may not survive the loss of power.
+    pub sync: bool,
+}
+
+/// Which sessions to list.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ListQuery {
+    /// Only sessions that work in this directory.
+    pub cwd: Option<String>,
+    /// Only the session of this name.
+    pub name: Option<String>,
+    /// Continues after the session with this activity and id, the last of the page before.
+    pub after: Option<(String, SessionId)>,
+    /// The most sessions to return.
+    pub limit: usize,
+}
+
+/// A part of a session's events.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct EventPage {
+    /// Batches in order. Events at or below the number that was asked for may come first. None
+    /// only if there are no further events.
+    pub batches: Vec<Arc<Batch>>,
+    /// Number of the oldest event that the session still has; 1 unless some were removed.
+    pub oldest: u64,
+    /// Number of the last event of the session; 0 before the first.
+    pub last: u64,
+}
 
 /// Keeps sessions and their events.
 ///
 /// # Contract
 ///
-/// - A future that is dropped before it is ready has either done everything or nothing.
-/// - When the future of a method that writes is ready, what it wrote is as durable as the
-///   store can make it, and every later call sees it.
-/// - The runtime never appends two events to one session at the same time. Calls for
-///   different sessions come at any time.
-/// - A store may forget the oldest events of a session to bound its size. It never forgets
-///   one from the middle, and numbers are never given twice.
+/// - An operation happens completely or not at all, also when its future is dropped before it
+///   completes.
+/// - When [`commit`](Self::commit) completes, every later call sees what it wrote, and it survives
+///   the end of the process if the store outlives processes at all.
+/// - Any number of calls run at the same time.
+/// - A session has at most one valid lease. Writing needs it; reading, listing and forking do not.
+/// - Sessions are listed by their last activity, the latest first, then by id.
+///
+/// `acp_server::store::contract` tests these rules for any implementation.
 pub trait Store: Send + Sync + 'static {
-    /// Takes in a new session and returns its number, one above the last ever given.
+    /// Adds a session without events and leases it to this process.
     ///
     /// # Errors
     ///
-    /// When the id is taken, or the store is full.
-    fn create<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, u64>;
+    /// `Conflict` when the id or the name is taken, `Full` when the store takes no more sessions.
+    fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease>;
 
-    /// Replaces what is known of a session, but for its number. Unknown sessions are left alone.
-    fn save<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, ()>;
+    /// Leases a session to this process.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` when there is no such session; `InUse` while another process, or another
+    /// instance of the store, has a lease.
+    fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)>;
 
-    /// What is known of a session; none if there is no such session.
+    /// Gives a lease back. A lease that is no longer valid is ignored.
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()>;
+
+    /// Appends events and changes the record, in one step.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` when the lease is no longer valid, or the events do not follow the last one;
+    /// `Full` when the store has no space.
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()>;
+
+    /// Returns a session's record; `None` if there is no such session.
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>>;
 
-    /// Up to `limit` sessions, the youngest first: those with a number below `before`, if it
-    /// is given, that work in `cwd`, if that is given.
-    fn list<'a>(
+    /// Returns sessions by their last activity, the latest first.
+    fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>>;
+
+    /// Returns events after the number `after`, of about `max_bytes` in all and at least one.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` when there is no such session.
+    fn read<'a>(
         &'a self,
-        cwd: Option<&'a str>,
-        before: Option<u64>,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<SessionRecord>>;
+        session: &'a SessionId,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, EventPage>;
 
-    /// Forgets a session and its events; `false` if there was none.
+    /// Adds the session `target` with the events of `source` up to the number `up_to` (default, and
+    /// if there are fewer: all) and leases it to this process. Numbers are kept; the store sets
+    /// `last_event` and `forked_from`.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` when there is no such source; otherwise as [`create`](Self::create).
+    fn fork<'a>(
+        &'a self,
+        source: &'a SessionId,
+        up_to: Option<u64>,
+        target: &'a SessionRecord,
+    ) -> StoreFuture<'a, Lease>;
+
+    /// Removes a session and its events; `false` if there is none. A lease of this process ends.
+    ///
+    /// # Errors
+    ///
+    /// `InUse` while another process has a lease.
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool>;
-
-    /// Puts an event at the end of a session and returns its number.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such session.
-    fn append<'a>(&'a self, session: &'a SessionId, update: &'a Json) -> StoreFuture<'a, u64>;
-
-    /// The next events strictly after `after`, in order: as many as the store likes to hand
-    /// out at a time, and none only when there are no more. If the first one's number is not
-    /// `after + 1`, those between have been forgotten.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such session.
-    fn replay<'a>(&'a self, session: &'a SessionId, after: u64) -> StoreFuture<'a, Vec<Event>>;
-
-    /// The number of the last event ever appended to a session; 0 before the first.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such session.
-    fn last<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, u64>;
 }

@@ -1,47 +1,55 @@
-//! One store for several runtimes.
+//! One store for several servers.
 
 use std::sync::Arc;
 
-use acp_sdk::Json;
 use acp_sdk::v1::SessionId;
 
-use super::{Event, SessionRecord, Store, StoreFuture};
+use super::{Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreFuture};
 
 impl<S: Store + ?Sized> Store for Arc<S> {
-    fn create<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, u64> {
-        (**self).create(session)
+    fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
+        (**self).create(record)
     }
 
-    fn save<'a>(&'a self, session: &'a SessionRecord) -> StoreFuture<'a, ()> {
-        (**self).save(session)
+    fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        (**self).acquire(session)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
+        (**self).release(lease)
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
+        (**self).commit(lease, commit)
     }
 
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
         (**self).find(session)
     }
 
-    fn list<'a>(
+    fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>> {
+        (**self).list(query)
+    }
+
+    fn read<'a>(
         &'a self,
-        cwd: Option<&'a str>,
-        before: Option<u64>,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<SessionRecord>> {
-        (**self).list(cwd, before, limit)
+        session: &'a SessionId,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, EventPage> {
+        (**self).read(session, after, max_bytes)
+    }
+
+    fn fork<'a>(
+        &'a self,
+        source: &'a SessionId,
+        up_to: Option<u64>,
+        target: &'a SessionRecord,
+    ) -> StoreFuture<'a, Lease> {
+        (**self).fork(source, up_to, target)
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         (**self).delete(session)
-    }
-
-    fn append<'a>(&'a self, session: &'a SessionId, update: &'a Json) -> StoreFuture<'a, u64> {
-        (**self).append(session, update)
-    }
-
-    fn replay<'a>(&'a self, session: &'a SessionId, after: u64) -> StoreFuture<'a, Vec<Event>> {
-        (**self).replay(session, after)
-    }
-
-    fn last<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, u64> {
-        (**self).last(session)
     }
 }

@@ -1,4 +1,4 @@
-//! What a turn and all guards made from it have in common, and how a turn is wound up.
+//! What a turn and all guards made from it have in common.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,194 +6,287 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::v1::{
-    ClientCapabilities, ClientHandle, ContentBlock, ContentChunk, Notice, NoticeSeverity,
-    SessionUpdate, TextContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
+    ContentBlock, ContentChunk, MessageId, SessionUpdate, TextContent, ToolCallId, ToolCallStatus,
+    ToolCallUpdate,
 };
+use acp_sdk::{HandlerResult, Meta};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::settings::agree;
-use crate::session::{Session, Voice, Wire};
-use crate::store::Store;
-use crate::{Capability, Error, Result};
+use crate::connection::Client;
+use crate::event::{TurnEvent, TurnId};
+use crate::log::{Appender, Epoch};
+use crate::session::{Attached, Inserted, Origin};
+use crate::store::RecordChange;
+use crate::{Capability, Error, Result, Session};
 
-/// How long a turn that has ended waits for the client to answer what cleans up after it.
+/// How long a turn that has ended waits for clients to answer what cleans up after it.
 const CLEANING_UP: Duration = Duration::from_secs(2);
 
-/// The most bytes of text in one update. A reader that is not told otherwise takes lines of
-/// 64 KiB in Python, and escapes make text longer.
+/// The most bytes of text in one update. Some clients accept lines of 64 KiB only, and escapes
+/// make text longer.
 const LONGEST_PIECE: usize = 32 << 10;
 
-/// Who talks, about what, and where it is kept.
-pub(crate) struct About {
-    pub(crate) client: ClientHandle,
-    pub(crate) offered: Arc<ClientCapabilities>,
-    pub(crate) session: Session,
-    pub(crate) store: Arc<dyn Store>,
+/// Who speaks in a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    User,
+    Agent,
+    Thought,
+}
+
+impl Role {
+    fn chunk(self, chunk: ContentChunk) -> SessionUpdate {
+        match self {
+            Self::User => SessionUpdate::UserMessageChunk(chunk),
+            Self::Agent => SessionUpdate::AgentMessageChunk(chunk),
+            Self::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+        }
+    }
 }
 
 pub(crate) struct Core {
-    about: About,
+    pub(crate) session: Session,
+    pub(crate) prompt: Vec<ContentBlock>,
+    pub(crate) meta: Option<Meta>,
+    origin: Option<Origin>,
+    pub(crate) turn: TurnId,
+    epoch: Epoch,
     pub(crate) cancel: CancellationToken,
-    /// Set under the session's wire: whoever holds it can rely on the answer.
-    over: AtomicBool,
-    calls: Mutex<Calls>,
-    /// What must be done to the end although nobody waits for it: creating and releasing
-    /// terminals, and closing tool calls whose guard was dropped.
+    /// Set under the log's lock: nothing is appended afterwards.
+    ended: AtomicBool,
+    open: Mutex<Open>,
+    /// What must be completed although nobody waits for it: creating and releasing terminals.
     pub(crate) errands: TaskTracker,
 }
 
-/// The tool calls that are not finished.
+/// What is not finished.
 #[derive(Debug, Default)]
-struct Calls {
-    open: Vec<ToolCallId>,
-    /// Those whose guard was dropped; they fail as soon as something can be sent.
-    dropped: Vec<ToolCallId>,
-}
-
-impl std::ops::Deref for Core {
-    type Target = About;
-
-    fn deref(&self) -> &About {
-        &self.about
-    }
+struct Open {
+    calls: Vec<ToolCallId>,
+    /// The message that chunks are being added to. Any other update ends it.
+    message: Option<(Role, MessageId)>,
+    ids: u64,
 }
 
 impl fmt::Debug for Core {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core")
             .field("session", self.session.id())
-            .field("over", &self.over)
+            .field("turn", &self.turn)
+            .field("ended", &self.ended)
             .finish_non_exhaustive()
     }
 }
 
 impl Core {
-    pub(crate) fn new(about: About, cancel: CancellationToken) -> Self {
-        Self {
-            about,
-            cancel,
-            over: AtomicBool::new(false),
-            calls: Mutex::default(),
-            errands: TaskTracker::new(),
-        }
-    }
-
-    pub(crate) fn offers(&self, capability: Capability) -> bool {
-        capability.is_in(&self.offered)
-    }
-
+    /// Begins a turn: appends its start and what the user said.
+    ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if the client does not offer it.
-    pub(crate) fn needs(&self, capability: Capability) -> Result<()> {
-        if self.offers(capability) {
-            return Ok(());
-        }
-        Err(Error::Missing(capability))
+    /// When the store has failed.
+    pub(super) async fn begin(
+        session: &Session,
+        prompt: &crate::session::Prompt,
+    ) -> Result<Arc<Self>> {
+        let log = session.log();
+        let epoch = log.epoch();
+        let turn = log.append(epoch, |appender| {
+            let turn = TurnId(appender.next_number());
+            push(appender, &TurnEvent::TurnStarted { turn })?;
+            let message = MessageId::from(format!("message-{}", turn.0));
+            for block in &prompt.blocks {
+                let chunk = ContentChunk::new(block.clone()).with_message_id(&message);
+                push(appender, &SessionUpdate::UserMessageChunk(chunk))?;
+            }
+            appender.change(RecordChange {
+                running_turn: Some(Some(turn.0)),
+                ..RecordChange::default()
+            });
+            let last_event = appender.next_number() - 1;
+            if let Some(origin) = &prompt.origin {
+                // Its words, not the start of the turn.
+                origin.subscription.knows(turn.0 + 1, last_event);
+            }
+            session.state().queue.started(turn);
+            let inserted = Inserted {
+                message,
+                last_event,
+            };
+            Ok::<_, Error>((turn, inserted))
+        });
+        let (turn, inserted) = turn.await?;
+        // A prompt starts one turn.
+        let _ = prompt.inserted.set(inserted);
+        Ok(Arc::new(Self {
+            session: session.clone(),
+            prompt: prompt.blocks.clone(),
+            meta: prompt.meta.clone(),
+            origin: prompt.origin.clone(),
+            turn,
+            epoch,
+            cancel: prompt.cancel.clone(),
+            ended: AtomicBool::new(false),
+            open: Mutex::default(),
+            errands: TaskTracker::new(),
+        }))
     }
 
-    /// Asks the client, as long as there is a turn to ask in.
+    /// Returns whether an attached client offers this.
+    pub(crate) fn offers(&self, capability: Capability) -> bool {
+        self.client(capability).is_some()
+    }
+
+    /// Returns the client that prompted if it offers this, or another one that does.
+    fn client(&self, capability: Capability) -> Option<Attached> {
+        let clients = self.session.clients();
+        let origin = self.origin.as_ref().map(|origin| origin.client);
+        let mut offering = clients
+            .into_iter()
+            .filter(|old| old.client.offers(capability));
+        let first = offering.next()?;
+        if Some(first.client.id()) == origin {
+            return Some(first);
+        }
+        let prompted = offering.find(|old| Some(old.client.id()) == origin);
+        Some(prompted.unwrap_or(first))
+    }
+
+    /// Returns a client that offers this, once it has been sent what was appended so far.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if there is none.
+    pub(crate) async fn needs(&self, capability: Capability) -> Result<Arc<Client>> {
+        if self.has_ended() {
+            return Err(self.ended("a request"));
+        }
+        let attached = self.client(capability);
+        let attached = attached.ok_or(Error::Unsupported(capability))?;
+        let reached = attached.subscription.reached(self.session.log().last());
+        self.unless_cancelled(async { reached.await.map_err(Error::Store) })
+            .await?;
+        Ok(attached.client)
+    }
+
+    /// Waits until a client has been sent what was appended so far: a request must not overtake
+    /// the updates before it.
+    pub(crate) async fn caught_up(&self, client: &Client) {
+        if let Some(subscription) = client.subscription(self.session.id()) {
+            // When older events cannot be read there is nothing to wait for.
+            let _ = subscription.reached(self.session.log().last()).await;
+        }
+    }
+
+    /// Waits for a client, as long as the turn is not cancelled.
     pub(crate) async fn unless_cancelled<T, E: Into<Error>>(
         &self,
-        asking: impl Future<Output = Result<T, E>>,
+        waiting: impl Future<Output = Result<T, E>>,
     ) -> Result<T> {
-        if self.is_over() {
-            return Err(self.over("a request"));
+        if self.has_ended() {
+            return Err(self.ended("a request"));
         }
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Error::Cancelled),
-            answer = asking => answer.map_err(Into::into),
+            answer = waiting => answer.map_err(Into::into),
         }
     }
 
-    /// Adds text to the message of this voice, in pieces that every client takes.
-    pub(crate) async fn say_text(&self, voice: Voice, text: String) -> Result<()> {
+    /// Adds text to the message of a role, in pieces that every client accepts.
+    pub(crate) async fn send_text(&self, role: Role, text: String) -> Result<()> {
         if text.len() <= LONGEST_PIECE {
-            return self
-                .say(voice, ContentBlock::Text(TextContent::new(text)))
-                .await;
+            let block = ContentBlock::Text(TextContent::new(text));
+            return self.send_block(role, block).await;
         }
         for piece in pieces(&text) {
-            self.say(voice, ContentBlock::Text(TextContent::new(piece)))
-                .await?;
+            let block = ContentBlock::Text(TextContent::new(piece));
+            self.send_block(role, block).await?;
         }
         Ok(())
     }
 
-    /// Adds a chunk to the message of this voice.
-    pub(crate) async fn say(&self, voice: Voice, block: ContentBlock) -> Result<()> {
-        let mut wire = self.session.wire().await;
-        let chunk = ContentChunk::new(block).with_message_id(wire.message(&self.session, voice));
-        let update = match voice {
-            Voice::User => SessionUpdate::UserMessageChunk(chunk),
-            Voice::Agent => SessionUpdate::AgentMessageChunk(chunk),
-            Voice::Thought => SessionUpdate::AgentThoughtChunk(chunk),
-        };
-        self.send(&mut wire, &update).await
+    /// Adds a chunk to the message of a role.
+    pub(crate) async fn send_block(&self, role: Role, block: ContentBlock) -> Result<()> {
+        self.append(|appender| {
+            let id = self.message(role);
+            let chunk = ContentChunk::new(block).with_message_id(id);
+            push(appender, &role.chunk(chunk))
+        })
+        .await
     }
 
-    /// Keeps what the user said. The client knows it, so it is not sent.
-    pub(crate) async fn keep_prompt(&self, prompt: &[ContentBlock]) -> Result<()> {
-        let mut wire = self.session.wire().await;
-        wire.end_message();
-        for block in prompt {
-            let id = wire.message(&self.session, Voice::User);
-            let chunk = ContentChunk::new(block.clone()).with_message_id(id);
-            let update = SessionUpdate::UserMessageChunk(chunk);
-            wire.keep(&self.session, &*self.store, &update).await?;
+    /// Appends an update.
+    pub(crate) async fn send(&self, update: &SessionUpdate) -> Result<()> {
+        self.append(|appender| self.write(appender, update)).await
+    }
+
+    /// Appends an update under the log's lock.
+    pub(super) fn write(&self, appender: &mut Appender<'_>, update: &SessionUpdate) -> Result<()> {
+        match self.with_message_id(update) {
+            Some(update) => push(appender, &update)?,
+            None => push(appender, update)?,
         }
+        let mut open = self.open();
+        if !is_chunk(update) {
+            open.message = None;
+        }
+        if let Some(id) = opens(update) {
+            open.calls.push(id.clone());
+        } else if let Some(id) = finishes(update) {
+            open.calls.retain(|call| call != id);
+        }
+        drop(open);
+        super::settings::agree(&self.session, update);
         Ok(())
     }
 
-    /// Keeps and sends an update.
-    pub(crate) async fn update(&self, update: &SessionUpdate) -> Result<()> {
-        if let Some(capability) = Capability::of(update) {
-            self.needs(capability)?;
-        }
-        let mut wire = self.session.wire().await;
-        self.send(&mut wire, update).await?;
-        agree(&self.session, update);
-        Ok(())
-    }
-
-    async fn send(&self, wire: &mut Wire, update: &SessionUpdate) -> Result<()> {
-        if self.is_over() {
-            return Err(self.over("an update"));
-        }
-        self.close_dropped(wire).await?;
-        let (opened, finished) = (opens(update), finishes(update));
-        // Open from here on: if this future is dropped while it sends, the call fails.
-        self.calls().open.extend(opened.cloned());
-        let sent = wire
-            .send(&self.session, &*self.store, &self.client, update)
-            .await;
-        let over = if sent.is_ok() { finished } else { opened };
-        if let Some(id) = over {
-            self.calls().open.retain(|open| open != id);
-        }
-        sent
-    }
-
-    /// The guard of a tool call is gone: the call fails, now if possible.
-    pub(crate) fn call_dropped(self: &Arc<Self>, id: &ToolCallId) {
-        {
-            let mut calls = self.calls();
-            if !calls.open.contains(id) {
-                return;
+    /// Appends to the log, unless the turn has ended.
+    pub(super) async fn append<T>(
+        &self,
+        write: impl FnOnce(&mut Appender<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.pace().await;
+        let append = self.session.log().append(self.epoch, |appender| {
+            if self.has_ended() {
+                return Err(self.ended("an update"));
             }
-            calls.dropped.push(id.clone());
-        }
-        self.errand(|core| async move {
-            let mut wire = core.session.wire().await;
-            // What cannot be sent now is sent when the turn ends, or nobody can hear it.
-            let _ = core.close_dropped(&mut wire).await;
+            write(appender)
         });
+        append.await
     }
 
-    /// Does something to the end, whoever gives up waiting for it. Without a tokio runtime
-    /// around, as while the process ends, it is not done.
+    /// Waits while the client that prompted would fall out of the in-memory log, if it paces.
+    async fn pace(&self) {
+        let Some(origin) = &self.origin else { return };
+        let paced = origin.subscription.paces(&self.session);
+        let Some(number) = paced else { return };
+        tokio::select! {
+            // A cancelled turn must be able to end.
+            () = self.cancel.cancelled() => {}
+            // A client that has gone, or whose events cannot be read, paces no more.
+            _ = origin.subscription.reached(number) => {}
+        }
+    }
+
+    /// The guard of a tool call is gone without an end: the call has failed.
+    pub(crate) fn call_dropped(&self, id: &ToolCallId) {
+        if !self.open().calls.contains(id) {
+            return;
+        }
+        let update = failed(id);
+        let appended = self.session.log().append_now(Some(self.epoch), |appender| {
+            if self.has_ended() {
+                return Err(self.ended("an update"));
+            }
+            self.write(appender, &update)
+        });
+        // If the store has failed, so has the turn.
+        drop(appended);
+    }
+
+    /// Completes something, even if nobody waits for it any more. Without a tokio runtime, as
+    /// while the process ends, it is not done.
     pub(crate) fn errand<F>(self: &Arc<Self>, errand: impl FnOnce(Arc<Self>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -203,59 +296,143 @@ impl Core {
         }
     }
 
-    async fn close_dropped(&self, wire: &mut Wire) -> Result<()> {
-        loop {
-            let Some(id) = self.calls().dropped.first().cloned() else {
-                return Ok(());
-            };
-            self.fail_call(wire, &id).await?;
-        }
-    }
-
-    async fn fail_call(&self, wire: &mut Wire, id: &ToolCallId) -> Result<()> {
-        // Struck off first: an update that was kept but not sent is not kept twice.
-        {
-            let mut calls = self.calls();
-            calls.open.retain(|open| open != id);
-            calls.dropped.retain(|dropped| dropped != id);
-        }
-        let update = ToolCallUpdate::new(id).with_status(ToolCallStatus::Failed);
-        let update = SessionUpdate::ToolCallUpdate(update);
-        wire.send(&self.session, &*self.store, &self.client, &update)
-            .await
-    }
-
-    /// Ends the turn: no tool call stays open, nothing more is sent, and what was borrowed
-    /// from the client has been given back.
-    pub(crate) async fn wind_up(&self) -> Result<()> {
-        let mut wire = self.session.wire().await;
-        let mut closed = Ok(());
-        loop {
-            let Some(id) = self.calls().open.first().cloned() else {
-                break;
-            };
-            closed = closed.and(self.fail_call(&mut wire, &id).await);
-        }
-        self.over.store(true, Ordering::Release);
-        wire.end_message();
-        drop(wire);
+    /// Ends the turn: no tool call stays open, nothing more is appended, and what was borrowed
+    /// from clients has been given back. Returns the number of the last event.
+    pub(super) async fn end(
+        &self,
+        stop: HandlerResult<acp_sdk::v1::StopReason>,
+    ) -> crate::session::TurnResult {
+        let log = self.session.log();
+        // Fails only if the store has failed; the last append below returns its error.
+        let closed = log.append_now(Some(self.epoch), |appender| {
+            self.ended.store(true, Ordering::Release);
+            let calls = std::mem::take(&mut self.open().calls);
+            for id in calls {
+                push(appender, &failed(&id))?;
+            }
+            Ok::<_, Error>(())
+        });
+        self.ended.store(true, Ordering::Release);
         self.errands.close();
-        // A client that does not answer has its reasons; the turn has ended all the same.
+        // A client that does not answer does not hold up the end of the turn.
         let _ = tokio::time::timeout(CLEANING_UP, self.errands.wait()).await;
-        closed
+        let cancelled = self.cancel.is_cancelled();
+        let stop = if cancelled {
+            Ok(acp_sdk::v1::StopReason::Cancelled)
+        } else {
+            stop.and_then(|stop| closed.map(|()| stop).map_err(Into::into))
+        };
+        let mut barrier = None;
+        let epoch = log.epoch();
+        let appended = log.append_now(Some(epoch), |appender| {
+            let ended = TurnEvent::TurnEnded {
+                turn: self.turn,
+                stop_reason: stop.as_ref().ok().cloned(),
+                error: stop
+                    .as_ref()
+                    .err()
+                    .map(|error| error.as_response().message.clone()),
+            };
+            let number = appender.next_number();
+            push(appender, &ended)?;
+            appender.change(RecordChange {
+                running_turn: Some(None),
+                updated_at: Some(crate::clock::now()),
+                ..RecordChange::default()
+            });
+            appender.sync();
+            // Clients that are notified of this event see the state after the turn.
+            self.session.state().queue.ended();
+            if let Some(origin) = &self.origin {
+                barrier = Some(origin.subscription.barrier(number));
+            }
+            Ok::<_, Error>(number)
+        });
+        let flushed = match &appended {
+            Ok(_) => log.flush(epoch).await.map_err(Error::Store),
+            Err(error) => Err(error.clone()),
+        };
+        let last_event = match (&flushed, appended) {
+            (Ok(()), Ok(number)) => number,
+            // It was not committed: nothing to wait for.
+            _ => 0,
+        };
+        let stop = match (cancelled, flushed) {
+            (false, Err(error)) => stop.and_then(|_| Err(error.into())),
+            _ => stop,
+        };
+        crate::session::TurnResult {
+            stop,
+            last_event,
+            barrier,
+        }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+    /// Returns a chunk with the id of its message, if the handler gave it none. Version 2 requires
+    /// ids, and only the log knows which chunks belong together.
+    fn with_message_id(&self, update: &SessionUpdate) -> Option<SessionUpdate> {
+        let (role, chunk) = match update {
+            SessionUpdate::UserMessageChunk(chunk) => (Role::User, chunk),
+            SessionUpdate::AgentMessageChunk(chunk) => (Role::Agent, chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => (Role::Thought, chunk),
+            _ => return None,
+        };
+        if chunk.message_id.is_some() {
+            return None;
+        }
+        let chunk = chunk.clone().with_message_id(self.message(role));
+        Some(role.chunk(chunk))
     }
 
-    fn over(&self, what: &'static str) -> Error {
-        Error::Over(self.session.id().clone(), what)
+    /// Returns the id of the message that a chunk of this role belongs to.
+    fn message(&self, role: Role) -> MessageId {
+        let mut open = self.open();
+        match &open.message {
+            Some((speaking, id)) if *speaking == role => id.clone(),
+            _ => {
+                open.ids += 1;
+                let id = MessageId::from(format!("message-{}-{}", self.turn.0, open.ids));
+                open.message = Some((role, id.clone()));
+                id
+            }
+        }
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns an id that nothing else in the session has or had: turns have numbers of events,
+    /// which are never given twice.
+    pub(crate) fn next_id(&self, kind: &str) -> String {
+        let mut open = self.open();
+        open.ids += 1;
+        format!("{kind}-{}-{}", self.turn.0, open.ids)
     }
+
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn ended(&self, what: &'static str) -> Error {
+        Error::TurnEnded(self.session.id().clone(), what)
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Appends an event.
+pub(crate) fn push<T: serde::Serialize>(appender: &mut Appender<'_>, event: &T) -> Result<()> {
+    let pushed = appender.push(event);
+    pushed.map_err(|error| Error::failed(format!("an event has no JSON form: {error}")))?;
+    Ok(())
+}
+
+fn failed(id: &ToolCallId) -> SessionUpdate {
+    let update = ToolCallUpdate::new(id).with_status(ToolCallStatus::Failed);
+    SessionUpdate::ToolCallUpdate(update)
 }
 
 /// Text in pieces of at most [`LONGEST_PIECE`] bytes, of whole characters.
@@ -267,6 +444,15 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         rest = more;
         (!piece.is_empty()).then_some(piece)
     })
+}
+
+fn is_chunk(update: &SessionUpdate) -> bool {
+    matches!(
+        update,
+        SessionUpdate::UserMessageChunk(_)
+            | SessionUpdate::AgentMessageChunk(_)
+            | SessionUpdate::AgentThoughtChunk(_)
+    )
 }
 
 /// The tool call that an update announces without finishing it.
@@ -289,19 +475,10 @@ fn finishes(update: &SessionUpdate) -> Option<&ToolCallId> {
     }
 }
 
-fn is_final(status: Option<&ToolCallStatus>) -> bool {
+/// Returns whether a tool call of this status has ended.
+pub(crate) fn is_final(status: Option<&ToolCallStatus>) -> bool {
     matches!(
         status,
         Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
     )
-}
-
-/// What a client is told in place of events that the store has forgotten.
-pub(crate) fn forgotten(offered: &ClientCapabilities) -> SessionUpdate {
-    let words = "The beginning of this conversation is no longer kept.";
-    if Capability::Notices.is_in(offered) {
-        return SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, words));
-    }
-    let block = ContentBlock::Text(TextContent::new(format!("({words})")));
-    SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
 }

@@ -10,10 +10,12 @@ use acp_sdk::v1::{
     ElicitationSessionScope, ElicitationUrlMode,
 };
 
-use super::Core;
-use crate::{Capability, Result};
+use super::{Core, question};
+use crate::connection::elicitation_needs;
+use crate::session::{Ask, Reply};
+use crate::{Capability, Error, Result};
 
-/// The user's answer to being sent to a web page.
+/// The user's answer to the request to open a URL.
 #[derive(Debug)]
 pub struct UrlElicitation {
     core: Arc<Core>,
@@ -22,20 +24,28 @@ pub struct UrlElicitation {
 }
 
 impl UrlElicitation {
-    /// What the user did. To accept means to open the page, not to be done there.
+    /// Returns what the user chose. Accepting means that the page is opened, not that the work
+    /// there is done.
     #[must_use]
     pub fn action(&self) -> &ElicitationAction {
         &self.action
     }
 
-    /// Tells the client that what was to be done on the page is done.
+    /// Notifies the clients that the work on the page is done.
     ///
     /// # Errors
     ///
-    /// When the connection fails.
+    /// When a connection fails.
     pub async fn complete(self) -> Result<()> {
         let note = CompleteElicitationNotification::new(self.id);
-        self.core.client.complete_elicitation(note).await?;
+        for attached in self.core.session.clients() {
+            if attached.client.offers(Capability::ElicitUrl)
+                && let Some(client) = attached.client.handle()
+            {
+                self.core.caught_up(&attached.client).await;
+                client.complete_elicitation(note.clone()).await?;
+            }
+        }
         Ok(())
     }
 }
@@ -45,18 +55,18 @@ pub(super) async fn form(
     message: String,
     form: ElicitationSchema,
 ) -> Result<ElicitationAction> {
-    core.needs(Capability::ElicitForm)?;
     let mode = ElicitationFormMode::new(form, scope(core));
-    ask(core, message, ElicitationMode::Form(mode)).await
+    let mode = ElicitationMode::Form(mode);
+    ask(core, CreateElicitationRequest::new(message, mode)).await
 }
 
 pub(super) async fn url(core: &Arc<Core>, message: String, url: String) -> Result<UrlElicitation> {
-    core.needs(Capability::ElicitUrl)?;
-    // Unique on the connection, and not only in the session.
-    let id = core.session.next_id("elicitation");
+    // Unique on each connection, and not only in the session.
+    let id = core.next_id("elicitation");
     let id = ElicitationId::from(format!("{}-{id}", core.session.id()));
     let mode = ElicitationUrlMode::new(&id, url, scope(core));
-    let action = ask(core, message, ElicitationMode::Url(mode)).await?;
+    let mode = ElicitationMode::Url(mode);
+    let action = ask(core, CreateElicitationRequest::new(message, mode)).await?;
     Ok(UrlElicitation {
         core: core.clone(),
         id,
@@ -68,12 +78,15 @@ fn scope(core: &Core) -> ElicitationSessionScope {
     ElicitationSessionScope::new(core.session.id())
 }
 
-async fn ask(
+pub(super) async fn ask(
     core: &Arc<Core>,
-    message: String,
-    mode: ElicitationMode,
+    request: CreateElicitationRequest,
 ) -> Result<ElicitationAction> {
-    let request = CreateElicitationRequest::new(message, mode);
-    let asking = core.client.create_elicitation(request);
-    Ok(core.unless_cancelled(asking).await?.action)
+    core.needs(elicitation_needs(&request)).await?;
+    match question::ask(core, Ask::Elicitation(request)).await? {
+        Reply::Elicitation(action) => Ok(action),
+        other => Err(Error::failed(format!(
+            "expected the answer to an elicitation, got {other:?}"
+        ))),
+    }
 }

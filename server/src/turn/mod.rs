@@ -1,22 +1,23 @@
-//! One prompt being answered: what a handler can say, show, ask and do.
+//! One prompt being answered: what a handler can send, ask and do.
 //!
 //! Everything that a handler sends goes through [`Turn`] and the guards made from it. They
-//! keep the promises that the protocol wants of an agent:
+//! guarantee:
 //!
-//! - what the client did not offer is never used: the call fails with [`Missing`](crate::Error);
-//! - nothing is sent once the turn is over: the call fails with [`Over`](crate::Error);
-//! - in a cancelled turn nothing is asked any more: the call fails with [`Cancelled`](crate::Error);
-//! - no tool call stays open and no terminal unreleased, however the handler ends.
+//! - What no client offers is never used: the call fails with [`Unsupported`](crate::Error).
+//! - Nothing is sent after the turn: the call fails with [`TurnEnded`](crate::Error).
+//! - In a cancelled turn nothing is asked: the call fails with [`Cancelled`](crate::Error).
+//! - No tool call stays open and no terminal unreleased, however the handler ends.
 
 mod core;
 mod elicitation;
 mod permission;
+mod question;
 mod run;
 mod settings;
 mod terminal;
 mod tool_call;
 
-pub(crate) use self::core::{About, Core, forgotten};
+pub(crate) use self::core::{Core, Role, is_final};
 pub use elicitation::UrlElicitation;
 pub use permission::Decision;
 pub(crate) use run::run;
@@ -27,20 +28,22 @@ use std::sync::Arc;
 
 use acp_sdk::Meta;
 use acp_sdk::v1::{
-    AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock, CreateTerminalRequest,
-    ElicitationAction, ElicitationSchema, PermissionOption, Plan, PlanEntry, PromptRequest,
+    AvailableCommand, AvailableCommandsUpdate, ContentBlock, CreateElicitationRequest,
+    CreateTerminalRequest, ElicitationAction, ElicitationSchema, PermissionOption, Plan, PlanEntry,
     ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate, SessionUpdate, ToolCallLocation,
     ToolKind, UsageUpdate, WriteTextFileRequest,
 };
 
-use crate::session::{Session, Voice};
-use crate::{Capability, Result};
+use crate::event::TurnId;
+use crate::store::RecordChange;
+use crate::{Capability, Error, Result, Session};
 
-/// A prompt and the way to answer it.
+/// A prompt, and the functions to answer it. Clones belong to the same turn, and can be moved to
+/// spawned tasks.
 ///
-/// When the turn is cancelled, the handler's future is dropped where it waits, after the
-/// [grace](crate::Runtime::grace) that the runtime allows it. Whatever must be done then
-/// belongs into the drop of a value that the future holds.
+/// When the turn is cancelled, calls that wait for a client fail, and after the
+/// [`cancel_deadline`](crate::Policies::cancel_deadline) the handler's future is dropped where it
+/// waits. Release what the future holds in the `Drop` of a value.
 ///
 /// A tool call that changes a file, and one that runs a command:
 ///
@@ -48,11 +51,11 @@ use crate::{Capability, Result};
 /// use acp_sdk::v1::{StopReason, ToolKind};
 /// use acp_server::{Capability, Result, Turn};
 ///
-/// async fn prompt(turn: Turn) -> Result<StopReason> {
+/// async fn answer(turn: Turn) -> Result<StopReason> {
 ///     let old = turn.read_file("Cargo.toml").await?;
 ///     let new = old.replace("2021", "2024");
 ///     let mut edit = turn.tool_call("Raise the edition", ToolKind::Edit).await?;
-///     edit.diff("Cargo.toml", Some(&old), &new).await?;
+///     edit.add_diff("Cargo.toml", Some(&old), &new).await?;
 ///     if !turn.ask_permission(&edit).await?.is_allowed() {
 ///         edit.reject().await?;
 ///         return Ok(StopReason::EndTurn);
@@ -62,7 +65,7 @@ use crate::{Capability, Result};
 ///     if turn.offers(Capability::Terminal) {
 ///         let mut check = turn.tool_call("cargo check", ToolKind::Execute).await?;
 ///         let terminal = turn.terminal("cargo", ["check"]).await?;
-///         check.terminal(&terminal).await?;
+///         check.add_terminal(&terminal).await?;
 ///         match terminal.wait().await? {
 ///             exit if exit.is_success() => check.complete("").await?,
 ///             exit => check.fail(exit.to_string()).await?,
@@ -73,41 +76,45 @@ use crate::{Capability, Result};
 /// ```
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/prompt-turn>
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Turn {
     core: Arc<Core>,
-    prompt: Vec<ContentBlock>,
-    meta: Option<Meta>,
 }
 
 impl Turn {
-    pub(crate) fn new(core: Arc<Core>, request: PromptRequest) -> Self {
-        Self {
-            core,
-            prompt: request.prompt,
-            meta: request.meta,
-        }
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core }
     }
 
-    /// What the user said.
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Returns the id, unique in the session.
+    #[must_use]
+    pub fn id(&self) -> TurnId {
+        self.core.turn
+    }
+
+    /// Returns the prompt.
     #[must_use]
     pub fn prompt(&self) -> &[ContentBlock] {
-        &self.prompt
+        &self.core.prompt
     }
 
-    /// What the client attached to the prompt, such as a trace context.
+    /// Returns `_meta` of the prompt, such as a trace context.
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/extensibility#the-meta-field>
     #[must_use]
     pub fn meta(&self) -> Option<&Meta> {
-        self.meta.as_ref()
+        self.core.meta.as_ref()
     }
 
-    /// The text blocks of the prompt, a line feed between them.
+    /// Returns the text blocks of the prompt, with line feeds between them.
     #[must_use]
     pub fn prompt_text(&self) -> String {
         let texts: Vec<&str> = self
-            .prompt
+            .prompt()
             .iter()
             .filter_map(|block| match block {
                 ContentBlock::Text(text) => Some(text.text.as_str()),
@@ -117,25 +124,23 @@ impl Turn {
         texts.join("\n")
     }
 
-    /// The session that the prompt belongs to.
+    /// Returns the session.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.core.session
     }
 
-    /// Whether the client can do this.
+    /// Returns whether an attached client offers this. The client that prompted comes first.
     #[must_use]
     pub fn offers(&self, capability: Capability) -> bool {
         self.core.offers(capability)
     }
 
-    /// The config options with their current values, as this client may see them.
+    /// Returns the config options with their current values.
     #[must_use]
     pub fn config_options(&self) -> Vec<SessionConfigOption> {
-        let booleans = self.offers(Capability::BooleanOptions);
-        self.session()
-            .set(|settings| settings.shown(booleans))
-            .unwrap_or_default()
+        let state = self.session().state();
+        state.settings.shown(true).unwrap_or_default()
     }
 
     /// Waits until the turn is cancelled.
@@ -143,64 +148,67 @@ impl Turn {
         self.core.cancel.cancelled().await;
     }
 
-    /// Whether the turn has been cancelled.
+    /// Returns whether the turn has been cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.core.cancel.is_cancelled()
     }
 
-    /// Says something: text that is added to the agent's message. A long one is sent in several
-    /// pieces, for some clients take no long lines.
+    /// Adds text to the agent's message. Text of more than 32 KiB is sent in pieces, because some
+    /// clients accept lines of 64 KiB only.
+    ///
+    /// Returns when the event has its number. Clients receive it when it is committed.
     ///
     /// # Errors
     ///
-    /// [`Error::Over`](crate::Error::Over) after the turn; else when the connection or the store fails. So it is
-    /// for everything here that only tells the client something.
-    pub async fn text(&self, text: impl Into<String>) -> Result<()> {
-        self.core.say_text(Voice::Agent, text.into()).await
+    /// [`Error::TurnEnded`](crate::Error::TurnEnded) after the turn, and
+    /// [`Error::Store`](crate::Error::Store) when the store has failed in this turn. The same
+    /// holds for all functions here that only send.
+    pub async fn send_text(&self, text: impl Into<String>) -> Result<()> {
+        self.core.send_text(Role::Agent, text.into()).await
     }
 
     /// Adds content of any kind to the agent's message.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
-    pub async fn content(&self, block: ContentBlock) -> Result<()> {
-        self.core.say(Voice::Agent, block).await
+    /// As [`send_text`](Self::send_text).
+    pub async fn send_content(&self, block: ContentBlock) -> Result<()> {
+        self.core.send_block(Role::Agent, block).await
     }
 
-    /// Thinks aloud.
+    /// Adds text to the agent's thoughts.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
-    pub async fn thought(&self, text: impl Into<String>) -> Result<()> {
-        self.core.say_text(Voice::Thought, text.into()).await
+    /// As [`send_text`](Self::send_text).
+    pub async fn send_thought(&self, text: impl Into<String>) -> Result<()> {
+        self.core.send_text(Role::Thought, text.into()).await
     }
 
-    /// Shows the plan in full; it replaces the one shown before.
+    /// Replaces the plan.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
-    pub async fn plan(&self, entries: Vec<PlanEntry>) -> Result<()> {
-        self.update(SessionUpdate::Plan(Plan::new(entries))).await
+    /// As [`send_text`](Self::send_text).
+    pub async fn set_plan(&self, entries: Vec<PlanEntry>) -> Result<()> {
+        self.send(SessionUpdate::Plan(Plan::new(entries))).await
     }
 
-    /// Announces a tool call, pending for now.
+    /// Announces a tool call with the status `pending`.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
+    /// As [`send_text`](Self::send_text).
     pub async fn tool_call(&self, title: impl Into<String>, kind: ToolKind) -> Result<ToolCall> {
         ToolCall::announce(&self.core, title.into(), kind, Vec::new()).await
     }
 
-    /// Announces a tool call with the places in files that it touches.
+    /// Announces a tool call with the locations in files that it touches.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
+    /// As [`send_text`](Self::send_text).
     pub async fn tool_call_at(
         &self,
         title: impl Into<String>,
@@ -210,18 +218,22 @@ impl Turn {
         ToolCall::announce(&self.core, title.into(), kind, locations).await
     }
 
-    /// Asks the user to allow a tool call, this once or not. A call that is allowed is
+    /// Asks the user to allow a tool call once. A call that is allowed is
     /// [started](ToolCall::start).
+    ///
+    /// The client that prompted is asked. If it is gone, the other attached clients are; if there
+    /// is none, the question waits for the next one. The first answer counts.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`](crate::Error::Cancelled) when the turn is, also by the answer; else when the client refuses
-    /// the request or answers with what was not offered.
+    /// [`Error::Cancelled`](crate::Error::Cancelled) when the turn is cancelled, which the answer
+    /// can do too; otherwise when the client refuses the request or chooses an unknown option.
     pub async fn ask_permission(&self, call: &ToolCall) -> Result<Decision> {
         permission::ask(&self.core, call, permission::once()).await
     }
 
-    /// Asks the user to allow a tool call, with options of your own.
+    /// Asks the user to allow a tool call, with other options. An answer for
+    /// [always](Decision::is_always) is remembered for calls of the same kind and title.
     ///
     /// # Errors
     ///
@@ -234,55 +246,63 @@ impl Turn {
         permission::ask(&self.core, call, options).await
     }
 
-    /// Reads a text file through the client, which knows what the user has not saved. A
-    /// relative path is taken from the session's working directory.
+    /// Reads a text file through a client, which also has what the user has not saved. A relative
+    /// path is taken from the session's working directory.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`](crate::Error::Missing) if the client does not read files, [`Error::Cancelled`](crate::Error::Cancelled) when the turn
-    /// is, else the client's error. So it is for everything here that asks the client for
-    /// something.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if no attached client offers this,
+    /// [`Error::Cancelled`](crate::Error::Cancelled) when the turn is cancelled; otherwise the
+    /// client's error. The same holds for all functions here that ask a client.
     pub async fn read_file(&self, path: &str) -> Result<String> {
-        self.core.needs(Capability::ReadTextFile)?;
+        let client = self.client(Capability::ReadTextFile).await?;
         let request = ReadTextFileRequest::new(self.session().id(), self.session().resolve(path));
-        let reading = self.core.client.read_text_file(request);
+        let reading = client.read_text_file(request);
         Ok(self.core.unless_cancelled(reading).await?.content)
     }
 
-    /// Writes a text file through the client. A relative path is taken from the session's
+    /// Writes a text file through a client. A relative path is taken from the session's
     /// working directory.
     ///
     /// # Errors
     ///
     /// As [`read_file`](Self::read_file).
     pub async fn write_file(&self, path: &str, content: impl Into<String>) -> Result<()> {
-        self.core.needs(Capability::WriteTextFile)?;
+        let client = self.client(Capability::WriteTextFile).await?;
         let path = self.session().resolve(path);
         let request = WriteTextFileRequest::new(self.session().id(), path, content);
-        let writing = self.core.client.write_text_file(request);
+        let writing = client.write_text_file(request);
         self.core.unless_cancelled(writing).await?;
         Ok(())
     }
 
-    /// Starts a command in a terminal of the client, in the session's working directory. There
-    /// is no shell: the command is a program, and each argument stands for itself.
+    /// Starts a command in a terminal of a client, in the session's working directory. There is no
+    /// shell: the command is a program, and each argument is passed as it is.
+    ///
+    /// ```
+    /// # async fn example(turn: acp_server::Turn) -> acp_server::Result<()> {
+    /// let listing = turn.terminal("ls", []).await?;
+    /// # drop(listing);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// As [`read_file`](Self::read_file).
-    pub async fn terminal<A: Into<String>>(
+    pub async fn terminal<'a>(
         &self,
         command: &str,
-        arguments: impl IntoIterator<Item = A>,
+        arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<Terminal> {
-        let arguments = arguments.into_iter().map(Into::into).collect();
+        let arguments = arguments.into_iter().map(str::to_owned).collect();
         let request = CreateTerminalRequest::new(self.session().id(), command)
             .with_args(arguments)
             .with_cwd(self.session().cwd());
         self.terminal_with(request).await
     }
 
-    /// Starts a command in a terminal, with all that can be said about it.
+    /// Starts a command in a terminal, with all members of the request.
     ///
     /// # Errors
     ///
@@ -291,7 +311,7 @@ impl Turn {
         Terminal::create(&self.core, request).await
     }
 
-    /// Asks the user to fill in a form. Never for secrets: those need
+    /// Asks the user to fill in a form. Never ask for secrets in a form: use
     /// [`elicit_url`](Self::elicit_url).
     ///
     /// # Errors
@@ -303,6 +323,18 @@ impl Turn {
         form: ElicitationSchema,
     ) -> Result<ElicitationAction> {
         elicitation::form(&self.core, message.into(), form).await
+    }
+
+    /// Asks the user for input, with all members of the request.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_file`](Self::read_file).
+    pub async fn elicit_with(
+        &self,
+        request: CreateElicitationRequest,
+    ) -> Result<ElicitationAction> {
+        elicitation::ask(&self.core, request).await
     }
 
     /// Asks the user to open a URL and do something there.
@@ -318,62 +350,76 @@ impl Turn {
         elicitation::url(&self.core, message.into(), url.into()).await
     }
 
-    /// Tells how much of the context is used, and the cost so far.
+    /// Reports the used part of the context, and the cost so far.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
-    pub async fn usage(&self, usage: UsageUpdate) -> Result<()> {
-        self.update(SessionUpdate::UsageUpdate(usage)).await
+    /// As [`send_text`](Self::send_text).
+    pub async fn report_usage(&self, usage: UsageUpdate) -> Result<()> {
+        self.send(SessionUpdate::UsageUpdate(usage)).await
     }
 
-    /// Tells which slash commands there are from now on. Those that are there from the
-    /// beginning belong into [`Settings::commands`](crate::Settings::commands).
+    /// Replaces the slash commands. Those that exist from the beginning belong into
+    /// [`Settings::commands`](crate::Settings::commands).
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
-    pub async fn commands(&self, commands: Vec<AvailableCommand>) -> Result<()> {
+    /// As [`send_text`](Self::send_text).
+    pub async fn set_commands(&self, commands: Vec<AvailableCommand>) -> Result<()> {
         let update = AvailableCommandsUpdate::new(commands);
-        self.update(SessionUpdate::AvailableCommandsUpdate(update))
+        self.send(SessionUpdate::AvailableCommandsUpdate(update))
             .await
     }
 
-    /// Gives the session a title, which `session/list` shows from the end of the turn on.
+    /// Sets the title of the session, which `session/list` shows.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
-    pub async fn title(&self, title: impl Into<String>) -> Result<()> {
+    /// As [`send_text`](Self::send_text).
+    pub async fn set_title(&self, title: impl Into<String>) -> Result<()> {
         let title = title.into();
         let update = SessionInfoUpdate::new().with_title(title.as_str());
-        self.update(SessionUpdate::SessionInfoUpdate(update))
-            .await?;
-        self.session().set_title(Some(title));
-        Ok(())
+        let update = SessionUpdate::SessionInfoUpdate(update);
+        let write = |appender: &mut crate::log::Appender<'_>| {
+            self.core.write(appender, &update)?;
+            appender.change(RecordChange {
+                title: Some(Some(title.clone())),
+                ..RecordChange::default()
+            });
+            self.session().state().title = Some(title);
+            Ok(())
+        };
+        self.core.append(write).await
     }
 
-    /// Sends any update: those that have no method here, or with members that it leaves out. A
-    /// tool call that is announced like this and not finished fails at the end of the turn. An
-    /// update of the mode or of the commands changes the session's.
+    /// Sends any update: a kind without a function here, or with members that it leaves out. A
+    /// tool call that is announced this way and not finished fails at the end of the turn. An
+    /// update of the mode or of the commands changes those of the session.
+    ///
+    /// Clients that do not offer the kind are not sent it.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`](crate::Error::Missing) when the client must offer something for this update and does not;
-    /// else as [`text`](Self::text).
-    pub async fn update(&self, update: SessionUpdate) -> Result<()> {
-        self.core.update(&update).await
+    /// As [`send_text`](Self::send_text).
+    pub async fn send(&self, update: SessionUpdate) -> Result<()> {
+        self.core.send(&update).await
     }
 
-    /// An id that nothing else in the session has or had, such as `compaction-7`.
+    /// Returns an id that nothing else in the session has or had, such as `compaction-12-7`.
     #[must_use]
     pub fn next_id(&self, kind: &str) -> String {
-        self.session().next_id(kind)
+        self.core.next_id(kind)
     }
 
-    /// The client, for calls that have no method here. Nothing is checked on this way.
-    #[must_use]
-    pub fn client(&self) -> &ClientHandle {
-        &self.core.client
+    /// Returns a client that offers a capability, for calls without a function here: the one that
+    /// prompted, or else another one. The client has been sent everything before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if there is none,
+    /// [`Error::Cancelled`](crate::Error::Cancelled) when the turn is cancelled.
+    pub async fn client(&self, capability: Capability) -> Result<acp_sdk::v1::ClientHandle> {
+        let client = self.core.needs(capability).await?;
+        client.handle().ok_or(Error::Unsupported(capability))
     }
 }

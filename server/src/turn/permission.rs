@@ -9,7 +9,8 @@ use acp_sdk::v1::{
     RequestPermissionRequest,
 };
 
-use super::{Core, ToolCall};
+use super::{Core, ToolCall, question};
+use crate::session::{Ask, Reply};
 use crate::{Error, Result};
 
 /// What the user chose.
@@ -20,7 +21,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether the call may go on.
+    /// Returns whether the call may go on.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(
@@ -29,29 +30,30 @@ impl Decision {
         )
     }
 
-    /// Whether the choice is meant for the future too. To remember it is the handler's work.
+    /// Returns whether the choice is also for later calls of the same kind and title. The session
+    /// remembers it and answers those calls without asking, as long as it is open.
     #[must_use]
-    pub fn is_for_good(&self) -> bool {
+    pub fn is_always(&self) -> bool {
         matches!(
             self.kind,
             PermissionOptionKind::AllowAlways | PermissionOptionKind::RejectAlways
         )
     }
 
-    /// The id of the chosen option.
+    /// Returns the id of the chosen option.
     #[must_use]
     pub fn option(&self) -> &PermissionOptionId {
         &self.option
     }
 
-    /// The kind of the chosen option.
+    /// Returns the kind of the chosen option.
     #[must_use]
     pub fn kind(&self) -> &PermissionOptionKind {
         &self.kind
     }
 }
 
-/// Yes or no, this once.
+/// The options to allow or to reject a call once.
 pub(super) fn once() -> Vec<PermissionOption> {
     vec![
         PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
@@ -64,27 +66,50 @@ pub(super) async fn ask(
     call: &ToolCall,
     options: Vec<PermissionOption>,
 ) -> Result<Decision> {
+    let key = call.remembered_as();
+    let remembered = core.session.state().remembered.get(&key).cloned();
+    let decision = match remembered {
+        // Only what is offered again counts again.
+        Some(decision)
+            if options
+                .iter()
+                .any(|option| option.option_id == decision.option) =>
+        {
+            decision
+        }
+        _ => choose(core, call, options).await?,
+    };
+    if decision.is_always() {
+        let mut state = core.session.state();
+        state.remembered.insert(key, decision.clone());
+    }
+    if decision.is_allowed() {
+        call.start().await?;
+    }
+    Ok(decision)
+}
+
+async fn choose(
+    core: &Arc<Core>,
+    call: &ToolCall,
+    options: Vec<PermissionOption>,
+) -> Result<Decision> {
     let kinds: Vec<_> = options
         .iter()
         .map(|option| (option.option_id.clone(), option.kind.clone()))
         .collect();
     let request = RequestPermissionRequest::new(core.session.id(), call.summary(), options);
-    let asking = core.client.request_permission(request);
-    let decision = match core.unless_cancelled(asking).await?.outcome {
-        RequestPermissionOutcome::Selected(chosen) => kinds
+    match question::ask(core, Ask::Permission(request)).await? {
+        Reply::Permission(RequestPermissionOutcome::Selected(chosen)) => kinds
             .into_iter()
             .find(|(option, _)| *option == chosen.option_id)
             .map(|(option, kind)| Decision { option, kind })
-            .ok_or_else(|| Error::NotOffered(chosen.option_id.to_string()))?,
-        RequestPermissionOutcome::Cancelled => {
+            .ok_or_else(|| Error::UnknownOption(chosen.option_id.to_string())),
+        Reply::Permission(RequestPermissionOutcome::Cancelled) => {
             // It means that the turn is cancelled, whether or not `session/cancel` has come.
             core.cancel.cancel();
-            return Err(Error::Cancelled);
+            Err(Error::Cancelled)
         }
-        other => return Err(Error::NotOffered(format!("{other:?}"))),
-    };
-    if decision.is_allowed() {
-        call.start().await?;
+        other => Err(Error::UnknownOption(format!("{other:?}"))),
     }
-    Ok(decision)
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use acp_sdk::v1::{
-    CreateTerminalRequest, KillTerminalRequest, ReleaseTerminalRequest, TerminalId,
+    ClientHandle, CreateTerminalRequest, KillTerminalRequest, ReleaseTerminalRequest, TerminalId,
     TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
 };
 use tokio::sync::oneshot;
 
 use super::Core;
+use crate::connection::Client;
 use crate::{Capability, Error, Result};
 
 /// A terminal. Dropping it releases it, which kills the command if it still runs; the turn
@@ -19,6 +20,9 @@ use crate::{Capability, Error, Result};
 #[must_use = "a terminal that is dropped is released, and its command killed"]
 pub struct Terminal {
     core: Arc<Core>,
+    /// The client that has it.
+    client: Arc<Client>,
+    handle: ClientHandle,
     id: TerminalId,
     released: bool,
 }
@@ -52,16 +56,21 @@ impl std::fmt::Display for Exit {
 }
 
 impl Terminal {
-    /// The request is sent as an errand: were it given up half-way, nobody would ever know
-    /// which terminal to release.
+    /// The request is completed even if this future is dropped: otherwise nothing would know which
+    /// terminal to release.
     pub(super) async fn create(core: &Arc<Core>, request: CreateTerminalRequest) -> Result<Self> {
-        core.needs(Capability::Terminal)?;
+        let client = core.needs(Capability::Terminal).await?;
+        let handle = client
+            .handle()
+            .ok_or(Error::Unsupported(Capability::Terminal))?;
         let (created, creation) = oneshot::channel();
         core.unless_cancelled(async {
             core.errand(|core| async move {
-                let terminal = core.client.create_terminal(request).await;
+                let terminal = handle.create_terminal(request).await;
                 let terminal = terminal.map(|terminal| Self {
                     core,
+                    client,
+                    handle,
                     id: terminal.terminal_id,
                     released: false,
                 });
@@ -76,21 +85,22 @@ impl Terminal {
         .await
     }
 
-    /// The id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> &TerminalId {
         &self.id
     }
 
-    /// The output so far.
+    /// Returns the output so far.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`] when the turn is, else the client's error; so for all methods here.
+    /// [`Error::Cancelled`] when the turn is cancelled; otherwise the client's error. The same holds
+    /// for all methods here.
     pub async fn output(&self) -> Result<TerminalOutputResponse> {
         let request = TerminalOutputRequest::new(self.core.session.id(), &self.id);
-        let asking = self.core.client.terminal_output(request);
-        self.core.unless_cancelled(asking).await
+        let asking = self.handle.terminal_output(request);
+        self.ask(asking).await
     }
 
     /// Waits until the command has ended.
@@ -100,36 +110,45 @@ impl Terminal {
     /// As [`output`](Self::output).
     pub async fn wait(&self) -> Result<Exit> {
         let request = WaitForTerminalExitRequest::new(self.core.session.id(), &self.id);
-        let asking = self.core.client.wait_for_terminal_exit(request);
-        let ended = self.core.unless_cancelled(asking).await?;
+        let asking = self.handle.wait_for_terminal_exit(request);
+        let ended = self.ask(asking).await?;
         Ok(Exit {
             code: ended.exit_code,
             signal: ended.signal,
         })
     }
 
-    /// Ends the command; its output and exit can still be asked for.
+    /// Kills the command; its output and exit can still be requested.
     ///
     /// # Errors
     ///
     /// As [`output`](Self::output).
     pub async fn kill(&self) -> Result<()> {
         let request = KillTerminalRequest::new(self.core.session.id(), &self.id);
-        let asking = self.core.client.kill_terminal(request);
-        self.core.unless_cancelled(asking).await?;
+        let asking = self.handle.kill_terminal(request);
+        self.ask(asking).await?;
         Ok(())
     }
 
-    /// Gives the terminal back and waits until the client has it.
+    /// Releases the terminal and waits for the client's answer.
     ///
     /// # Errors
     ///
     /// As [`output`](Self::output).
     pub async fn release(mut self) -> Result<()> {
-        let releasing = self.core.client.release_terminal(self.giving_back());
-        self.core.unless_cancelled(releasing).await?;
+        let releasing = self.handle.release_terminal(self.giving_back());
+        self.ask(releasing).await?;
         self.released = true;
         Ok(())
+    }
+
+    /// Sends a request behind the updates before it, which may show the terminal.
+    async fn ask<T>(&self, asking: impl Future<Output = acp_sdk::Result<T>>) -> Result<T> {
+        let asking = async {
+            self.core.caught_up(&self.client).await;
+            asking.await
+        };
+        self.core.unless_cancelled(asking).await
     }
 
     fn giving_back(&self) -> ReleaseTerminalRequest {
@@ -143,9 +162,11 @@ impl Drop for Terminal {
             return;
         }
         let request = self.giving_back();
+        let (client, handle) = (self.client.clone(), self.handle.clone());
         self.core.errand(|core| async move {
+            core.caught_up(&client).await;
             // A client that does not know the terminal any more has released it.
-            let _ = core.client.release_terminal(request).await;
+            let _ = handle.release_terminal(request).await;
         });
     }
 }

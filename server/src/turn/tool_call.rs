@@ -12,11 +12,10 @@ use acp_sdk::v1::{
 use super::{Core, Terminal};
 use crate::Result;
 
-/// A tool call that is not finished. One that is dropped without an end has failed, and the
-/// client is told so.
+/// A tool call in progress. Dropped without an end, it fails.
 ///
-/// Each piece of content is sent together with those before it, for that is how the protocol
-/// has it; a call with very much output is better shown in a [`Terminal`].
+/// The protocol replaces the content of a call as a whole, so each piece is sent together with
+/// those before it. Use a [`Terminal`] for a call with much output.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls>
 #[derive(Debug)]
@@ -39,7 +38,7 @@ impl ToolCall {
     ) -> Result<Self> {
         let call = Self {
             core: core.clone(),
-            id: core.session.next_id("call").into(),
+            id: core.next_id("call").into(),
             title,
             kind,
             content: Vec::new(),
@@ -49,28 +48,33 @@ impl ToolCall {
             .with_kind(call.kind.clone())
             .with_status(ToolCallStatus::Pending)
             .with_locations(locations);
-        core.update(&SessionUpdate::ToolCall(announcement)).await?;
+        core.send(&SessionUpdate::ToolCall(announcement)).await?;
         Ok(call)
     }
 
-    /// The id, unique in the session.
+    /// Returns the id, unique in the session.
     #[must_use]
     pub fn id(&self) -> &ToolCallId {
         &self.id
     }
 
-    /// The call as a request for permission shows it.
+    /// Returns what the answer "always" to a permission is remembered by.
+    pub(super) fn remembered_as(&self) -> String {
+        format!("{:?} {}", self.kind, self.title)
+    }
+
+    /// Returns the call as a request for permission shows it.
     pub(super) fn summary(&self) -> ToolCallUpdate {
         ToolCallUpdate::new(&self.id)
             .with_title(self.title.as_str())
             .with_kind(self.kind.clone())
     }
 
-    /// The work begins. Further calls do nothing.
+    /// Sets the status to `in_progress`. Further calls do nothing.
     ///
     /// # Errors
     ///
-    /// As [`Turn::text`](super::Turn::text), like all methods here.
+    /// As [`Turn::send_text`](super::Turn::send_text). The same holds for all methods here.
     pub async fn start(&self) -> Result<()> {
         if self.started.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -79,13 +83,13 @@ impl ToolCall {
             .await
     }
 
-    /// Adds text to what the call shows.
+    /// Adds text to the content of the call.
     ///
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub async fn text(&mut self, text: impl Into<String>) -> Result<()> {
-        self.content(ContentBlock::Text(TextContent::new(text)))
+    pub async fn add_text(&mut self, text: impl Into<String>) -> Result<()> {
+        self.add_content(ContentBlock::Text(TextContent::new(text)))
             .await
     }
 
@@ -94,17 +98,17 @@ impl ToolCall {
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub async fn content(&mut self, block: ContentBlock) -> Result<()> {
+    pub async fn add_content(&mut self, block: ContentBlock) -> Result<()> {
         self.add(ToolCallContent::Content(Content::new(block)))
             .await
     }
 
-    /// Adds a change to a file; `old` is what was there, if the file is not new.
+    /// Adds a change of a file; `old` is its former text, `None` for a new file.
     ///
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub async fn diff(&mut self, path: &str, old: Option<&str>, new: &str) -> Result<()> {
+    pub async fn add_diff(&mut self, path: &str, old: Option<&str>, new: &str) -> Result<()> {
         let diff = Diff::new(self.core.session.resolve(path), new);
         let diff = match old {
             Some(old) => diff.with_old_text(old),
@@ -113,30 +117,28 @@ impl ToolCall {
         self.add(ToolCallContent::Diff(diff)).await
     }
 
-    /// Adds a terminal, whose output the client shows as it comes and also after its release.
+    /// Adds a terminal, whose output the client displays, also after its release.
     ///
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub async fn terminal(&mut self, terminal: &Terminal) -> Result<()> {
+    pub async fn add_terminal(&mut self, terminal: &Terminal) -> Result<()> {
         let content = TerminalContent::new(terminal.id());
         self.add(ToolCallContent::Terminal(content)).await
     }
 
-    /// Changes anything: title, locations, raw input and output. The id is this call's, and
-    /// the status is left to the methods that end it.
+    /// Changes other members: title, locations, raw input and output. The id is set to this
+    /// call's.
     ///
     /// # Errors
     ///
     /// As [`start`](Self::start).
     pub async fn update(&self, mut change: ToolCallUpdate) -> Result<()> {
         change.tool_call_id = self.id.clone();
-        self.core
-            .update(&SessionUpdate::ToolCallUpdate(change))
-            .await
+        self.core.send(&SessionUpdate::ToolCallUpdate(change)).await
     }
 
-    /// Ends the call well; text that is not empty is added to what it shows.
+    /// Ends the call with success. Adds `text` to its content, if it is not empty.
     ///
     /// # Errors
     ///
@@ -145,7 +147,7 @@ impl ToolCall {
         self.end(ToolCallStatus::Completed, text.into()).await
     }
 
-    /// Ends the call badly and says why.
+    /// Ends the call with a failure, and adds the reason to its content.
     ///
     /// # Errors
     ///
@@ -154,7 +156,7 @@ impl ToolCall {
         self.end(ToolCallStatus::Failed, reason.into()).await
     }
 
-    /// Ends the call because the user did not allow it.
+    /// Ends the call with a failure, because the user did not allow it.
     ///
     /// # Errors
     ///

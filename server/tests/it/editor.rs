@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acp_sdk::{HandlerResult, Result, v1::*};
-use acp_server::ReferenceAgent;
+use acp_sdk::{HandlerResult, Json, Result, v1::*};
+use acp_server::{Handler, Link, Server, ServerConnection, reference_agent};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -18,6 +18,8 @@ pub enum Permission {
     /// With an option that was not offered.
     Invented,
     Never,
+    /// With the first option, once `go_on` has been notified.
+    WhenNotified,
 }
 
 #[derive(Clone, Default)]
@@ -104,6 +106,13 @@ pub fn brief(entry: &Value) -> String {
     }
 }
 
+/// The numbers of the events that a client was sent as updates.
+pub fn event_ids(log: &[Value]) -> Vec<u64> {
+    let ids = log.iter();
+    let ids = ids.filter_map(|entry| entry["params"]["_meta"]["acp-sdk"]["eventId"].as_u64());
+    ids.collect()
+}
+
 impl Client for Editor {
     async fn session_update(
         &self,
@@ -123,6 +132,10 @@ impl Client for Editor {
         let chosen = match self.permission {
             Permission::First => req.options.first().map(|option| option.option_id.clone()),
             Permission::Last => req.options.last().map(|option| option.option_id.clone()),
+            Permission::WhenNotified => {
+                self.go_on.notified().await;
+                req.options.first().map(|option| option.option_id.clone())
+            }
             Permission::Invented => Some("invented".into()),
             Permission::Cancelled => None,
             Permission::Never => {
@@ -234,6 +247,16 @@ impl Client for Editor {
         Ok(serde_json::from_value(answer).unwrap())
     }
 
+    async fn ext_notification(
+        &self,
+        _: &ClientContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<()> {
+        self.note(method, json!(params));
+        Ok(())
+    }
+
     async fn complete_elicitation(
         &self,
         _: &ClientContext,
@@ -255,9 +278,14 @@ pub fn everything() -> ClientCapabilities {
     .unwrap()
 }
 
+/// A handler behind the server, for one client on a pipe.
+pub fn agent(handler: impl Handler) -> ServerConnection {
+    Server::new(handler).connection(Link::Stdio)
+}
+
 /// A connection to a reference agent that has not been initialized.
 pub fn connect(editor: &Editor) -> AgentHandle {
-    connect_to(ReferenceAgent::default(), editor)
+    connect_to(reference_agent(), editor)
 }
 
 /// A connection to an agent that has not been initialized.
@@ -284,7 +312,7 @@ impl Desk {
     }
 
     pub async fn with(editor: Editor, offered: ClientCapabilities) -> Self {
-        Self::at(ReferenceAgent::default(), editor, offered).await
+        Self::at(reference_agent(), editor, offered).await
     }
 
     pub async fn at(agent: impl Agent, editor: Editor, offered: ClientCapabilities) -> Self {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, HandlerResult, Runtime, Turn};
+use acp_server::{Error, Handler, HandlerResult, Link, Policies, Server, ServerConnection, Turn};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -20,17 +20,35 @@ where
     F: Fn(Turn) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = HandlerResult<StopReason>> + Send,
 {
-    fn prompt(&self, turn: Turn) -> impl Future<Output = HandlerResult<StopReason>> + Send {
+    type State = ();
+
+    fn prompt(
+        &self,
+        (): &mut (),
+        turn: Turn,
+    ) -> impl Future<Output = HandlerResult<StopReason>> + Send {
         (self.0)(turn)
     }
 }
 
-fn runtime<F, Fut>(prompt: F) -> Runtime<Script<F>>
+/// The agent of a closure, whose cancelled turns may take this long.
+fn within<F, Fut>(deadline: Duration, prompt: F) -> ServerConnection
 where
     F: Fn(Turn) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = HandlerResult<StopReason>> + Send,
 {
-    Runtime::new(Script(prompt))
+    let mut policies = Policies::default();
+    policies.cancel_deadline = deadline;
+    let server = Server::builder(Script(prompt)).policies(policies).build();
+    server.connection(Link::Stdio)
+}
+
+fn runtime<F, Fut>(prompt: F) -> ServerConnection
+where
+    F: Fn(Turn) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = HandlerResult<StopReason>> + Send,
+{
+    within(Duration::from_millis(10), prompt)
 }
 
 async fn desk<F, Fut>(prompt: F) -> Desk
@@ -45,7 +63,7 @@ where
 async fn a_dropped_tool_call_fails_while_the_turn_goes_on() {
     let desk = desk(|turn: Turn| async move {
         drop(turn.tool_call("Work", ToolKind::Other).await?);
-        turn.text("still here").await?;
+        turn.send_text("still here").await?;
         Ok(StopReason::EndTurn)
     })
     .await;
@@ -79,7 +97,7 @@ async fn a_dropped_tool_call_fails_before_the_turn_ends() {
 async fn an_error_closes_tool_calls_and_releases_terminals() {
     let desk = desk(|turn: Turn| async move {
         let _call = turn.tool_call("Work", ToolKind::Other).await?;
-        let _terminal = turn.terminal("true", [""; 0]).await?;
+        let _terminal = turn.terminal("true", []).await?;
         Err("out of tokens".into())
     })
     .await;
@@ -141,13 +159,13 @@ async fn nothing_is_sent_after_the_turn() {
     );
     let turn = kept.lock().unwrap().take().unwrap();
     let late = [
-        turn.text("late").await.unwrap_err(),
+        turn.send_text("late").await.unwrap_err(),
         turn.tool_call("late", ToolKind::Other).await.unwrap_err(),
         turn.read_file("late").await.unwrap_err(),
-        turn.terminal("late", [""; 0]).await.unwrap_err(),
+        turn.terminal("late", []).await.unwrap_err(),
     ];
     for error in late {
-        assert!(matches!(error, Error::Over(..)), "{error}");
+        assert!(matches!(error, Error::TurnEnded(..)), "{error}");
         assert!(error.to_string().contains(desk.session.as_str()), "{error}");
     }
     desk.prompt("go").await.unwrap();
@@ -159,9 +177,9 @@ async fn a_tool_call_without_a_guard_is_closed_too() {
     let desk = desk(|turn: Turn| async move {
         for (id, status) in [("mine-1", "completed"), ("mine-2", "in_progress")] {
             let call = ToolCall::new(id, "By hand").with_status(ToolCallStatus::Pending);
-            turn.update(SessionUpdate::ToolCall(call)).await?;
+            turn.send(SessionUpdate::ToolCall(call)).await?;
             let change = ToolCallUpdate::new(id).with_status(ToolCallStatus::from(status));
-            turn.update(SessionUpdate::ToolCallUpdate(change)).await?;
+            turn.send(SessionUpdate::ToolCallUpdate(change)).await?;
         }
         Ok(StopReason::EndTurn)
     })
@@ -189,7 +207,7 @@ async fn a_cancelled_handler_is_dropped_where_it_waits() {
     let desk = desk(move |turn: Turn| {
         let told = Told(told.clone());
         async move {
-            turn.text("waiting").await?;
+            turn.send_text("waiting").await?;
             pending::<()>().await;
             drop(told);
             Ok(StopReason::EndTurn)
@@ -204,25 +222,25 @@ async fn a_cancelled_handler_is_dropped_where_it_waits() {
 }
 
 #[tokio::test]
-async fn within_its_grace_a_cancelled_handler_may_tell_but_not_ask() {
+async fn until_its_deadline_a_cancelled_handler_may_tell_but_not_ask() {
     let prompt = |turn: Turn| async move {
         let call = turn.tool_call("Work", ToolKind::Other).await?;
         turn.cancelled().await;
         let refused = [
             turn.read_file("a").await.unwrap_err(),
             turn.ask_permission(&call).await.unwrap_err(),
-            turn.terminal("true", [""; 0]).await.unwrap_err(),
+            turn.terminal("true", []).await.unwrap_err(),
         ];
         assert!(
             refused.iter().all(|e| matches!(e, Error::Cancelled)),
             "{refused:?}"
         );
         call.fail("Stopped.").await?;
-        turn.text("partial answer").await?;
+        turn.send_text("partial answer").await?;
         // An error in a cancelled turn is not the client's business.
         Err("aborted".into())
     };
-    let runtime = runtime(prompt).grace(Duration::from_secs(60));
+    let runtime = within(Duration::from_secs(60), prompt);
     let desk = Desk::at(runtime, Editor::default(), everything()).await;
     let turn = desk.start("go");
     desk.editor.until("tool_call").await;
@@ -239,12 +257,12 @@ async fn within_its_grace_a_cancelled_handler_may_tell_but_not_ask() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_is_not_for_ever() {
+async fn a_cancelled_handler_is_dropped_at_its_deadline() {
     let prompt = |turn: Turn| async move {
-        turn.text("waiting").await?;
+        turn.send_text("waiting").await?;
         pending().await
     };
-    let runtime = runtime(prompt).grace(Duration::from_secs(60));
+    let runtime = within(Duration::from_secs(60), prompt);
     let desk = Desk::at(runtime, Editor::default(), everything()).await;
     let turn = desk.start("go");
     desk.editor.until("agent_message_chunk waiting").await;
@@ -261,7 +279,7 @@ async fn a_terminal_whose_creation_was_given_up_is_released() {
         ..Editor::default()
     };
     let prompt = |turn: Turn| async move {
-        turn.terminal("true", [""; 0]).await?.wait().await?;
+        turn.terminal("true", []).await?.wait().await?;
         Ok(StopReason::EndTurn)
     };
     let desk = Desk::at(runtime(prompt), editor, everything()).await;
@@ -280,7 +298,7 @@ async fn a_client_that_never_answers_does_not_hold_the_turn() {
         ..Editor::default()
     };
     let prompt = |turn: Turn| async move {
-        turn.terminal("true", [""; 0]).await?.wait().await?;
+        turn.terminal("true", []).await?.wait().await?;
         Ok(StopReason::EndTurn)
     };
     let desk = Desk::at(runtime(prompt), editor, everything()).await;
@@ -302,8 +320,8 @@ async fn a_decision_goes_by_the_kind_of_the_option() {
             PermissionOption::new("yes", "Yes", PermissionOptionKind::AllowAlways),
         ];
         let decision = turn.ask_permission_with(&call, options).await?;
-        let (allowed, for_good) = (decision.is_allowed(), decision.is_for_good());
-        turn.text(format!("{} {allowed} {for_good}", decision.option()))
+        let (allowed, for_good) = (decision.is_allowed(), decision.is_always());
+        turn.send_text(format!("{} {allowed} {for_good}", decision.option()))
             .await?;
         Ok(StopReason::EndTurn)
     };
@@ -341,7 +359,7 @@ async fn relative_paths_are_taken_from_the_working_directory() {
     let desk = desk(|turn: Turn| async move {
         turn.read_file("src/a.rs").await?;
         turn.write_file("/tmp/b", "b").await?;
-        turn.terminal("true", [""; 0]).await?.release().await?;
+        turn.terminal("true", []).await?.release().await?;
         Ok(StopReason::EndTurn)
     })
     .await;
@@ -356,11 +374,11 @@ async fn relative_paths_are_taken_from_the_working_directory() {
 async fn chunks_of_a_message_share_an_id_until_something_comes_between() {
     let desk = desk(|turn: Turn| async move {
         for said in ["a", "b"] {
-            turn.text(said).await?;
+            turn.send_text(said).await?;
         }
-        turn.thought("c").await?;
-        turn.plan(vec![]).await?;
-        turn.thought("d").await?;
+        turn.send_thought("c").await?;
+        turn.set_plan(vec![]).await?;
+        turn.send_thought("d").await?;
         Ok(StopReason::EndTurn)
     })
     .await;
@@ -384,7 +402,7 @@ async fn the_answer_waits_until_the_client_has_its_terminals_back() {
         ..Editor::default()
     };
     let runtime = runtime(async |turn: Turn| {
-        drop(turn.terminal("true", [""; 0]).await?);
+        drop(turn.terminal("true", []).await?);
         Ok(StopReason::EndTurn)
     });
     let desk = Desk::at(runtime, editor, everything()).await;
@@ -399,12 +417,36 @@ async fn the_answer_waits_until_the_client_has_its_terminals_back() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_comes_while_the_turn_is_wound_up_counts() {
+async fn a_cancel_that_comes_while_the_turn_cleans_up_counts() {
+    let editor = Editor {
+        slow_release: true,
+        ..Editor::default()
+    };
+    let runtime = runtime(async |turn: Turn| {
+        drop(turn.terminal("true", []).await?);
+        Ok(StopReason::EndTurn)
+    });
+    let desk = Desk::at(runtime, editor, everything()).await;
+    let turn = desk.start("go");
+    // The handler has ended.
+    desk.editor.until("terminal/release").await;
+    desk.cancel().await;
+    desk.agent
+        .list_sessions(ListSessionsRequest::new())
+        .await
+        .unwrap();
+    desk.editor.go_on.notify_one();
+    assert_eq!(turn.await.unwrap().unwrap(), StopReason::Cancelled);
+}
+
+/// A turn does not wait for a client that does not read: it has ended when the cancel comes, and
+/// the answer is that of the turn, behind all that it sent.
+#[tokio::test]
+async fn a_cancel_after_the_end_of_the_turn_changes_nothing() {
     let runtime = runtime(async |turn: Turn| {
         let call = turn.tool_call("Look", ToolKind::Read).await?;
-        // The second text stays behind the first, and the end of the call behind it.
         for _ in 0..2 {
-            turn.content(ContentBlock::from("x".repeat(200_000)))
+            turn.send_content(ContentBlock::from("x".repeat(200_000)))
                 .await?;
         }
         drop(call);
@@ -415,7 +457,7 @@ async fn a_cancel_that_comes_while_the_turn_is_wound_up_counts() {
     let params = json!({ "sessionId": session, "prompt": text("go") });
     raw.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params }))
         .await;
-    // Nothing else can run, so the handler has ended.
+    // Nothing else can run, so the turn has ended.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -426,6 +468,39 @@ async fn a_cancel_that_comes_while_the_turn_is_wound_up_counts() {
         tokio::task::yield_now().await;
     }
     let (answer, before) = raw.answer(2).await;
-    assert_eq!(answer["result"]["stopReason"], "cancelled");
+    assert_eq!(answer["result"]["stopReason"], "end_turn");
     assert_eq!(before, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_sends_all_that_the_cancelled_turn_sends() {
+    let runtime = within(Duration::from_secs(60), async |turn: Turn| {
+        turn.send_text("waiting").await?;
+        turn.cancelled().await;
+        for _ in 0..2 {
+            turn.send_content(ContentBlock::from("x".repeat(200_000)))
+                .await?;
+        }
+        Ok(StopReason::EndTurn)
+    });
+    let mut raw = Raw::serve(runtime);
+    let session = raw.open_session().await;
+    let params = json!({ "sessionId": session, "prompt": text("go") });
+    raw.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params }))
+        .await;
+    let update = raw.next().await;
+    assert_eq!(update["params"]["update"]["content"]["text"], "waiting");
+    let params = json!({ "sessionId": session });
+    raw.send(json!({ "jsonrpc": "2.0", "id": 3, "method": "session/close", "params": params }))
+        .await;
+    let mut updates = 0;
+    loop {
+        let message = raw.next().await;
+        if message["id"] == 3 {
+            assert!(message["result"].is_object(), "{message}");
+            break;
+        }
+        updates += usize::from(message["method"] == "session/update");
+    }
+    assert_eq!(updates, 2);
 }

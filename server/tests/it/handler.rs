@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use acp_sdk::Json;
 use acp_sdk::v1::*;
-use acp_server::{Handler, HandlerResult, Profile, Runtime, Session, Settings, Turn};
+use acp_sdk::{Context, Json};
+use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Session, Settings, Turn};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::editor::{Desk, Editor, connect_to, everything, text};
+use crate::editor::{Desk, Editor, agent, connect_to, everything, text};
 use crate::raw::Raw;
 
 /// Notes which hook was called.
@@ -28,18 +28,21 @@ impl Diary {
 }
 
 impl Handler for Diary {
-    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
         self.note(format!("prompt {}", turn.prompt_text()));
         Ok(StopReason::MaxTokens)
     }
 
-    fn profile(&self) -> Profile {
-        Profile::new("diary", "1.2.3")
+    fn info(&self) -> AgentInfo {
+        AgentInfo::new("diary", "1.2.3")
             .auth_method(AuthMethod::Agent(AuthMethodAgent::new("key", "Key")))
             .require_auth()
     }
 
-    async fn open(&self, session: &Session) -> HandlerResult<Settings> {
+    async fn open(&self, (): &mut (), opening: &Opening) -> HandlerResult<Settings> {
+        let session = &opening.session;
         assert_ne!(session.cwd(), "/cursed", "as a test wants it");
         if session.cwd() == "/forbidden" {
             return Err("that is not a place to work in".into());
@@ -48,7 +51,7 @@ impl Handler for Diary {
         Ok(Settings::new())
     }
 
-    async fn close(&self, session: &Session) {
+    async fn close(&self, (): (), session: &Session) {
         self.note(format!("close {}", session.cwd()));
     }
 
@@ -62,19 +65,14 @@ impl Handler for Diary {
         Err("the keychain is locked".into())
     }
 
-    async fn ext_request(
-        &self,
-        _: &AgentContext,
-        method: &str,
-        _: Option<Json>,
-    ) -> HandlerResult<Json> {
+    async fn ext_request(&self, _: &Context, method: &str, _: Option<Json>) -> HandlerResult<Json> {
         Ok(Json::new(method).unwrap())
     }
 }
 
 async fn start() -> (AgentHandle, Diary) {
     let diary = Diary::default();
-    let agent = connect_to(Runtime::new(diary.clone()), &Editor::default());
+    let agent = connect_to(agent(diary.clone()), &Editor::default());
     agent
         .initialize(InitializeRequest::new(ProtocolVersion::V1))
         .await
@@ -153,14 +151,16 @@ async fn a_session_that_cannot_be_opened_does_not_exist() {
 struct Least;
 
 impl Handler for Least {
-    async fn prompt(&self, _: Turn) -> HandlerResult<StopReason> {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
         Ok(StopReason::EndTurn)
     }
 }
 
 #[tokio::test]
 async fn the_least_agent_announces_what_the_runtime_does() {
-    let agent = connect_to(Runtime::new(Least), &Editor::default());
+    let agent = connect_to(agent(Least), &Editor::default());
     let hello = InitializeRequest::new(ProtocolVersion::V1);
     let answer = json!(agent.initialize(hello).await.unwrap());
     assert_eq!(answer["agentCapabilities"]["loadSession"], true);
@@ -178,7 +178,7 @@ async fn the_least_agent_announces_what_the_runtime_does() {
 
 #[tokio::test]
 async fn content_that_was_not_announced_is_refused() {
-    let desk = Desk::at(Runtime::new(Least), Editor::default(), everything()).await;
+    let desk = Desk::at(agent(Least), Editor::default(), everything()).await;
     let image = ContentBlock::Image(ImageContent::new("aGk=", "image/png"));
     let mut prompt = text("look");
     prompt.push(image);
@@ -210,16 +210,18 @@ impl Sluggish {
 }
 
 impl Handler for Sluggish {
-    async fn prompt(&self, _: Turn) -> HandlerResult<StopReason> {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
         Ok(StopReason::EndTurn)
     }
 
-    async fn open(&self, _: &Session) -> HandlerResult<Settings> {
+    async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
         self.take_time("open").await;
         Ok(Settings::new())
     }
 
-    async fn close(&self, _: &Session) {
+    async fn close(&self, (): (), _: &Session) {
         self.take_time("close").await;
     }
 }
@@ -230,7 +232,7 @@ async fn a_session_is_opened_and_closed_by_turns() {
         diary: Diary::default(),
         permits: Arc::new(Semaphore::new(1)),
     };
-    let runtime = Runtime::new(sluggish.clone());
+    let runtime = agent(sluggish.clone());
     let desk = Desk::at(runtime, Editor::default(), everything()).await;
     let close = CloseSessionRequest::new(desk.session.clone());
     let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
@@ -266,30 +268,35 @@ async fn a_session_is_opened_and_closed_by_turns() {
     desk.prompt("ping").await.unwrap();
 }
 
-/// Says much in the first prompt, and notes when a prompt has its turn.
+/// Sends much in the first prompt, and notes which prompts have begun.
 #[derive(Clone, Default)]
 struct Talker {
     begun: Arc<Mutex<Vec<String>>>,
 }
 
 impl Handler for Talker {
-    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
         self.begun.lock().unwrap().push(turn.prompt_text());
         if turn.prompt_text() == "first" {
             // The second text stays behind the first, and the answer behind it.
             for _ in 0..2 {
-                turn.content(ContentBlock::from("x".repeat(200_000)))
+                turn.send_content(ContentBlock::from("x".repeat(200_000)))
                     .await?;
             }
+        } else {
+            turn.send_text("second").await?;
         }
         Ok(StopReason::EndTurn)
     }
 }
 
+/// A turn does not wait for the client. What it sends does.
 #[tokio::test]
-async fn a_turn_waits_until_the_answer_of_the_one_before_has_room() {
+async fn what_a_turn_sends_comes_behind_the_answer_of_the_one_before() {
     let talker = Talker::default();
-    let mut raw = Raw::serve(Runtime::new(talker.clone()));
+    let mut raw = Raw::serve(agent(talker.clone()));
     let session = raw.open_session().await;
     for (id, said) in [(2, "first"), (3, "second")] {
         let params = json!({ "sessionId": session, "prompt": text(said) });
@@ -298,12 +305,11 @@ async fn a_turn_waits_until_the_answer_of_the_one_before_has_room() {
         )
         .await;
     }
-    // Nothing else can run, so the first handler has ended and its answer waits for room.
+    // Nothing else can run, so both handlers have ended, and the first answer waits for room.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(*talker.begun.lock().unwrap(), ["first"]);
-    assert_eq!(raw.answer(2).await.1, 2);
-    assert_eq!(raw.answer(3).await.1, 0);
     assert_eq!(*talker.begun.lock().unwrap(), ["first", "second"]);
+    assert_eq!(raw.answer(2).await.1, 2);
+    assert_eq!(raw.answer(3).await.1, 1);
 }

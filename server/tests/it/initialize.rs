@@ -35,6 +35,10 @@ async fn everything_is_announced() {
                 "list": {}, "delete": {}, "additionalDirectories": {}, "resume": {}, "close": {}
             },
             "auth": { "logout": {} },
+            "_meta": { "acp-sdk": {
+                "eventId": true,
+                "session": { "resume": true, "state": true, "fork": true },
+            } },
         })
     );
     assert_eq!(answer["agentInfo"]["name"], "acp-server");

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 /// What the agent writes for these lines, after which its input ends.
 fn answers(lines: &str) -> Vec<Value> {
     let mut agent = Command::new(env!("CARGO_BIN_EXE_acp-server"))
+        .args(["--store", "memory"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -85,6 +86,7 @@ impl Agent {
 
     fn start_with(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_acp-server"))
+            .args(["--store", "memory"])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acp_sdk::v1::*;
-use acp_server::ReferenceAgent;
+use acp_server::reference_agent;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
@@ -37,7 +37,7 @@ async fn a_replay_in_the_middle_of_a_turn_is_whole_and_in_order() {
 
 #[tokio::test]
 async fn a_replay_that_is_cancelled_stops() {
-    let mut raw = Raw::serve(ReferenceAgent::default());
+    let mut raw = Raw::serve(reference_agent());
     let id = raw.open_session().await;
     let prompt = [json!({ "type": "text", "text": "stream 5000" })];
     let (_, sent) = raw
@@ -66,7 +66,7 @@ async fn a_replay_that_is_cancelled_stops() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_begins_after_the_answer_of_the_one_before() {
-    let mut raw = Raw::serve(ReferenceAgent::default());
+    let mut raw = Raw::serve(reference_agent());
     let session = raw.open_session().await;
     for round in 0..8 {
         // Much output, so that answers have to wait for room, and little.
@@ -212,7 +212,7 @@ async fn finish_one(
                 if let Err(error) = answer.unwrap() {
                     let expected = match error.code() {
                         Some(ErrorCode::RESOURCE_NOT_FOUND) => "closed; load or resume it first",
-                        Some(ErrorCode::INVALID_REQUEST) => "too many prompts waiting",
+                        Some(ErrorCode::INVALID_REQUEST) => "too many prompts are waiting",
                         _ => "the prompt asked for a failure",
                     };
                     assert!(error.to_string().contains(expected), "{error}");

@@ -3,7 +3,7 @@
 use acp_sdk::{Error, v1::*};
 use serde_json::json;
 
-use crate::editor::{Desk, new_session, text};
+use crate::editor::{Desk, Editor, everything, new_session, text};
 
 fn path(error: &Error) -> serde_json::Value {
     assert_eq!(error.code(), Some(ErrorCode::INVALID_PARAMS), "{error}");
@@ -243,6 +243,27 @@ async fn a_closed_session_is_over_until_it_is_loaded_or_resumed() {
     let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
     desk.agent.resume_session(resume).await.unwrap();
     desk.prompt("ping").await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_sends_the_end_of_the_turn_before_it_answers() {
+    let editor = Editor {
+        endless: true,
+        ..Editor::default()
+    };
+    let desk = Desk::with(editor, everything()).await;
+    let turn = desk.start("tool");
+    desk.editor.until("terminal/wait_for_exit").await;
+    desk.agent
+        .close_session(CloseSessionRequest::new(desk.session.clone()))
+        .await
+        .unwrap();
+    let told = desk.editor.told();
+    assert!(
+        told.contains(&"tool_call_update failed".to_owned()),
+        "{told:?}"
+    );
+    assert_eq!(turn.await.unwrap().unwrap(), StopReason::Cancelled);
 }
 
 #[tokio::test]

@@ -1,16 +1,18 @@
 //! What an author says and changes in a turn, and what the client makes of the errors in it.
 
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, HandlerResult, Runtime, Session, Settings, Turn};
+use acp_server::{Error, Handler, HandlerResult, Opening, Settings, Turn};
 use serde_json::{Value, json};
 
-use crate::editor::{Desk, Editor, everything};
+use crate::editor::{Desk, Editor, agent, everything};
 
 /// Does what the prompt says.
 struct Author;
 
 impl Handler for Author {
-    async fn open(&self, _: &Session) -> HandlerResult<Settings> {
+    type State = ();
+
+    async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
         let modes = [
             SessionMode::new("plan", "Plan"),
             SessionMode::new("do", "Do"),
@@ -22,24 +24,23 @@ impl Handler for Author {
             .commands(vec![AvailableCommand::new("plan", "Makes a plan")]))
     }
 
-    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
         match turn.prompt_text().as_str() {
-            "long" => turn.text("äöü".repeat(20_000)).await?,
+            "long" => turn.send_text("äöü".repeat(20_000)).await?,
             "go" => turn.set_mode("do").await?,
             "go by update" => {
                 let update = CurrentModeUpdate::new("do");
-                turn.update(SessionUpdate::CurrentModeUpdate(update))
-                    .await?;
+                turn.send(SessionUpdate::CurrentModeUpdate(update)).await?;
             }
             "nowhere" => turn.set_mode("nowhere").await?,
             "web" => {
-                turn.set_flag("web", true).await?;
+                turn.set_boolean_option("web", true).await?;
                 // The mode is an option, too.
-                turn.set_choice("mode", "do").await?;
+                turn.set_option("mode", "do").await?;
             }
             "learn" => {
                 let learned = AvailableCommand::new("test", "Runs the tests");
-                turn.commands(vec![learned]).await?;
+                turn.set_commands(vec![learned]).await?;
             }
             "read" => drop(turn.read_file("/missing").await?),
             "refuse" => return Err(acp_sdk::HandlerError::resource_not_found("the model")),
@@ -50,7 +51,7 @@ impl Handler for Author {
 }
 
 async fn desk() -> Desk {
-    let desk = Desk::at(Runtime::new(Author), Editor::default(), everything()).await;
+    let desk = Desk::at(agent(Author), Editor::default(), everything()).await;
     desk.editor.until("available_commands_update").await;
     desk
 }

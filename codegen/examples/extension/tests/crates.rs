@@ -9,15 +9,17 @@ use acp_extension_example::extension::{
 use acp_extension_example::{Desk, Event, Librarian};
 use acp_sdk::ConnectionBuilder;
 use acp_sdk::v1::{AgentHandle, StopReason};
-use acp_server::{Handler, HandlerResult, Runtime, Turn};
+use acp_server::{Handler, HandlerResult, Link, Server, Turn};
 use tokio::sync::mpsc;
 
 /// An agent of `acp-server`.
 struct Echo;
 
 impl Handler for Echo {
-    async fn prompt(&self, turn: Turn) -> HandlerResult<StopReason> {
-        turn.text(turn.prompt_text()).await?;
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        turn.send_text(turn.prompt_text()).await?;
         Ok(StopReason::EndTurn)
     }
 }
@@ -41,12 +43,15 @@ async fn a_client_of_acp_client_and_an_agent_on_stdio() {
 }
 
 #[tokio::test]
-async fn the_runtime_of_acp_server() {
+async fn an_agent_of_acp_server() {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (_client, driver) = ConnectionBuilder::new()
         .layer(AgentExtensionLayer::new(Librarian))
         .coalesce_chunks(true)
-        .agent(Runtime::new(Echo), tokio::io::split(far));
+        .agent(
+            Server::new(Echo).connection(Link::Stdio),
+            tokio::io::split(far),
+        );
     tokio::spawn(driver);
     let (events, _receiver) = mpsc::channel(8);
     let client = Client::builder()
@@ -69,7 +74,8 @@ async fn the_runtime_of_acp_server() {
 
 #[test]
 fn agents_and_clients_with_the_extension_conform() {
-    let agent = AgentTest::new(|| Runtime::new(Echo)).layer(AgentExtensionLayer::new(Librarian));
+    let agent = AgentTest::new(|| Server::new(Echo).connection(Link::Stdio));
+    let agent = agent.layer(AgentExtensionLayer::new(Librarian));
     assert_conformant(agent.only(["initialization", "extensibility"]));
 
     async fn drive(agent: Launched) -> acp_client::Result<()> {

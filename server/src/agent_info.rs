@@ -1,0 +1,91 @@
+//! What an agent advertises of itself.
+
+use acp_sdk::v1::{AuthMethod, Implementation, McpCapabilities, PromptCapabilities};
+
+/// What an agent advertises in `initialize`.
+///
+/// ```
+/// use acp_sdk::v1::{AuthMethodAgent, PromptCapabilities};
+/// use acp_server::AgentInfo;
+///
+/// let info = AgentInfo::new("my-agent", env!("CARGO_PKG_VERSION"))
+///     .title("My agent")
+///     .prompt(PromptCapabilities::new().with_image(true).with_embedded_context(true))
+///     .auth_method(AuthMethodAgent::new("login", "Log in in the browser"))
+///     .require_auth();
+/// assert!(info.auth_required);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AgentInfo {
+    /// Name, title and version. Default: the name of the program.
+    pub implementation: Implementation,
+    /// Content of prompts besides text and links (default: none). Prompts with other content are
+    /// refused with -32602.
+    pub prompt: PromptCapabilities,
+    /// Transports of MCP servers besides stdio (default: none).
+    pub mcp: McpCapabilities,
+    /// Methods to authenticate the user (default: none).
+    pub auth_methods: Vec<AuthMethod>,
+    /// Whether sessions need an authenticated user from the start (default: no). After `logout`
+    /// they do in any case.
+    pub auth_required: bool,
+}
+
+impl AgentInfo {
+    /// Creates the information from a name and a version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            implementation: Implementation::new(name, version),
+            prompt: PromptCapabilities::default(),
+            mcp: McpCapabilities::default(),
+            auth_methods: Vec::new(),
+            auth_required: false,
+        }
+    }
+
+    /// Sets the title that people read.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.implementation = self.implementation.with_title(title);
+        self
+    }
+
+    /// Sets the kinds of content that prompts may have.
+    #[must_use]
+    pub fn prompt(mut self, capabilities: PromptCapabilities) -> Self {
+        self.prompt = capabilities;
+        self
+    }
+
+    /// Sets the transports of MCP servers.
+    #[must_use]
+    pub fn mcp(mut self, capabilities: McpCapabilities) -> Self {
+        self.mcp = capabilities;
+        self
+    }
+
+    /// Adds a method to authenticate.
+    #[must_use]
+    pub fn auth_method(mut self, method: impl Into<AuthMethod>) -> Self {
+        self.auth_methods.push(method.into());
+        self
+    }
+
+    /// Requires an authenticated user for sessions.
+    #[must_use]
+    pub fn require_auth(mut self) -> Self {
+        self.auth_required = true;
+        self
+    }
+}
+
+impl Default for AgentInfo {
+    fn default() -> Self {
+        let program = std::env::current_exe().ok();
+        let name = program
+            .as_deref()
+            .and_then(|path| path.file_stem()?.to_str());
+        Self::new(name.unwrap_or("agent"), "0.0.0")
+    }
+}

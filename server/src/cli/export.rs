@@ -1,0 +1,160 @@
+//! Events of a session as text for people.
+
+use std::io::{self, Write};
+
+use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
+
+use crate::event::{Event, EventBody, TurnEvent};
+
+/// Writes events as a conversation. Consecutive chunks of a message become one paragraph.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    /// Whose message is being written.
+    speaker: Option<&'static str>,
+    /// Whether the output is in the middle of a line.
+    in_line: bool,
+}
+
+impl Text {
+    pub(super) fn event(
+        &mut self,
+        number: u64,
+        text: &str,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
+        let Event { body, .. } = Event::parse(number, text);
+        match &body {
+            EventBody::Update(update) => self.update(number, update, output),
+            EventBody::Turn(turn) => self.turn(number, turn, output),
+            EventBody::Unknown(json) => self.note(number, json.get(), output),
+        }
+    }
+
+    /// Ends the last line.
+    pub(super) fn end(&mut self, output: &mut impl Write) -> io::Result<()> {
+        self.speaker = None;
+        if std::mem::take(&mut self.in_line) {
+            writeln!(output)?;
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        number: u64,
+        update: &SessionUpdate,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
+        match update {
+            SessionUpdate::UserMessageChunk(chunk) => {
+                self.say("User", number, &chunk.content, output)
+            }
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                self.say("Agent", number, &chunk.content, output)
+            }
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                self.say("Thought", number, &chunk.content, output)
+            }
+            SessionUpdate::ToolCall(call) => {
+                let note = format!("tool call {}: {}", call.tool_call_id, call.title);
+                self.note(number, &note, output)
+            }
+            SessionUpdate::ToolCallUpdate(call) => {
+                let status = match &call.status {
+                    Some(ToolCallStatus::Completed) => "completed",
+                    Some(ToolCallStatus::Failed) => "failed",
+                    // Progress is for those who watch.
+                    _ => return Ok(()),
+                };
+                let note = format!("tool call {} {status}", call.tool_call_id);
+                self.note(number, &note, output)
+            }
+            SessionUpdate::Plan(plan) => {
+                let steps = plan.entries.iter().map(|entry| entry.content.as_str());
+                let steps: Vec<_> = steps.collect();
+                self.note(number, &format!("plan: {}", steps.join("; ")), output)
+            }
+            SessionUpdate::CurrentModeUpdate(mode) => {
+                self.note(number, &format!("mode {}", mode.current_mode_id), output)
+            }
+            // Titles, usage, commands and options are not part of the conversation.
+            _ => Ok(()),
+        }
+    }
+
+    fn turn(&mut self, number: u64, event: &TurnEvent, output: &mut impl Write) -> io::Result<()> {
+        match event {
+            TurnEvent::TurnStarted { .. } => self.note(number, "turn started", output),
+            TurnEvent::TurnEnded {
+                error: Some(error), ..
+            } => self.note(number, &format!("turn failed: {error}"), output),
+            TurnEvent::TurnEnded { stop_reason, .. } => {
+                let reason = stop_reason
+                    .as_ref()
+                    .map_or("unknown", |reason| reason.as_str());
+                self.note(number, &format!("turn ended: {reason}"), output)
+            }
+            TurnEvent::PermissionAsked { request, .. } => {
+                let call = &request.tool_call.tool_call_id;
+                self.note(
+                    number,
+                    &format!("permission asked for tool call {call}"),
+                    output,
+                )
+            }
+            TurnEvent::PermissionAnswered { outcome, .. } => {
+                let answer = match outcome {
+                    Some(outcome) => serde_json::to_string(outcome).unwrap_or_default(),
+                    None => "withdrawn".to_owned(),
+                };
+                self.note(number, &format!("permission answered: {answer}"), output)
+            }
+            TurnEvent::ElicitationAsked { .. } => self.note(number, "question asked", output),
+            TurnEvent::ElicitationAnswered { .. } => self.note(number, "question answered", output),
+        }
+    }
+
+    fn say(
+        &mut self,
+        speaker: &'static str,
+        number: u64,
+        content: &ContentBlock,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
+        if self.speaker != Some(speaker) {
+            self.end(output)?;
+            writeln!(output, "\n{speaker} ({number}):")?;
+            self.speaker = Some(speaker);
+        }
+        let text = match content {
+            ContentBlock::Text(text) => printable(&text.text),
+            ContentBlock::Image(image) => format!("[image, {}]", one_line(&image.mime_type)),
+            ContentBlock::Audio(audio) => format!("[audio, {}]", one_line(&audio.mime_type)),
+            ContentBlock::ResourceLink(link) => format!("[{}]", one_line(&link.uri)),
+            _ => "[resource]".to_owned(),
+        };
+        if let Some(last) = text.chars().next_back() {
+            self.in_line = last != '\n';
+        }
+        output.write_all(text.as_bytes())
+    }
+
+    /// Writes a line about something that nobody said.
+    fn note(&mut self, number: u64, note: &str, output: &mut impl Write) -> io::Result<()> {
+        self.end(output)?;
+        writeln!(output, "[{number}] {}", one_line(note))
+    }
+}
+
+/// Returns a text without control characters, which could change what a terminal shows, except
+/// line feeds and tabs.
+fn printable(text: &str) -> String {
+    let kept = |char: &char| !char.is_control() || matches!(char, '\n' | '\t');
+    text.chars().filter(kept).collect()
+}
+
+/// Returns a text as one line without control characters.
+pub(super) fn one_line(text: &str) -> String {
+    let space = |char: char| if char.is_control() { ' ' } else { char };
+    text.chars().map(space).collect()
+}

@@ -1,0 +1,274 @@
+//! `acp-server sessions`: lists, shows, exports, forks and deletes what a store keeps.
+//!
+//! Each command is a function of a store that writes to any output. A session is named by its id or
+//! by its name.
+
+use std::io::{self, Write};
+
+use acp_sdk::v1::SessionId;
+use serde_json::{Value, json};
+
+use super::export;
+use crate::store::{ListQuery, SessionRecord, Store, StoreError};
+
+/// Sessions per page of a list.
+const PAGE: usize = 500;
+
+/// Bytes per page of events.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionsError {
+    /// The store failed, or refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no such session.
+    #[error("no session has the id or name {0:?}. `acp-server sessions list` shows all")]
+    NotFound(String),
+    /// The session has fewer events.
+    #[error("session {session} has no event {at}; its last is {last}")]
+    NoEvent {
+        /// The session.
+        session: SessionId,
+        /// The number that was asked for.
+        at: u64,
+        /// The number of the last event.
+        last: u64,
+    },
+    /// An id for a new session cannot be made.
+    #[error("no random numbers for a session id: {0}")]
+    Random(#[from] getrandom::Error),
+    /// The output cannot be written. A broken pipe means that its reader has seen enough.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+type Result<T> = std::result::Result<T, SessionsError>;
+
+/// How output is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people. Control characters are left out.
+    #[default]
+    Text,
+    /// A JSON value per line.
+    Json,
+}
+
+/// Lists sessions, the latest activity first; only those of a working directory, if one is given.
+///
+/// # Errors
+///
+/// When the store or the output fails.
+pub async fn list(
+    store: &dyn Store,
+    cwd: Option<&str>,
+    format: Format,
+    output: &mut impl Write,
+) -> Result<()> {
+    let mut query = ListQuery {
+        cwd: cwd.map(str::to_owned),
+        limit: PAGE,
+        ..ListQuery::default()
+    };
+    let mut empty = true;
+    loop {
+        let page = store.list(&query).await?;
+        let Some(last) = page.last() else { break };
+        query.after = Some((last.updated_at.clone(), last.id.clone()));
+        for record in &page {
+            if format == Format::Json {
+                writeln!(output, "{}", record_json(record))?;
+                continue;
+            }
+            if empty {
+                let events = "EVENTS";
+                writeln!(
+                    output,
+                    "{:<37} {:<24} {events:>8}  TITLE, DIRECTORY",
+                    "ID", "ACTIVITY"
+                )?;
+            }
+            empty = false;
+            let name = record.name.as_ref().map(|name| format!("[{name}] "));
+            let line = format!(
+                "{:<37} {:<24} {:>8}  {}{}, {}",
+                record.id.as_str(),
+                record.updated_at,
+                record.last_event,
+                name.unwrap_or_default(),
+                record.title.as_deref().unwrap_or("-"),
+                record.cwd
+            );
+            writeln!(output, "{}", export::one_line(&line))?;
+        }
+    }
+    Ok(())
+}
+
+/// Shows what is known of a session besides its events.
+///
+/// # Errors
+///
+/// When there is no such session, or the store or the output fails.
+pub async fn show(
+    store: &dyn Store,
+    session: &str,
+    format: Format,
+    output: &mut impl Write,
+) -> Result<()> {
+    let record = resolve(store, session).await?;
+    if format == Format::Json {
+        writeln!(output, "{}", record_json(&record))?;
+        return Ok(());
+    }
+    let mut field = |name: &str, value: &str| {
+        writeln!(
+            output,
+            "{:<12} {}",
+            format!("{name}:"),
+            export::one_line(value)
+        )
+    };
+    field("id", record.id.as_str())?;
+    if let Some(name) = &record.name {
+        field("name", name)?;
+    }
+    if let Some(title) = &record.title {
+        field("title", title)?;
+    }
+    field("directory", &record.cwd)?;
+    for directory in &record.additional_directories {
+        field("also", directory)?;
+    }
+    field("created", &record.created_at)?;
+    field("activity", &record.updated_at)?;
+    field("events", &record.last_event.to_string())?;
+    if let Some((source, last)) = &record.forked_from {
+        field("forked from", &format!("{source} after event {last}"))?;
+    }
+    if let Some(turn) = record.running_turn {
+        field("running", &format!("the turn that began with event {turn}"))?;
+    }
+    for (option, value) in &record.settings {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        let value = value.get("value").unwrap_or(&value);
+        field("setting", &format!("{option} = {value}"))?;
+    }
+    Ok(())
+}
+
+/// Writes the events of a session.
+///
+/// As JSON a line is `{"eventId":N,"event":EVENT}` with the text that the store keeps, unchanged.
+///
+/// # Errors
+///
+/// When there is no such session, or the store or the output fails.
+pub async fn export(
+    store: &dyn Store,
+    session: &str,
+    format: Format,
+    output: &mut impl Write,
+) -> Result<()> {
+    let id = resolve(store, session).await?.id;
+    let mut text = export::Text::default();
+    let mut after = 0;
+    loop {
+        let page = store.read(&id, after, PAGE_BYTES).await?;
+        for (number, event) in page.batches.iter().flat_map(|batch| batch.after(after)) {
+            match format {
+                Format::Json => {
+                    writeln!(output, r#"{{"eventId":{number},"event":{event}}}"#)?;
+                }
+                Format::Text => text.event(number, event, output)?,
+            }
+        }
+        match page.batches.last() {
+            Some(batch) => after = batch.last(),
+            None => break,
+        }
+    }
+    text.end(output)?;
+    Ok(())
+}
+
+/// Copies a session after the event `at`, or as it is, and writes the id of the copy.
+///
+/// Conversation, settings and directories are copied; files are not.
+///
+/// # Errors
+///
+/// When there is no such session or event, or the store or the output fails.
+pub async fn fork(
+    store: &dyn Store,
+    session: &str,
+    at: Option<u64>,
+    output: &mut impl Write,
+) -> Result<()> {
+    let origin = resolve(store, session).await?;
+    let last = origin.last_event;
+    if let Some(at) = at.filter(|at| *at > last) {
+        let session = origin.id;
+        return Err(SessionsError::NoEvent { session, at, last });
+    }
+    let mut target = SessionRecord::new(crate::ids::session_id()?, origin.cwd);
+    target.title = origin.title;
+    target.settings = origin.settings;
+    target.additional_directories = origin.additional_directories;
+    let taken = at.unwrap_or(last);
+    // The turn is not part of the copy unless it began before its end; then it has no end there.
+    target.running_turn = origin.running_turn.filter(|turn| *turn <= taken);
+    let lease = store.fork(&origin.id, Some(taken), &target).await?;
+    store.release(&lease).await?;
+    writeln!(output, "{}", target.id)?;
+    Ok(())
+}
+
+/// Deletes a session and its events.
+///
+/// # Errors
+///
+/// When there is no such session, when it is open in another process, or when the store or the
+/// output fails.
+pub async fn delete(store: &dyn Store, session: &str, output: &mut impl Write) -> Result<()> {
+    let record = resolve(store, session).await?;
+    if !store.delete(&record.id).await? {
+        return Err(SessionsError::NotFound(session.to_owned()));
+    }
+    writeln!(output, "deleted session {}", record.id)?;
+    Ok(())
+}
+
+/// Finds a session by its id or its name.
+async fn resolve(store: &dyn Store, session: &str) -> Result<SessionRecord> {
+    if let Some(record) = store.find(&SessionId::from(session)).await? {
+        return Ok(record);
+    }
+    let query = ListQuery {
+        name: Some(session.to_owned()),
+        limit: 1,
+        ..ListQuery::default()
+    };
+    let named = store.list(&query).await?.pop();
+    named.ok_or_else(|| SessionsError::NotFound(session.to_owned()))
+}
+
+fn record_json(record: &SessionRecord) -> Value {
+    let forked_from = record.forked_from.as_ref();
+    json!({
+        "sessionId": record.id,
+        "name": record.name,
+        "title": record.title,
+        "cwd": record.cwd,
+        "additionalDirectories": record.additional_directories,
+        "createdAt": record.created_at,
+        "updatedAt": record.updated_at,
+        "lastEventId": record.last_event,
+        "runningTurn": record.running_turn,
+        "settings": record.settings,
+        "forkedFrom": forked_from.map(|(id, last)| json!({ "sessionId": id, "eventId": last })),
+    })
+}

@@ -1,0 +1,143 @@
+//! Methods of our own: `_acp-sdk/session/resume` and `_acp-sdk/session/state`, and `session/fork`,
+//! a proposal that the protocol's version 1 does not contain yet.
+
+use acp_sdk::v1::{AgentContext, SessionId};
+use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::requests;
+use super::subscription::Replay;
+use super::v1::ServerConnection;
+use crate::server::Joining;
+
+/// Returns what `agentCapabilities._meta` advertises.
+pub(super) fn advertised() -> Meta {
+    let ours = json!({ "acp-sdk": {
+        "eventId": true,
+        "session": { "resume": true, "state": true, "fork": true },
+    } });
+    serde_json::from_value(ours).unwrap_or_default()
+}
+
+/// Answers a method of ours; `None` if it is none.
+pub(super) async fn request(
+    connection: &ServerConnection,
+    ctx: &AgentContext,
+    method: &str,
+    params: Option<&Json>,
+) -> Option<HandlerResult<Json>> {
+    Some(match method {
+        "_acp-sdk/session/resume" => resume(connection, ctx, params).await,
+        "_acp-sdk/session/state" => state(connection, params).await,
+        "session/fork" => fork(connection, ctx, params).await,
+        _ => return None,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResumeParams {
+    session_id: SessionId,
+    #[serde(default)]
+    since_event_id: Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resumed<'a> {
+    session_id: &'a str,
+    replayed: u64,
+    last_event_id: u64,
+    truncated: bool,
+}
+
+/// Replays the events after a cursor, and leaves the client attached.
+async fn resume(
+    connection: &ServerConnection,
+    ctx: &AgentContext,
+    params: Option<&Json>,
+) -> HandlerResult<Json> {
+    connection.client.may_open()?;
+    let params: ResumeParams = read(params)?;
+    // A cursor that is negative or no integer counts as none.
+    let since = params.since_event_id.as_u64().unwrap_or(0);
+    let joining = Joining::Existing {
+        id: params.session_id.clone(),
+        place: None,
+        opening: connection.opening(None),
+    };
+    let before = connection.client.subscription(&params.session_id);
+    let before = before.map_or(0, |subscription| subscription.sent());
+    let session = connection.join(ctx, joining, Replay::After(since)).await?;
+    let after = connection.client.subscription(session.id());
+    let (sent, last) = after.map_or((0, 0), |subscription| {
+        (subscription.sent(), subscription.replayed_until())
+    });
+    let oldest = connection.core().oldest(session.id()).await?;
+    answer(&Resumed {
+        session_id: session.id().as_str(),
+        replayed: sent - before.min(sent),
+        last_event_id: last,
+        truncated: oldest > since.saturating_add(1),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StateParams {
+    session_id: SessionId,
+}
+
+async fn state(connection: &ServerConnection, params: Option<&Json>) -> HandlerResult<Json> {
+    connection.client.initialized()?;
+    let params: StateParams = read(params)?;
+    let (session, _) = connection.attached(&params.session_id).await?;
+    requests::state(&session).ok_or_else(|| HandlerError::internal("the state has no JSON form"))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ForkParams {
+    session_id: SessionId,
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+async fn fork(
+    connection: &ServerConnection,
+    ctx: &AgentContext,
+    params: Option<&Json>,
+) -> HandlerResult<Json> {
+    connection.client.may_open()?;
+    let params: ForkParams = read(params)?;
+    if let Some(cwd) = &params.cwd {
+        super::check::absolute("/cwd", cwd)?;
+    }
+    let ours: Option<Value> = params.meta.as_ref().and_then(|meta| meta.get("acp-sdk"));
+    let up_to = ours.and_then(|ours| ours["eventId"].as_u64());
+    let joining = Joining::Fork {
+        source: params.session_id,
+        up_to,
+        cwd: params.cwd,
+        opening: connection.opening(params.meta),
+    };
+    let session = connection.join(ctx, joining, Replay::Nothing).await?;
+    let (modes, options) = connection.settings(&session);
+    answer(&json!({
+        "sessionId": session.id(),
+        "modes": modes,
+        "configOptions": options,
+    }))
+}
+
+fn read<T: serde::de::DeserializeOwned>(params: Option<&Json>) -> HandlerResult<T> {
+    let text = params.map_or("null", |params| params.get());
+    serde_json::from_str(text).map_err(|error| HandlerError::invalid_params("", error.to_string()))
+}
+
+fn answer<T: Serialize>(value: &T) -> HandlerResult<Json> {
+    Json::new(value).map_err(HandlerError::internal)
+}

@@ -1,0 +1,226 @@
+//! What a server knows of one client, and how it sends to it.
+
+pub(crate) mod check;
+mod delivery;
+mod extension;
+mod requests;
+mod subscription;
+mod v1;
+#[cfg(feature = "v2")]
+mod v2;
+mod wire;
+
+pub(crate) use delivery::Delivery;
+pub(crate) use requests::elicitation_needs;
+pub(crate) use subscription::{Barrier, Replay, Subscription};
+pub use v1::ServerConnection;
+pub(crate) use v1::store_failed;
+pub(crate) use wire::Encoding;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
+use acp_sdk::{HandlerError, HandlerResult, Peer};
+
+use crate::limits::OnDisconnect;
+use crate::server::Core;
+use crate::{Capability, Session};
+
+/// Names a client among those of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ClientId(pub(crate) u64);
+
+/// One connected client.
+pub(crate) struct Client {
+    id: ClientId,
+    core: Arc<Core>,
+    /// Known from its first request on.
+    peer: OnceLock<Peer>,
+    pub(crate) on_disconnect: OnDisconnect,
+    pub(crate) paced: bool,
+    state: Mutex<State>,
+    authenticated: AtomicBool,
+    /// Whether it speaks version 2. Set before it is initialized.
+    #[cfg(feature = "v2")]
+    is_v2: AtomicBool,
+    pub(crate) delivery: Delivery,
+}
+
+struct State {
+    /// Set by `initialize`.
+    capabilities: Option<Arc<ClientCapabilities>>,
+    info: Option<Implementation>,
+    /// Whether changes of the state of its sessions are notified.
+    wants_state: bool,
+    subscriptions: HashMap<SessionId, Arc<Subscription>>,
+    gone: bool,
+}
+
+impl Client {
+    pub(crate) fn new(core: Arc<Core>, on_disconnect: OnDisconnect, paced: bool) -> Arc<Self> {
+        let id = core.next_client();
+        let authenticated = !core.info.auth_required;
+        Arc::new(Self {
+            id,
+            core,
+            peer: OnceLock::new(),
+            on_disconnect,
+            paced,
+            state: Mutex::new(State {
+                capabilities: None,
+                info: None,
+                wants_state: false,
+                subscriptions: HashMap::new(),
+                gone: false,
+            }),
+            authenticated: AtomicBool::new(authenticated),
+            #[cfg(feature = "v2")]
+            is_v2: AtomicBool::new(false),
+            delivery: Delivery::default(),
+        })
+    }
+
+    pub(crate) fn id(&self) -> ClientId {
+        self.id
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    pub(crate) fn peer(&self) -> Option<&Peer> {
+        self.peer.get()
+    }
+
+    /// The client has sent `initialize`; if it does so again, the last one counts.
+    pub(crate) fn initialize(
+        self: &Arc<Self>,
+        peer: &Peer,
+        capabilities: ClientCapabilities,
+        info: Option<Implementation>,
+    ) {
+        let first = self.peer.set(peer.clone()).is_ok();
+        {
+            let mut state = self.state();
+            state.wants_state = wire::wants_state(&capabilities);
+            state.capabilities = Some(Arc::new(capabilities));
+            state.info = info;
+        }
+        if first {
+            delivery::start(self.clone());
+        }
+    }
+
+    /// Returns the capabilities.
+    ///
+    /// The protocol requires `initialize` first, and does not say what happens without it.
+    ///
+    /// # Errors
+    ///
+    /// Invalid request before `initialize`.
+    pub(crate) fn initialized(&self) -> HandlerResult<Arc<ClientCapabilities>> {
+        self.state().capabilities.clone().ok_or_else(|| {
+            let reason = "the connection is not initialized; call initialize first";
+            HandlerError::new(ErrorCode::INVALID_REQUEST, reason)
+        })
+    }
+
+    /// Returns the capabilities, if the client may open sessions.
+    ///
+    /// # Errors
+    ///
+    /// As [`initialized`](Self::initialized), or authentication required.
+    pub(crate) fn may_open(&self) -> HandlerResult<Arc<ClientCapabilities>> {
+        let capabilities = self.initialized()?;
+        if self.authenticated.load(Ordering::Acquire) {
+            return Ok(capabilities);
+        }
+        Err(HandlerError::auth_required())
+    }
+
+    pub(crate) fn set_authenticated(&self, authenticated: bool) {
+        self.authenticated.store(authenticated, Ordering::Release);
+    }
+
+    pub(crate) fn offers(&self, capability: Capability) -> bool {
+        let state = self.state();
+        let capabilities = state.capabilities.as_deref();
+        capabilities.is_some_and(|capabilities| capability.is_in(capabilities))
+    }
+
+    /// Returns how a session's events are encoded for this client.
+    pub(crate) fn encoding(&self) -> Encoding {
+        #[cfg(feature = "v2")]
+        if self.is_v2() {
+            return Encoding::V2(Box::default());
+        }
+        Encoding::V1
+    }
+
+    #[cfg(feature = "v2")]
+    pub(crate) fn is_v2(&self) -> bool {
+        self.is_v2.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn info(&self) -> Option<Implementation> {
+        self.state().info.clone()
+    }
+
+    pub(crate) fn wants_state(&self) -> bool {
+        self.state().wants_state
+    }
+
+    /// Returns the subscription to a session that the client is attached to.
+    pub(crate) fn subscription(&self, session: &SessionId) -> Option<Arc<Subscription>> {
+        self.state().subscriptions.get(session).cloned()
+    }
+
+    /// Enters a subscription; `false` if the client has gone meanwhile.
+    pub(crate) fn enter(&self, subscription: &Arc<Subscription>) -> bool {
+        let mut state = self.state();
+        let id = subscription.session().id().clone();
+        if !state.gone {
+            state.subscriptions.insert(id, subscription.clone());
+        }
+        !state.gone
+    }
+
+    /// Ends the client's part in a session.
+    pub(crate) fn leave(&self, session: &Session) {
+        let subscription = self.state().subscriptions.remove(session.id());
+        if let Some(subscription) = subscription {
+            subscription.end();
+        }
+        session
+            .state()
+            .clients
+            .retain(|old| old.client.id() != self.id);
+    }
+
+    /// The connection has ended.
+    pub(crate) fn gone(self: &Arc<Self>) {
+        let subscriptions = {
+            let mut state = self.state();
+            state.gone = true;
+            std::mem::take(&mut state.subscriptions)
+        };
+        self.delivery.close();
+        for subscription in subscriptions.into_values() {
+            subscription.end();
+            self.core.disconnected(self, subscription.session());
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.id.0).finish()
+    }
+}

@@ -1,0 +1,454 @@
+//! A client's cursor in the events of one session.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::oneshot;
+
+use super::Client;
+use super::wire::{self, Encoding, Phase};
+use crate::Session;
+use crate::event::{Batch, EventKind};
+use crate::log::{Listener, Next};
+use crate::store::StoreError;
+
+pub(crate) struct Subscription {
+    session: Session,
+    client: Weak<Client>,
+    /// Whether it waits in the round of the delivery task.
+    scheduled: AtomicBool,
+    cursor: Mutex<Cursor>,
+    sent: AtomicU64,
+    /// Whether the client is sent its own prompts too.
+    echoes: bool,
+    this: Weak<Subscription>,
+}
+
+struct Cursor {
+    /// The last event that was sent, or skipped.
+    delivered: u64,
+    /// Events up to this one are a replay.
+    replay_until: u64,
+    /// Whether the replay leaves out what the response to `session/load` contains.
+    is_load: bool,
+    /// The client knows these events, for it sent what is in them.
+    known: VecDeque<(u64, u64)>,
+    /// Nothing after these events is sent until a response has been sent.
+    barriers: VecDeque<u64>,
+    /// The client must be sent the commands.
+    greet: bool,
+    waiting: Vec<(u64, oneshot::Sender<Result<(), StoreError>>)>,
+    older: VecDeque<Arc<Batch>>,
+    /// Counts restarts.
+    generation: u64,
+    ended: bool,
+    encoding: Option<Encoding>,
+}
+
+/// Holds back what follows an event, until it is dropped.
+pub(crate) struct Barrier {
+    subscription: Arc<Subscription>,
+    number: u64,
+}
+
+/// What a replay sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replay {
+    /// All events after this one, as they were sent.
+    After(u64),
+    /// The conversation from the beginning, as `session/load` requires.
+    Load,
+    /// The same, after the answer.
+    AfterAnswer,
+    /// Nothing.
+    Nothing,
+}
+
+impl Subscription {
+    /// Creates a subscription whose cursor is at the last event.
+    pub(crate) fn new(session: &Session, client: &Arc<Client>, encoding: Encoding) -> Arc<Self> {
+        let last = session.log().last();
+        let echoes = encoding.echoes();
+        Arc::new_cyclic(|this| Self {
+            session: session.clone(),
+            client: Arc::downgrade(client),
+            scheduled: AtomicBool::new(false),
+            cursor: Mutex::new(Cursor {
+                delivered: last,
+                replay_until: last,
+                is_load: false,
+                known: VecDeque::new(),
+                barriers: VecDeque::new(),
+                greet: false,
+                waiting: Vec::new(),
+                older: VecDeque::new(),
+                generation: 0,
+                ended: false,
+                encoding: Some(encoding),
+            }),
+            sent: AtomicU64::new(0),
+            echoes,
+            this: this.clone(),
+        })
+    }
+
+    /// Follows the log from now on.
+    pub(crate) fn follow(self: &Arc<Self>) {
+        let listener: Weak<Self> = Arc::downgrade(self);
+        self.session.log().subscribe(listener);
+        // A failure before that has not reached this subscription.
+        let log = self.session.log();
+        log.at_last(|last| self.rolled_back(last));
+        // What was committed before is found by this.
+        self.schedule();
+    }
+
+    /// Returns the number of the last event of the latest replay.
+    pub(crate) fn replayed_until(&self) -> u64 {
+        self.cursor().replay_until
+    }
+
+    /// Returns the number of updates that were sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Sets the cursor back for a replay, and holds what follows it until the barrier is dropped.
+    /// Returns the last event that is sent before the answer.
+    pub(crate) fn restart(self: &Arc<Self>, replay: Replay) -> (u64, Barrier) {
+        // Under the log's lock, or the last event could be removed before the cursor stands there.
+        let held = self.session.log().at_last(|last| {
+            let after = match replay {
+                Replay::After(after) => after.min(last),
+                Replay::Load | Replay::AfterAnswer => 0,
+                Replay::Nothing => last,
+            };
+            let held = if replay == Replay::AfterAnswer {
+                0
+            } else {
+                last
+            };
+            let mut cursor = self.cursor();
+            cursor.generation += 1;
+            cursor.delivered = after;
+            cursor.replay_until = last;
+            cursor.is_load = matches!(replay, Replay::Load | Replay::AfterAnswer);
+            cursor.known.clear();
+            cursor.older.clear();
+            cursor.greet = true;
+            cursor.barriers.push_back(held);
+            cursor.barriers.make_contiguous().sort_unstable();
+            held
+        });
+        self.schedule();
+        let barrier = Barrier {
+            subscription: self.clone(),
+            number: held,
+        };
+        (held, barrier)
+    }
+
+    /// Ends a replay where it is: the cursor moves to its end.
+    pub(crate) fn skip_replay(&self) {
+        let mut cursor = self.cursor();
+        cursor.generation += 1;
+        cursor.delivered = cursor.delivered.max(cursor.replay_until);
+        cursor.older.clear();
+    }
+
+    /// The client sent what is in these events. Called before they are committed.
+    pub(crate) fn knows(&self, first: u64, last: u64) {
+        if !self.echoes {
+            self.cursor().known.push_back((first, last));
+        }
+    }
+
+    /// Holds what follows an event until the result is dropped. Called before it is committed.
+    pub(crate) fn barrier(self: &Arc<Self>, number: u64) -> Barrier {
+        self.cursor().barriers.push_back(number);
+        Barrier {
+            subscription: self.clone(),
+            number,
+        }
+    }
+
+    /// Returns the event that must be sent before the session may append more, if this client
+    /// paces it: otherwise the client would fall out of the in-memory log.
+    pub(crate) fn paces(&self, session: &Session) -> Option<u64> {
+        let client = self.client.upgrade()?;
+        let paced = session.policies().paced.unwrap_or(client.paced);
+        let oldest = session.log().oldest_in_memory();
+        let (delivered, ended) = {
+            let cursor = self.cursor();
+            (cursor.delivered, cursor.ended)
+        };
+        (paced && !ended && delivered + 1 < oldest).then_some(oldest.saturating_sub(1))
+    }
+
+    pub(crate) fn delivered(&self) -> u64 {
+        self.cursor().delivered
+    }
+
+    /// Waits until the events up to a number were sent, or never will be.
+    ///
+    /// # Errors
+    ///
+    /// When older events cannot be read.
+    pub(crate) async fn reached(&self, number: u64) -> Result<(), StoreError> {
+        let waiting = self.session.log().at_last(|last| {
+            let mut cursor = self.cursor();
+            // An event that a failure removed is not waited for.
+            let number = number.min(last);
+            if cursor.ended || cursor.delivered >= number {
+                return None;
+            }
+            let (sender, waiting) = oneshot::channel();
+            cursor.waiting.push((number, sender));
+            Some(waiting)
+        });
+        match waiting {
+            Some(waiting) => waiting.await.unwrap_or(Ok(())),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing more is sent.
+    pub(super) fn end(&self) {
+        let waiting = {
+            let mut cursor = self.cursor();
+            cursor.ended = true;
+            std::mem::take(&mut cursor.waiting)
+        };
+        drop(waiting);
+    }
+
+    /// Adds this to the round of the delivery task.
+    pub(super) fn schedule(&self) {
+        if self.scheduled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let (Some(client), Some(this)) = (self.client.upgrade(), self.this.upgrade()) {
+            client.delivery.add(this);
+        }
+    }
+
+    /// Sends the next batch of events; `true` if there may be more.
+    ///
+    /// # Errors
+    ///
+    /// When the connection has ended.
+    pub(super) async fn send_batch(&self, client: &Arc<Client>) -> acp_sdk::Result<bool> {
+        self.scheduled.store(false, Ordering::Release);
+        let (after, limit, generation, greet, mut older, encoding) = {
+            let mut cursor = self.cursor();
+            if cursor.ended {
+                return Ok(false);
+            }
+            let limit = cursor.barriers.front().copied().unwrap_or(u64::MAX);
+            let replayed = cursor.delivered >= cursor.replay_until;
+            let greet = cursor.greet && replayed && limit > cursor.delivered;
+            cursor.greet &= !greet;
+            let older = std::mem::take(&mut cursor.older);
+            let encoding = cursor.encoding.take();
+            (
+                cursor.delivered,
+                limit,
+                cursor.generation,
+                greet,
+                older,
+                encoding,
+            )
+        };
+        let Some(mut encoding) = encoding else {
+            // Sent by another task; cannot happen, as there is one per connection.
+            return Ok(false);
+        };
+        if greet {
+            wire::send_commands(client, &self.session, &mut encoding).await?;
+        }
+        let next = if after >= limit {
+            Ok(Next::Nothing)
+        } else {
+            self.session.log().next(after, &mut older).await
+        };
+        let mut turn_events = Vec::new();
+        let result = match next {
+            Ok(Next::Batch(batch)) => {
+                let last = batch.last().min(limit);
+                let sent = self.send(client, &batch, after, last, &mut encoding, &mut turn_events);
+                let sent = sent.await;
+                sent.map(|()| Some(last))
+            }
+            Ok(Next::Gap(last)) => {
+                let sent = wire::send_gap(client, &self.session, last, &mut encoding).await;
+                sent.map(|()| Some(last))
+            }
+            Ok(Next::Nothing) => Ok(None),
+            Err(error) => {
+                self.cursor().encoding = Some(encoding);
+                self.failed(&error);
+                return Ok(false);
+            }
+        };
+        self.advance(
+            generation,
+            result.as_ref().ok().copied().flatten(),
+            older,
+            encoding,
+        );
+        // After the cursor has moved: a question that its client leaves meanwhile is offered either
+        // here, or to those whose cursor has passed it.
+        for number in turn_events {
+            self.session.reached(number, client);
+        }
+        Ok(result?.is_some())
+    }
+
+    async fn send(
+        &self,
+        client: &Arc<Client>,
+        batch: &Batch,
+        after: u64,
+        last: u64,
+        encoding: &mut Encoding,
+        turn_events: &mut Vec<u64>,
+    ) -> acp_sdk::Result<()> {
+        for number in (after + 1).max(batch.first())..=last {
+            let Some(text) = batch.get(number) else {
+                break;
+            };
+            let kind = EventKind::of(text);
+            let phase = self.phase(number, kind);
+            if phase != Phase::Known {
+                let event = wire::Encoded {
+                    number,
+                    text,
+                    kind,
+                    phase,
+                };
+                let sent = wire::send_event(client, &self.session, event, encoding).await?;
+                self.sent.fetch_add(sent, Ordering::AcqRel);
+            }
+            if kind == EventKind::Turn && phase == Phase::Live {
+                turn_events.push(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how an event is sent. Only events of the user can be known.
+    fn phase(&self, number: u64, kind: EventKind) -> Phase {
+        if kind == EventKind::Update {
+            return Phase::Live;
+        }
+        let cursor = self.cursor();
+        let known = cursor.known.iter();
+        if known
+            .into_iter()
+            .any(|(first, last)| (*first..=*last).contains(&number))
+        {
+            return Phase::Known;
+        }
+        match number <= cursor.replay_until {
+            true if cursor.is_load => Phase::Loaded,
+            true => Phase::Replayed,
+            false => Phase::Live,
+        }
+    }
+
+    fn advance(
+        &self,
+        generation: u64,
+        last: Option<u64>,
+        older: VecDeque<Arc<Batch>>,
+        encoding: Encoding,
+    ) {
+        let mut reached = Vec::new();
+        {
+            let mut cursor = self.cursor();
+            cursor.encoding = Some(encoding);
+            // After a restart the position is another one.
+            if cursor.generation == generation {
+                cursor.older = older;
+                if let Some(last) = last {
+                    cursor.delivered = cursor.delivered.max(last);
+                }
+            }
+            let delivered = cursor.delivered;
+            while cursor
+                .known
+                .front()
+                .is_some_and(|(_, last)| *last <= delivered)
+            {
+                cursor.known.pop_front();
+            }
+            let mut at = 0;
+            while at < cursor.waiting.len() {
+                if cursor.waiting[at].0 <= delivered {
+                    reached.push(cursor.waiting.swap_remove(at).1);
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        for waiting in reached {
+            // Whoever waited may have given up.
+            let _ = waiting.send(Ok(()));
+        }
+    }
+
+    /// Older events cannot be read now. The next commit tries again.
+    fn failed(&self, error: &StoreError) {
+        let waiting = std::mem::take(&mut self.cursor().waiting);
+        for (_, waiting) in waiting {
+            let _ = waiting.send(Err(error.clone()));
+        }
+    }
+
+    fn cursor(&self) -> MutexGuard<'_, Cursor> {
+        self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Subscription {
+    fn committed(&self, _: u64) {
+        self.schedule();
+    }
+
+    fn rolled_back(&self, last: u64) {
+        let mut cursor = self.cursor();
+        cursor.delivered = cursor.delivered.min(last);
+        cursor.replay_until = cursor.replay_until.min(last);
+        cursor.known.retain(|(first, _)| *first <= last);
+        for (number, _) in &mut cursor.waiting {
+            *number = (*number).min(last);
+        }
+    }
+}
+
+impl Drop for Barrier {
+    fn drop(&mut self) {
+        {
+            let mut cursor = self.subscription.cursor();
+            let at = cursor.barriers.iter().position(|held| *held == self.number);
+            if let Some(at) = at {
+                cursor.barriers.remove(at);
+            }
+        }
+        self.subscription.schedule();
+    }
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription")
+            .field("session", &self.session)
+            .field("delivered", &self.delivered())
+            .finish_non_exhaustive()
+    }
+}

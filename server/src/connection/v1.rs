@@ -1,0 +1,488 @@
+//! The agent's side of a connection of protocol version 1, in terms of sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::v1::*;
+use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
+
+use super::subscription::{Barrier, Replay};
+use super::{Client, Subscription, check, extension};
+use crate::limits::OnDisconnect;
+use crate::server::{Core, Joining, OpeningClient};
+use crate::session::{Environment, Origin, Prompt, Refusal, Ticket, TurnResult};
+use crate::{Capability, Server, Session};
+
+/// Time for a handler to end its turn after the connection's input has ended.
+const CLOSING_DEADLINE: Duration = Duration::from_secs(1);
+
+/// One client of a [`Server`](crate::Server): hand it to
+/// [`ConnectionBuilder::agent`](acp_sdk::ConnectionBuilder::agent) or
+/// [`serve`](acp_sdk::serve). The client is detached when the connection ends.
+#[derive(Debug)]
+pub struct ServerConnection {
+    pub(super) client: Arc<Client>,
+    #[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "held"))]
+    end: Arc<End>,
+}
+
+/// Detaches the client with the last agent of its connection, of whichever version.
+#[derive(Debug)]
+struct End {
+    client: Arc<Client>,
+    /// Sessions live as long as a connection or the server does.
+    _server: Server,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.client.gone();
+    }
+}
+
+impl ServerConnection {
+    pub(crate) fn new(client: Arc<Client>, server: Server) -> Self {
+        let end = End {
+            client: client.clone(),
+            _server: server,
+        };
+        Self {
+            client,
+            end: Arc::new(end),
+        }
+    }
+
+    /// Returns another agent of the same connection.
+    #[cfg(feature = "v2")]
+    pub(super) fn share(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            end: self.end.clone(),
+        }
+    }
+
+    /// Returns the agent for clients of every version that this crate is built with.
+    #[cfg(not(feature = "v2"))]
+    pub(crate) fn every_version(self) -> Self {
+        self
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        self.client.core()
+    }
+
+    /// Returns a session that this client is attached to.
+    ///
+    /// # Errors
+    ///
+    /// Resource not found, with the reason.
+    pub(super) async fn attached(
+        &self,
+        id: &SessionId,
+    ) -> HandlerResult<(Session, Arc<Subscription>)> {
+        if let Some(subscription) = self.client.subscription(id) {
+            let session = subscription.session().clone();
+            if !session.state().queue.is_closed() {
+                return Ok((session, subscription));
+            }
+        }
+        Err(match self.core().find(id).await? {
+            Some(_) => closed(id),
+            None => HandlerError::resource_not_found(format!("session {id}")),
+        })
+    }
+
+    /// Checks the directories of a request, and returns what it says of its session.
+    fn environment(
+        &self,
+        cwd: &str,
+        additional_directories: Vec<String>,
+        mcp_servers: Vec<McpServer>,
+    ) -> HandlerResult<Environment> {
+        self.client.may_open()?;
+        check::directories(cwd, &additional_directories)?;
+        Ok(Environment {
+            additional_directories,
+            mcp_servers,
+        })
+    }
+
+    pub(super) fn opening(&self, meta: Option<Meta>) -> OpeningClient {
+        OpeningClient {
+            capabilities: self.client.initialized().unwrap_or_default(),
+            info: self.client.info(),
+            meta,
+        }
+    }
+
+    /// Opens a session if need be, attaches the client, and replays.
+    pub(super) async fn join(
+        &self,
+        ctx: &AgentContext,
+        joining: Joining,
+        replay: Replay,
+    ) -> HandlerResult<Session> {
+        let attached = self
+            .core()
+            .join(&self.client, joining, replay, || self.client.encoding())
+            .await?;
+        let (session, subscription) = (attached.session, attached.subscription);
+        let (last, barrier) = (attached.last, attached.barrier);
+        tokio::select! {
+            biased;
+            reached = subscription.reached(last) => {
+                reached.map_err(|error| store_failed(session.id(), &error))?;
+            }
+            () = ctx.cancelled() => {
+                subscription.skip_replay();
+                return Err(HandlerError::cancelled());
+            }
+        }
+        self.after_answer(ctx, &session, last, barrier);
+        Ok(session)
+    }
+
+    /// Once the request is answered, the client is sent what follows, and open questions.
+    fn after_answer(&self, ctx: &AgentContext, session: &Session, last: u64, barrier: Barrier) {
+        ctx.keep_until_answered(barrier);
+        let questions = session.open_questions();
+        if questions.is_empty() {
+            return;
+        }
+        let (session, client, answered) = (session.clone(), self.client.clone(), ctx.answered());
+        tokio::spawn(async move {
+            answered.await;
+            for question in questions.iter().filter(|question| question.id.0 <= last) {
+                session.offer(question, &client);
+            }
+        });
+    }
+
+    /// The client has cancelled its request, or the connection is closing.
+    async fn given_up(
+        &self,
+        ctx: &AgentContext,
+        session: &Session,
+        ticket: &mut Ticket,
+    ) -> HandlerResult<TurnResult> {
+        if !ctx.peer().is_closing() {
+            ticket.cancel.cancel();
+            return Ok(ticket.result().await);
+        }
+        let policy = session.policies().on_disconnect;
+        let policy = policy.unwrap_or(self.client.on_disconnect);
+        let OnDisconnect::Cancel { after } = policy else {
+            return Err(HandlerError::cancelled());
+        };
+        if let Ok(result) = tokio::time::timeout(after, ticket.result()).await {
+            return Ok(result);
+        }
+        if session.clients().len() > 1 {
+            return Err(HandlerError::cancelled());
+        }
+        ticket.cancel.cancel();
+        if let Ok(result) = tokio::time::timeout(CLOSING_DEADLINE, ticket.result()).await {
+            return Ok(result);
+        }
+        ticket.abort.cancel();
+        Ok(ticket.result().await)
+    }
+}
+
+impl Agent for ServerConnection {
+    async fn initialize(
+        &self,
+        ctx: &AgentContext,
+        req: InitializeRequest,
+    ) -> HandlerResult<InitializeResponse> {
+        let info = &self.core().info;
+        let methods = methods_for(&req.client_capabilities, &info.auth_methods);
+        self.client
+            .initialize(ctx.peer(), req.client_capabilities, req.client_info);
+        let session = SessionCapabilities::new()
+            .with_list(SessionListCapabilities::new())
+            .with_delete(SessionDeleteCapabilities::new())
+            .with_additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+            .with_resume(SessionResumeCapabilities::new())
+            .with_close(SessionCloseCapabilities::new());
+        let mut capabilities = AgentCapabilities::new()
+            .with_load_session(true)
+            .with_prompt_capabilities(info.prompt.clone())
+            .with_mcp_capabilities(info.mcp.clone())
+            .with_session_capabilities(session)
+            .with_meta(extension::advertised());
+        if !info.auth_methods.is_empty() {
+            let auth = AgentAuthCapabilities::new().with_logout(LogoutCapabilities::new());
+            capabilities = capabilities.with_auth(auth);
+        }
+        Ok(InitializeResponse::new(ProtocolVersion::V1)
+            .with_agent_capabilities(capabilities)
+            .with_auth_methods(methods)
+            .with_agent_info(info.implementation.clone()))
+    }
+
+    async fn authenticate(
+        &self,
+        _: &AgentContext,
+        req: AuthenticateRequest,
+    ) -> HandlerResult<AuthenticateResponse> {
+        self.client.initialized()?;
+        let methods = self.core().info.auth_methods.iter();
+        let known: Vec<_> = methods.filter_map(method_id).collect();
+        if !known.contains(&&req.method_id) {
+            let known: Vec<_> = known.iter().map(|id| id.as_str()).collect();
+            let id = req.method_id.as_str();
+            let reason = format!("there is no method {id:?}, only {known:?}");
+            return Err(HandlerError::invalid_params("/methodId", reason));
+        }
+        self.core().handler.authenticate(&req.method_id).await?;
+        self.client.set_authenticated(true);
+        Ok(AuthenticateResponse::new())
+    }
+
+    async fn logout(&self, _: &AgentContext, _: LogoutRequest) -> HandlerResult<LogoutResponse> {
+        self.client.initialized()?;
+        if self.core().info.auth_methods.is_empty() {
+            return Err(HandlerError::method_not_found("logout"));
+        }
+        self.core().handler.logout().await?;
+        self.client.set_authenticated(false);
+        Ok(LogoutResponse::new())
+    }
+
+    async fn new_session(
+        &self,
+        ctx: &AgentContext,
+        req: NewSessionRequest,
+    ) -> HandlerResult<NewSessionResponse> {
+        let environment =
+            self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
+        let joining = Joining::New {
+            cwd: req.cwd,
+            environment,
+            opening: self.opening(req.meta),
+        };
+        let session = self.join(ctx, joining, Replay::Nothing).await?;
+        let mut response = NewSessionResponse::new(session.id());
+        (response.modes, response.config_options) = self.settings(&session);
+        Ok(response)
+    }
+
+    async fn load_session(
+        &self,
+        ctx: &AgentContext,
+        req: LoadSessionRequest,
+    ) -> HandlerResult<LoadSessionResponse> {
+        let environment =
+            self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
+        let joining = Joining::Existing {
+            id: req.session_id,
+            place: Some((req.cwd, environment)),
+            opening: self.opening(req.meta),
+        };
+        let session = self.join(ctx, joining, Replay::Load).await?;
+        let mut response = LoadSessionResponse::new();
+        (response.modes, response.config_options) = self.settings(&session);
+        Ok(response)
+    }
+
+    async fn resume_session(
+        &self,
+        ctx: &AgentContext,
+        req: ResumeSessionRequest,
+    ) -> HandlerResult<ResumeSessionResponse> {
+        let environment =
+            self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
+        let joining = Joining::Existing {
+            id: req.session_id,
+            place: Some((req.cwd, environment)),
+            opening: self.opening(req.meta),
+        };
+        let session = self.join(ctx, joining, Replay::Nothing).await?;
+        let mut response = ResumeSessionResponse::new();
+        (response.modes, response.config_options) = self.settings(&session);
+        Ok(response)
+    }
+
+    async fn list_sessions(
+        &self,
+        _: &AgentContext,
+        req: ListSessionsRequest,
+    ) -> HandlerResult<ListSessionsResponse> {
+        self.client.initialized()?;
+        if let Some(cwd) = &req.cwd {
+            check::absolute("/cwd", cwd)?;
+        }
+        let after = req.cursor.as_deref().map(check::read_cursor).transpose()?;
+        let (records, next) = self.core().list(req.cwd, after).await?;
+        let infos: Vec<_> = records.into_iter().map(info).collect();
+        let mut response = ListSessionsResponse::new(infos);
+        response.next_cursor = next;
+        Ok(response)
+    }
+
+    async fn close_session(
+        &self,
+        _: &AgentContext,
+        req: CloseSessionRequest,
+    ) -> HandlerResult<CloseSessionResponse> {
+        self.client.initialized()?;
+        self.core().leave(&self.client, &req.session_id).await?;
+        Ok(CloseSessionResponse::new())
+    }
+
+    /// Deleting a session that does not exist succeeds.
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/session-delete#semantics>
+    async fn delete_session(
+        &self,
+        _: &AgentContext,
+        req: DeleteSessionRequest,
+    ) -> HandlerResult<DeleteSessionResponse> {
+        self.client.initialized()?;
+        self.core().delete(&req.session_id).await?;
+        Ok(DeleteSessionResponse::new())
+    }
+
+    async fn set_session_mode(
+        &self,
+        _: &AgentContext,
+        req: SetSessionModeRequest,
+    ) -> HandlerResult<SetSessionModeResponse> {
+        self.client.initialized()?;
+        let (session, subscription) = self.attached(&req.session_id).await?;
+        let change = crate::SettingsChange::Mode(req.mode_id);
+        let last = session.change_settings(change).await?;
+        let _ = subscription.reached(last).await;
+        Ok(SetSessionModeResponse::new())
+    }
+
+    async fn set_session_config_option(
+        &self,
+        _: &AgentContext,
+        req: SetSessionConfigOptionRequest,
+    ) -> HandlerResult<SetSessionConfigOptionResponse> {
+        self.client.initialized()?;
+        let (session, subscription) = self.attached(&req.session_id).await?;
+        let change = crate::SettingsChange::Option(req.config_id, req.value);
+        let last = session.change_settings(change).await?;
+        let _ = subscription.reached(last).await;
+        let options = self.settings(&session).1.unwrap_or_default();
+        Ok(SetSessionConfigOptionResponse::new(options))
+    }
+
+    async fn prompt(
+        &self,
+        ctx: &AgentContext,
+        req: PromptRequest,
+    ) -> HandlerResult<PromptResponse> {
+        self.client.initialized()?;
+        // Nothing is awaited before the prompt is queued, if the client is attached: prompts are
+        // queued in the order of their arrival, and a cancellation that follows one finds it.
+        let (session, subscription) = self.attached(&req.session_id).await?;
+        check::prompt(&req.prompt, &self.core().info.prompt)?;
+        let origin = Origin {
+            client: self.client.id(),
+            subscription: subscription.clone(),
+        };
+        let prompt = Prompt::new(req.prompt, req.meta, Some(origin));
+        let submitted = session.submit(prompt);
+        let mut ticket = submitted.map_err(|refusal| refused(session.id(), refusal))?;
+        let result = tokio::select! {
+            biased;
+            result = ticket.result() => result,
+            () = ctx.cancelled() => self.given_up(ctx, &session, &mut ticket).await?,
+        };
+        // When older events cannot be read the client knows it by the gap, not by this answer.
+        let _ = subscription.reached(result.last_event).await;
+        ctx.keep_until_answered(result.barrier);
+        Ok(PromptResponse::new(result.stop?))
+    }
+
+    async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> HandlerResult<()> {
+        if let Some(subscription) = self.client.subscription(&note.session_id) {
+            subscription.session().cancel();
+        }
+        Ok(())
+    }
+
+    async fn ext_request(
+        &self,
+        ctx: &AgentContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
+        if let Some(answer) = extension::request(self, ctx, method, params.as_ref()).await {
+            return answer;
+        }
+        self.core().handler.ext_request(ctx, method, params).await
+    }
+
+    async fn ext_notification(
+        &self,
+        ctx: &AgentContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<()> {
+        self.core()
+            .handler
+            .ext_notification(ctx, method, params)
+            .await;
+        Ok(())
+    }
+}
+
+impl ServerConnection {
+    /// Returns modes and config options as this client may see them.
+    pub(super) fn settings(
+        &self,
+        session: &Session,
+    ) -> (Option<SessionModeState>, Option<Vec<SessionConfigOption>>) {
+        let booleans = self.client.offers(Capability::BooleanOptions);
+        let state = session.state();
+        (state.settings.mode_state(), state.settings.shown(booleans))
+    }
+}
+
+/// Returns the authentication methods for a client: a login in a terminal is for those that have
+/// one.
+fn methods_for(capabilities: &ClientCapabilities, all: &[AuthMethod]) -> Vec<AuthMethod> {
+    let offered = |method: &&AuthMethod| {
+        capabilities.auth.terminal || !matches!(method, AuthMethod::Terminal(_))
+    };
+    all.iter().filter(offered).cloned().collect()
+}
+
+/// Returns the id of a method that `authenticate` accepts.
+fn method_id(method: &AuthMethod) -> Option<&AuthMethodId> {
+    match method {
+        AuthMethod::Agent(method) => Some(&method.id),
+        _ => None,
+    }
+}
+
+fn info(record: crate::store::SessionRecord) -> SessionInfo {
+    let mut info = SessionInfo::new(record.id, record.cwd).with_updated_at(record.updated_at);
+    info.title = record.title;
+    info.additional_directories = record.additional_directories;
+    info
+}
+
+pub(crate) fn closed(id: &SessionId) -> HandlerError {
+    let reason = format!("session {id} is closed; load or resume it first");
+    HandlerError::new(ErrorCode::RESOURCE_NOT_FOUND, reason)
+}
+
+pub(crate) fn refused(id: &SessionId, refusal: Refusal) -> HandlerError {
+    match refusal {
+        Refusal::Closed => closed(id),
+        Refusal::TooLarge => HandlerError::invalid_params("/prompt", refusal.reason()),
+        _ => {
+            let reason = format!("session {id} refused the prompt: {}", refusal.reason());
+            HandlerError::new(ErrorCode::INVALID_REQUEST, reason)
+        }
+    }
+}
+
+pub(crate) fn store_failed(id: &SessionId, error: &crate::store::StoreError) -> HandlerError {
+    HandlerError::internal(format!("the store failed for session {id}: {error}"))
+}

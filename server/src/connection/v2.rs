@@ -1,0 +1,359 @@
+//! The agent's side of a connection of protocol version 2, in terms of that of version 1: the same
+//! sessions, with other messages.
+//!
+//! Methods of our own have the same form in both versions. The open questions in the result of
+//! `_acp-sdk/session/state` are in the vocabulary of version 1.
+
+use std::sync::atomic::Ordering;
+
+use acp_sdk::v1::{self, Agent as _};
+use acp_sdk::v2::*;
+use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, V1, V2};
+
+use super::wire::{self, Encoded, Phase};
+use super::{Client, ServerConnection, check, v1::refused};
+use crate::Session;
+use crate::event::{Event, EventKind};
+use crate::session::{Ask, Inserted, Origin, Prompt, Reply, Ticket};
+use crate::v2::requests::Resume;
+use crate::v2::updates::EncoderState;
+use crate::v2::{questions, requests as from_v2, responses as to_v2, updates};
+
+/// The agent of version 2 of a connection.
+#[derive(Debug)]
+struct ConnectionV2(ServerConnection);
+
+impl ServerConnection {
+    /// Returns the agent for clients of every version.
+    pub fn every_version(self) -> MultiVersion<AgentSide> {
+        let v2 = ConnectionV2(self.share());
+        MultiVersion::agent().version::<V1>(self).version::<V2>(v2)
+    }
+}
+
+impl ConnectionV2 {
+    /// Returns the slash commands of a session that the client is attached to.
+    fn commands(&self, session: &str) -> Vec<v1::AvailableCommand> {
+        let subscription = self.0.client.subscription(&session.into());
+        subscription.map_or_else(Vec::new, |subscription| {
+            let state = subscription.session().state();
+            state.settings.available_commands().to_vec()
+        })
+    }
+
+    /// Sends the state of a session, between a replay and the response. Nothing else of the
+    /// session is sent meanwhile: a barrier holds it until the response.
+    async fn send_state(&self, session: &str) -> HandlerResult<()> {
+        let Some(subscription) = self.0.client.subscription(&session.into()) else {
+            return Ok(());
+        };
+        let session = subscription.session();
+        let (runs, asks) = {
+            let state = session.state();
+            let turn = state.queue.running().and_then(|running| running.turn);
+            (turn.is_some(), !state.questions.is_empty())
+        };
+        let update = updates::state(runs, asks);
+        if let Ok(text) = serde_json::to_string(&update) {
+            wire::send_update(&self.0.client, session, &text, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the prompt is in the conversation, as far as the client has been sent it.
+    async fn inserted(&self, ctx: &AgentContext, ticket: &mut Ticket) -> HandlerResult<Inserted> {
+        let inserted = ticket.inserted.clone();
+        tokio::select! {
+            biased;
+            inserted = inserted.wait() => return Ok(inserted.clone()),
+            // Cancelled before it was in the conversation, or the store has failed.
+            result = ticket.result() => {
+                return Err(result.stop.err().unwrap_or_else(HandlerError::cancelled));
+            }
+            () = ctx.cancelled() => {}
+        }
+        // When the connection is lost, the policy of the session decides on the prompt.
+        if !ctx.peer().is_closing() {
+            ticket.cancel.cancel();
+        }
+        Err(HandlerError::cancelled())
+    }
+}
+
+impl Agent for ConnectionV2 {
+    async fn initialize(
+        &self,
+        ctx: &AgentContext,
+        req: InitializeRequest,
+    ) -> HandlerResult<InitializeResponse> {
+        self.0.client.is_v2.store(true, Ordering::Release);
+        let request = from_v2::initialize(&req);
+        let response = self.0.initialize(&same(ctx), request).await?;
+        Ok(to_v2::initialize(&response))
+    }
+
+    async fn login_auth(
+        &self,
+        ctx: &AgentContext,
+        req: LoginAuthRequest,
+    ) -> HandlerResult<LoginAuthResponse> {
+        let request = from_v2::login(&req);
+        self.0.authenticate(&same(ctx), request).await?;
+        Ok(LoginAuthResponse::new())
+    }
+
+    async fn logout_auth(
+        &self,
+        ctx: &AgentContext,
+        _: LogoutAuthRequest,
+    ) -> HandlerResult<LogoutAuthResponse> {
+        self.0.logout(&same(ctx), v1::LogoutRequest::new()).await?;
+        Ok(LogoutAuthResponse::new())
+    }
+
+    async fn new_session(
+        &self,
+        ctx: &AgentContext,
+        req: NewSessionRequest,
+    ) -> HandlerResult<NewSessionResponse> {
+        let request = from_v2::new_session(&req);
+        let response = self.0.new_session(&same(ctx), request).await?;
+        let commands = self.commands(response.session_id.as_str());
+        Ok(to_v2::new_session(&response, &commands))
+    }
+
+    async fn list_sessions(
+        &self,
+        ctx: &AgentContext,
+        req: ListSessionsRequest,
+    ) -> HandlerResult<ListSessionsResponse> {
+        let request = from_v2::list_sessions(&req);
+        let response = self.0.list_sessions(&same(ctx), request).await?;
+        Ok(to_v2::list_sessions(&response))
+    }
+
+    async fn delete_session(
+        &self,
+        ctx: &AgentContext,
+        req: DeleteSessionRequest,
+    ) -> HandlerResult<DeleteSessionResponse> {
+        let request = from_v2::delete_session(&req);
+        self.0.delete_session(&same(ctx), request).await?;
+        Ok(DeleteSessionResponse::new())
+    }
+
+    async fn resume_session(
+        &self,
+        ctx: &AgentContext,
+        req: ResumeSessionRequest,
+    ) -> HandlerResult<ResumeSessionResponse> {
+        let id = req.session_id.as_str();
+        let response = match from_v2::resume_session(&req)? {
+            Resume::Load(request) => {
+                let response = self.0.load_session(&same(ctx), request).await;
+                let response = response.map_err(|error| of_session(id, error))?;
+                to_v2::load_session(&response, &self.commands(id))
+            }
+            Resume::Resume(request) => {
+                let response = v1::Agent::resume_session(&self.0, &same(ctx), request).await;
+                let response = response.map_err(|error| of_session(id, error))?;
+                to_v2::resume_session(&response, &self.commands(id))
+            }
+        };
+        self.send_state(id).await?;
+        Ok(response)
+    }
+
+    async fn close_session(
+        &self,
+        ctx: &AgentContext,
+        req: CloseSessionRequest,
+    ) -> HandlerResult<CloseSessionResponse> {
+        let id = req.session_id.as_str();
+        let request = from_v2::close_session(&req);
+        let closed = v1::Agent::close_session(&self.0, &same(ctx), request).await;
+        closed.map_err(|error| of_session(id, error))?;
+        Ok(CloseSessionResponse::new())
+    }
+
+    async fn set_session_config_option(
+        &self,
+        ctx: &AgentContext,
+        req: SetSessionConfigOptionRequest,
+    ) -> HandlerResult<SetSessionConfigOptionResponse> {
+        let request = from_v2::set_config_option(&req)?;
+        let set = v1::Agent::set_session_config_option(&self.0, &same(ctx), request).await;
+        let set = set.map_err(|error| of_session(req.session_id.as_str(), error))?;
+        Ok(to_v2::set_config_option(&set))
+    }
+
+    /// Answers when the message is in the conversation. Its turn goes on.
+    async fn prompt(
+        &self,
+        ctx: &AgentContext,
+        req: PromptRequest,
+    ) -> HandlerResult<PromptResponse> {
+        self.0.client.initialized()?;
+        let request = from_v2::prompt(&req)?;
+        // As in version 1, nothing is awaited before the prompt is queued.
+        let attached = self.0.attached(&request.session_id).await;
+        let (session, subscription) =
+            attached.map_err(|error| of_session(req.session_id.as_str(), error))?;
+        check::prompt(&request.prompt, &self.0.core().info.prompt)?;
+        let origin = Origin {
+            client: self.0.client.id(),
+            subscription: subscription.clone(),
+        };
+        let prompt = Prompt::new(request.prompt, request.meta, Some(origin));
+        let submitted = session.submit(prompt);
+        let mut ticket = submitted.map_err(|refusal| refused(session.id(), refusal))?;
+        let inserted = self.inserted(ctx, &mut ticket).await?;
+        tokio::select! {
+            biased;
+            _ = subscription.reached(inserted.last_event) => {}
+            result = ticket.result() => match result.stop {
+                // It could not be committed, so it is not in the conversation.
+                Err(error) if result.last_event == 0 => return Err(error),
+                _ => {
+                    drop(result.barrier);
+                    let _ = subscription.reached(inserted.last_event).await;
+                }
+            },
+        }
+        Ok(PromptResponse::new(inserted.message.as_str()))
+    }
+
+    async fn cancel_session(
+        &self,
+        ctx: &AgentContext,
+        note: CancelSessionNotification,
+    ) -> HandlerResult<()> {
+        self.0
+            .cancel(&same(ctx), from_v2::cancel_session(&note))
+            .await
+    }
+
+    async fn ext_request(
+        &self,
+        ctx: &AgentContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
+        let answer = v1::Agent::ext_request(&self.0, &same(ctx), method, params).await?;
+        if method != "session/fork" {
+            return Ok(answer);
+        }
+        let response: v1::NewSessionResponse = answer.parse().map_err(HandlerError::internal)?;
+        let commands = self.commands(response.session_id.as_str());
+        let response = to_v2::new_session(&response, &commands);
+        Json::new(&response).map_err(HandlerError::internal)
+    }
+
+    async fn ext_notification(
+        &self,
+        ctx: &AgentContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<()> {
+        v1::Agent::ext_notification(&self.0, &same(ctx), method, params).await
+    }
+}
+
+/// Returns the same request as version 1 has it.
+fn same(ctx: &AgentContext) -> v1::AgentContext {
+    v1::AgentContext::new((**ctx).clone())
+}
+
+/// Adds to the error of a session that is missing or closed what version 2 defines.
+fn of_session(id: &str, error: HandlerError) -> HandlerError {
+    let response = error.as_response();
+    if response.code != ErrorCode::RESOURCE_NOT_FOUND || response.data.is_some() {
+        return error;
+    }
+    match Json::new(&SessionNotFoundErrorData::new(id)) {
+        Ok(data) => HandlerError::response(response.clone().with_data(data)),
+        Err(_) => error,
+    }
+}
+
+/// Sends an event; returns the number of updates sent.
+///
+/// # Errors
+///
+/// When the connection has ended.
+pub(super) async fn send_event(
+    client: &Client,
+    session: &Session,
+    event: Encoded<'_>,
+    state: &mut EncoderState,
+) -> acp_sdk::Result<u64> {
+    let is_turn = event.kind == EventKind::Turn;
+    if is_turn && event.phase == Phase::Live && client.wants_state() {
+        super::requests::send_state(client, session).await?;
+    }
+    // Encoded in any case: the encoder follows the log.
+    let update = updates::update(&Event::parse(event.number, event.text), state);
+    // A response to `session/resume` contains the options and follows the state; notices are no
+    // part of the conversation.
+    let in_history = !matches!(
+        event.kind,
+        EventKind::Turn | EventKind::Notice | EventKind::ConfigOptions
+    );
+    let update = update.filter(|_| in_history || event.phase != Phase::Loaded);
+    let text = update.and_then(|update| serde_json::to_string(&update).ok());
+    let Some(text) = text else { return Ok(0) };
+    wire::send_update(client, session, &text, Some(event.number)).await?;
+    Ok(1)
+}
+
+/// Announces that the events up to a number are no longer kept.
+///
+/// # Errors
+///
+/// When the connection has ended.
+pub(super) async fn send_gap(
+    client: &Client,
+    session: &Session,
+    last: u64,
+    words: String,
+) -> acp_sdk::Result<()> {
+    let update = SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, words));
+    match serde_json::to_string(&update) {
+        Ok(text) => wire::send_update(client, session, &text, Some(last)).await,
+        Err(_) => Ok(()),
+    }
+}
+
+/// Asks the client. Dropping the future cancels the request.
+///
+/// # Errors
+///
+/// When the client refuses, or the connection ends; and -32602 when version 2 cannot express the
+/// question, so that the turn does not wait for an answer that nobody can give.
+pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
+    let closed = || acp_sdk::Error::Closed(acp_sdk::CloseReason::Dropped);
+    let peer = client.peer().ok_or_else(closed)?;
+    let handle = ClientHandle::new(peer.clone());
+    Ok(match ask {
+        Ask::Permission(request) => {
+            let request = questions::permission(request);
+            let request = request.ok_or_else(|| inexpressible("session/request_permission"))?;
+            let answer = handle.request_permission(request).await?;
+            Reply::Permission(questions::permission_answer(&answer).outcome)
+        }
+        Ask::Elicitation(request) => {
+            let request = questions::elicitation(request);
+            let request = request.ok_or_else(|| inexpressible("elicitation/create"))?;
+            let answer = handle.create_elicitation(request).await?;
+            Reply::Elicitation(questions::elicitation_answer(&answer).action)
+        }
+    })
+}
+
+fn inexpressible(method: &str) -> acp_sdk::Error {
+    let reason = "version 2 of the protocol cannot express the question; offer at least one choice";
+    acp_sdk::Error::Response {
+        method: method.to_owned(),
+        error: Box::new(acp_sdk::RpcError::new(ErrorCode::INVALID_PARAMS, reason)),
+    }
+}

@@ -1,0 +1,238 @@
+//! Events as messages of a protocol version.
+
+use acp_sdk::v1::{
+    AvailableCommandsUpdate, ClientCapabilities, ContentBlock, ContentChunk, Notice,
+    NoticeSeverity, SessionConfigKind, SessionUpdate, TextContent,
+};
+use serde_json::value::RawValue;
+
+use super::{Client, requests};
+use crate::event::EventKind;
+use crate::{Capability, Session};
+
+/// The protocol version in which a client is sent events, and what that needs to know.
+#[derive(Debug)]
+pub(crate) enum Encoding {
+    V1,
+    #[cfg(feature = "v2")]
+    V2(Box<crate::v2::updates::EncoderState>),
+}
+
+impl Encoding {
+    /// Returns whether clients are sent their own prompts too.
+    pub(super) fn echoes(&self) -> bool {
+        !matches!(self, Self::V1)
+    }
+}
+
+/// When an event is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// As it happens.
+    Live,
+    /// To a client that resumes.
+    Replayed,
+    /// By `session/load`, whose response contains modes and options.
+    Loaded,
+    /// The client sent it, so it is not sent.
+    Known,
+}
+
+/// An event as the log has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Encoded<'a> {
+    pub(crate) number: u64,
+    pub(crate) text: &'a str,
+    pub(crate) kind: EventKind,
+    pub(crate) phase: Phase,
+}
+
+const SESSION_UPDATE: &str = "session/update";
+
+/// Sends an event, as far as the client can display it; returns the number of updates sent.
+///
+/// # Errors
+///
+/// When the connection has ended.
+pub(super) async fn send_event(
+    client: &Client,
+    session: &Session,
+    event: Encoded<'_>,
+    encoding: &mut Encoding,
+) -> acp_sdk::Result<u64> {
+    match encoding {
+        Encoding::V1 => {}
+        #[cfg(feature = "v2")]
+        Encoding::V2(state) => return super::v2::send_event(client, session, event, state).await,
+    }
+    let loaded = event.phase == Phase::Loaded;
+    let rewritten = match event.kind {
+        EventKind::Turn => {
+            if event.phase == Phase::Live && client.wants_state() {
+                requests::send_state(client, session).await?;
+            }
+            return Ok(0);
+        }
+        EventKind::Notice if loaded || !client.offers(Capability::Notices) => return Ok(0),
+        EventKind::Compaction if !client.offers(Capability::Compaction) => return Ok(0),
+        EventKind::Mode | EventKind::ConfigOptions if loaded => return Ok(0),
+        EventKind::ConfigOptions if !client.offers(Capability::BooleanOptions) => {
+            without_booleans(event.text)
+        }
+        EventKind::UserMessage => with_known_block(event.text),
+        _ => None,
+    };
+    let text = rewritten.as_deref().unwrap_or(event.text);
+    send_update(client, session, text, Some(event.number)).await?;
+    Ok(1)
+}
+
+/// Sends a `session/update` whose update is JSON already.
+pub(super) async fn send_update(
+    client: &Client,
+    session: &Session,
+    update: &str,
+    number: Option<u64>,
+) -> acp_sdk::Result<()> {
+    let Some(peer) = client.peer() else {
+        return Ok(());
+    };
+    let write = |bytes: &mut Vec<u8>| {
+        bytes.reserve(update.len() + session.id_json().len() + 80);
+        bytes.extend_from_slice(br#"{"sessionId":"#);
+        bytes.extend_from_slice(session.id_json().as_bytes());
+        bytes.extend_from_slice(br#","update":"#);
+        bytes.extend_from_slice(update.as_bytes());
+        if let Some(number) = number {
+            bytes.extend_from_slice(br#","_meta":{"acp-sdk":{"eventId":"#);
+            bytes.extend_from_slice(decimal(number, &mut [0; 20]));
+            bytes.extend_from_slice(b"}}");
+        }
+        bytes.push(b'}');
+    };
+    peer.notify_written(SESSION_UPDATE, &write).await
+}
+
+/// Writes a number without the machinery of `format!`: it is part of every update.
+fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+/// Sends the session's slash commands, if it has any. They are no event: each client is sent them
+/// once it is attached.
+///
+/// # Errors
+///
+/// When the connection has ended.
+pub(super) async fn send_commands(
+    client: &Client,
+    session: &Session,
+    encoding: &mut Encoding,
+) -> acp_sdk::Result<()> {
+    // Responses of later versions contain them.
+    if !matches!(encoding, Encoding::V1) {
+        return Ok(());
+    }
+    let commands = session.state().settings.available_commands().to_vec();
+    if commands.is_empty() {
+        return Ok(());
+    }
+    let update = AvailableCommandsUpdate::new(commands);
+    let update = SessionUpdate::AvailableCommandsUpdate(update);
+    match json(&update) {
+        Some(text) => send_update(client, session, &text, None).await,
+        None => Ok(()),
+    }
+}
+
+/// Announces that the events up to a number are no longer kept.
+///
+/// # Errors
+///
+/// When the connection has ended.
+pub(super) async fn send_gap(
+    client: &Client,
+    session: &Session,
+    last: u64,
+    encoding: &mut Encoding,
+) -> acp_sdk::Result<()> {
+    let words = format!("The events up to number {last} of this session are no longer kept.");
+    match encoding {
+        Encoding::V1 => {}
+        #[cfg(feature = "v2")]
+        Encoding::V2(_) => return super::v2::send_gap(client, session, last, words).await,
+    }
+    let update = if client.offers(Capability::Notices) {
+        SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, words))
+    } else {
+        let block = ContentBlock::Text(TextContent::new(format!("({words})")));
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
+    };
+    match json(&update) {
+        Some(text) => send_update(client, session, &text, Some(last)).await,
+        None => Ok(()),
+    }
+}
+
+/// Returns whether a client asks for changes of session state to be notified.
+pub(super) fn wants_state(capabilities: &ClientCapabilities) -> bool {
+    let meta = capabilities.meta.as_ref();
+    let ours: Option<serde_json::Value> = meta.and_then(|meta| meta.get("acp-sdk"));
+    ours.is_some_and(|ours| ours["sessionState"] == true)
+}
+
+/// The config options of an update without those of type `boolean`, which this client does not
+/// know.
+fn without_booleans(text: &str) -> Option<String> {
+    let SessionUpdate::ConfigOptionUpdate(mut update) = serde_json::from_str(text).ok()? else {
+        return None;
+    };
+    update
+        .config_options
+        .retain(|option| !matches!(option.kind, SessionConfigKind::Boolean(_)));
+    json(&SessionUpdate::ConfigOptionUpdate(update))
+}
+
+/// A message of the user whose block the protocol does not know, with text in its place: the log
+/// has it as it came, but no message of an agent may contain such a block.
+fn with_known_block(text: &str) -> Option<String> {
+    let SessionUpdate::UserMessageChunk(mut chunk) = serde_json::from_str(text).ok()? else {
+        return None;
+    };
+    let ContentBlock::Unknown(block) = &chunk.content else {
+        return None;
+    };
+    let words = format!("(a block of a new kind: {})", block.tag());
+    chunk.content = ContentBlock::Text(TextContent::new(words));
+    json(&SessionUpdate::UserMessageChunk(chunk))
+}
+
+fn json(update: &SessionUpdate) -> Option<String> {
+    // Types of the protocol always have a JSON form.
+    serde_json::to_string(update).ok()
+}
+
+/// Returns raw JSON for an update that is JSON already.
+pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
+    serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_decimal() {
+        for number in [0, 7, 10, 1024, u64::MAX] {
+            assert_eq!(decimal(number, &mut [0; 20]), number.to_string().as_bytes());
+        }
+    }
+}

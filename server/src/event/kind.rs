@@ -1,0 +1,42 @@
+//! The kind of an event, from the beginning of its text.
+
+/// What the server must know of an event without reading all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    UserMessage,
+    /// An update that every client is sent.
+    Update,
+    /// An update for clients with the capability, and not repeated by `session/load`.
+    Notice,
+    Compaction,
+    Mode,
+    ConfigOptions,
+    /// An event that is no update.
+    Turn,
+}
+
+impl EventKind {
+    /// Returns the kind of an event. The tag comes first in what this crate writes.
+    pub(crate) fn of(text: &str) -> Self {
+        if let Some(rest) = text.strip_prefix(r#"{"sessionUpdate":""#) {
+            return Self::of_update(rest.split('"').next().unwrap_or_default());
+        }
+        if text.starts_with(r#"{"event":""#) {
+            return Self::Turn;
+        }
+        // An update of a kind that the protocol did not have when this crate was built keeps the
+        // order of its members.
+        Self::Update
+    }
+
+    fn of_update(tag: &str) -> Self {
+        match tag {
+            "user_message_chunk" => Self::UserMessage,
+            "notice" => Self::Notice,
+            "compaction_update" | "compaction_summary_chunk" => Self::Compaction,
+            "current_mode_update" => Self::Mode,
+            "config_option_update" => Self::ConfigOptions,
+            _ => Self::Update,
+        }
+    }
+}

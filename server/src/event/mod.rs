@@ -1,0 +1,182 @@
+//! The events of a session: everything that happened in it, in order and numbered.
+
+mod batch;
+mod kind;
+
+pub use batch::Batch;
+pub(crate) use kind::EventKind;
+
+use acp_sdk::Json;
+use acp_sdk::v1::{
+    CreateElicitationRequest, ElicitationAction, RequestPermissionOutcome,
+    RequestPermissionRequest, SessionUpdate, StopReason,
+};
+use serde::{Deserialize, Serialize};
+
+/// An event of a session.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Event {
+    /// The number: 1, 2, 3 and so on, in the session.
+    pub number: u64,
+    /// What happened.
+    pub body: EventBody,
+}
+
+/// What happened in a session.
+///
+/// Messages, tool calls, plans and settings are [`SessionUpdate`]s, in the vocabulary of protocol
+/// version 1; clients of another version are sent an equivalent.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "read one at a time")]
+pub enum EventBody {
+    /// Something that clients display.
+    Update(SessionUpdate),
+    /// The start or end of a turn, or a question to the user.
+    Turn(TurnEvent),
+    /// An event of a later version of this crate, as JSON.
+    Unknown(Json),
+}
+
+/// The start or end of a turn, or a question that it asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "event",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+#[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "read one at a time")]
+pub enum TurnEvent {
+    /// A turn began. The messages of the user that follow are its prompt.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// A turn ended.
+    TurnEnded {
+        /// The turn.
+        turn: TurnId,
+        /// Why it ended; `None` if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop_reason: Option<StopReason>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// The user was asked for a permission.
+    PermissionAsked {
+        /// The question, unique in the session.
+        question: QuestionId,
+        /// What was asked.
+        request: RequestPermissionRequest,
+    },
+    /// The user answered [`PermissionAsked`](Self::PermissionAsked), or the question was withdrawn.
+    PermissionAnswered {
+        /// The question.
+        question: QuestionId,
+        /// The answer; `None` if the question was withdrawn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<RequestPermissionOutcome>,
+    },
+    /// The user was asked to fill in a form or to open a URL.
+    ElicitationAsked {
+        /// The question, unique in the session.
+        question: QuestionId,
+        /// What was asked.
+        request: CreateElicitationRequest,
+    },
+    /// The user answered [`ElicitationAsked`](Self::ElicitationAsked), or it was withdrawn.
+    ElicitationAnswered {
+        /// The question.
+        question: QuestionId,
+        /// The answer; `None` if the question was withdrawn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ElicitationAction>,
+    },
+}
+
+/// Names a turn within its session: the number of the event with which it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TurnId(pub u64);
+
+/// Names a question within its session: the number of the event with which it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QuestionId(pub u64);
+
+impl std::fmt::Display for TurnId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "turn {}", self.0)
+    }
+}
+
+impl Event {
+    /// Reads an event from the JSON text that a store keeps.
+    #[must_use]
+    pub fn parse(number: u64, text: &str) -> Self {
+        let body = match EventKind::of(text) {
+            EventKind::Turn => serde_json::from_str(text).map(EventBody::Turn).ok(),
+            _ => serde_json::from_str(text).map(EventBody::Update).ok(),
+        };
+        let body = body.unwrap_or_else(|| EventBody::Unknown(unknown(text)));
+        Self { number, body }
+    }
+}
+
+fn unknown(text: &str) -> Json {
+    let raw = serde_json::from_str::<Box<serde_json::value::RawValue>>(text);
+    // A text that is no JSON at all, which a store must not return, becomes null.
+    let null = || serde_json::value::RawValue::NULL.to_owned();
+    Json::from(raw.unwrap_or_else(|_| null()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(body: &EventBody, kind: EventKind) {
+        let text = match body {
+            EventBody::Update(update) => serde_json::to_string(update),
+            EventBody::Turn(event) => serde_json::to_string(event),
+            EventBody::Unknown(json) => Ok(json.get().to_owned()),
+        }
+        .unwrap();
+        assert_eq!(EventKind::of(&text), kind, "{text}");
+        assert_eq!(Event::parse(7, &text).body, *body, "{text}");
+    }
+
+    #[test]
+    fn an_event_is_read_as_it_was_written() {
+        let update = |text: &str| EventBody::Update(serde_json::from_str(text).unwrap());
+        let message = r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"\u00fc","_meta":{"n":1e2}},"messageId":"m"}"#;
+        same(&update(message), EventKind::UserMessage);
+        let unknown = r#"{"more":[1.50],"sessionUpdate":"of_tomorrow"}"#;
+        same(&update(unknown), EventKind::Update);
+        let turn = TurnId(3);
+        let ended = TurnEvent::TurnEnded {
+            turn,
+            stop_reason: Some(StopReason::EndTurn),
+            error: None,
+        };
+        same(&EventBody::Turn(ended), EventKind::Turn);
+        let asked = r#"{"event":"permission_asked","question":9,"request":{"sessionId":"s","toolCall":{"toolCallId":"c","rawInput":{"n":1e2}},"options":[],"_meta":{"a":1}}}"#;
+        let asked: TurnEvent = serde_json::from_str(asked).unwrap();
+        same(&EventBody::Turn(asked), EventKind::Turn);
+    }
+
+    #[test]
+    fn an_event_of_a_later_version_is_kept() {
+        let text = r#"{"event":"of_tomorrow","a":1}"#;
+        let Event {
+            body: EventBody::Unknown(json),
+            ..
+        } = Event::parse(1, text)
+        else {
+            panic!("known");
+        };
+        assert_eq!(json.get(), text);
+    }
+}

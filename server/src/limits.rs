@@ -1,0 +1,150 @@
+//! Every limit and policy of a server, with its default.
+
+use std::time::Duration;
+
+/// Bounds on what a server keeps, and how long it waits.
+///
+/// | limit | default |
+/// |---|---|
+/// | `sessions` | 10,000 |
+/// | `clients_per_session` | 64 |
+/// | `queued_prompts` | 16 |
+/// | `queued_prompt_bytes` | 64 MiB |
+/// | `prompt_bytes` | 32 MiB |
+/// | `log.memory_events` | 1,024 |
+/// | `log.memory_bytes` | 4 MiB |
+/// | `log.uncommitted_bytes` | 64 KiB |
+/// | `log.page_bytes` | 256 KiB |
+/// | `concurrent_opens` | 64 |
+/// | `open_timeout` | 60 s |
+/// | `close_timeout` | 5 s |
+/// | `idle_timeout` | 1 h |
+/// | `list_page` | 20 |
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Active sessions in memory. Opening another one fails with -32603.
+    pub sessions: usize,
+    /// Clients attached to one session. Attaching another one fails with -32603.
+    pub clients_per_session: usize,
+    /// Prompts that wait behind the running one. Further ones are refused with -32600.
+    pub queued_prompts: usize,
+    /// Bytes of all prompts that wait in one session.
+    pub queued_prompt_bytes: usize,
+    /// Bytes of one prompt. Larger ones are refused with -32602.
+    pub prompt_bytes: usize,
+    /// Memory of a session's event log.
+    pub log: LogLimits,
+    /// Handlers that open a session at the same time; further ones wait.
+    pub concurrent_opens: usize,
+    /// Time for a handler to open a session; then the request fails with -32603.
+    pub open_timeout: Duration,
+    /// Time for a handler to close a session; then it is dropped.
+    pub close_timeout: Duration,
+    /// An idle session without clients leaves memory after this time and returns when it is
+    /// loaded. Zero: never.
+    pub idle_timeout: Duration,
+    /// Sessions in one page of `session/list`.
+    pub list_page: usize,
+}
+
+/// Memory of one session's event log.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LogLimits {
+    /// Latest events that stay in memory; older ones are read from the store.
+    pub memory_events: usize,
+    /// Bytes of the events in memory.
+    pub memory_bytes: usize,
+    /// Bytes of events that the store has not committed yet; beyond it, handlers wait.
+    pub uncommitted_bytes: usize,
+    /// Bytes that are read from the store at a time.
+    pub page_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 10_000,
+            clients_per_session: 64,
+            queued_prompts: 16,
+            queued_prompt_bytes: 64 << 20,
+            prompt_bytes: 32 << 20,
+            log: LogLimits::default(),
+            concurrent_opens: 64,
+            open_timeout: Duration::from_secs(60),
+            close_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(3600),
+            list_page: 20,
+        }
+    }
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            memory_events: 1024,
+            memory_bytes: 4 << 20,
+            uncommitted_bytes: 64 << 10,
+            page_bytes: 256 << 10,
+        }
+    }
+}
+
+/// What a server decides in cases that the protocol leaves open.
+///
+/// | policy | default |
+/// |---|---|
+/// | `on_disconnect` | by transport. stdio: cancel at once; others: continue |
+/// | `second_prompt` | queue |
+/// | `cancel_deadline` | 5 s |
+/// | `paced` | by transport. stdio: yes; others: no |
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Policies {
+    /// What happens to a turn when the client that prompted disconnects; `None`: by transport.
+    pub on_disconnect: Option<OnDisconnect>,
+    /// What happens to a prompt that arrives while a turn runs.
+    pub second_prompt: SecondPrompt,
+    /// Time for a handler to end a cancelled turn by itself; then it is dropped.
+    pub cancel_deadline: Duration,
+    /// Whether a turn waits while the client that prompted would fall out of the in-memory log;
+    /// `None`: by transport. A pipe that nobody reads must not fill the store.
+    pub paced: Option<bool>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            on_disconnect: None,
+            second_prompt: SecondPrompt::Queue,
+            cancel_deadline: Duration::from_secs(5),
+            paced: None,
+        }
+    }
+}
+
+/// What happens to a turn when the client that prompted disconnects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnDisconnect {
+    /// The turn goes on. Its events are kept for the next client that attaches.
+    Continue,
+    /// The turn is cancelled after a time, unless a client attaches before.
+    Cancel {
+        /// The time.
+        after: Duration,
+    },
+}
+
+/// What happens to a prompt that arrives while a turn runs in its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SecondPrompt {
+    /// It waits until the turn has ended.
+    Queue,
+    /// It is refused with -32600.
+    Refuse,
+    /// The turn and all waiting prompts are cancelled, and it follows them.
+    Replace,
+}

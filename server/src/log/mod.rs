@@ -1,0 +1,330 @@
+//! The events of an active session: numbered, committed, then shown to subscribers.
+//!
+//! An append assigns the number and returns. A task takes everything that has gathered as one
+//! batch, has the store commit it, keeps it in memory and only then notifies the subscribers.
+//! Whoever appends waits while more than a buffer is uncommitted.
+
+mod state;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use acp_sdk::v1::SessionId;
+use tokio::sync::Notify;
+
+use crate::event::Batch;
+use crate::limits::LogLimits;
+use crate::store::{Lease, RecordChange, Store, StoreError, StoreErrorKind};
+use state::State;
+
+/// Is notified of commits.
+pub(crate) trait Listener: Send + Sync {
+    /// Events up to `last` can be read now. Must not block.
+    fn committed(&self, last: u64);
+
+    /// Events after `last` could not be committed: they do not exist, and later ones get their
+    /// numbers. Called under the log's lock.
+    fn rolled_back(&self, last: u64) {
+        let _ = last;
+    }
+}
+
+/// The events of one session. Clones are handles to the same log.
+#[derive(Clone)]
+pub(crate) struct Log(Arc<Inner>);
+
+struct Inner {
+    session: SessionId,
+    store: Arc<dyn Store>,
+    /// Set before the first append.
+    lease: OnceLock<Lease>,
+    limits: LogLimits,
+    state: Mutex<State>,
+    /// Notified when a commit has ended.
+    settled: Notify,
+}
+
+/// A period without a failed commit. What was appended before a failure is gone, so the appends
+/// of a turn that began before it are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch(u64);
+
+/// What a subscriber finds after its cursor.
+pub(crate) enum Next {
+    /// A batch that contains the next event, perhaps after older ones.
+    Batch(Arc<Batch>),
+    /// Nothing yet.
+    Nothing,
+    /// Events up to this number are no longer kept.
+    Gap(u64),
+}
+
+impl Log {
+    pub(crate) fn new(
+        session: SessionId,
+        store: Arc<dyn Store>,
+        limits: LogLimits,
+        last: u64,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            session,
+            store,
+            lease: OnceLock::new(),
+            limits,
+            state: Mutex::new(State::new(last)),
+            settled: Notify::new(),
+        }))
+    }
+
+    /// Returns the lease, once the session is in the store.
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.0.lease.get()
+    }
+
+    /// Sets the lease, with which events can be committed.
+    pub(crate) fn set_lease(&self, lease: Lease) {
+        // There is one lease for as long as a session is open.
+        let _ = self.0.lease.set(lease);
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.0.state().failures)
+    }
+
+    /// Returns the number of the last event, committed or not.
+    pub(crate) fn last(&self) -> u64 {
+        self.0.state().open.last()
+    }
+
+    /// Calls `read` with the number of the last event, which does not change meanwhile.
+    pub(crate) fn at_last<T>(&self, read: impl FnOnce(u64) -> T) -> T {
+        let state = self.0.state();
+        read(state.open.last())
+    }
+
+    /// Returns the number of the oldest event in memory.
+    pub(crate) fn oldest_in_memory(&self) -> u64 {
+        self.0.state().oldest_kept()
+    }
+
+    /// Notifies `listener` of commits from now on, as long as it lives.
+    pub(crate) fn subscribe(&self, listener: Weak<dyn Listener>) {
+        let mut state = self.0.state();
+        state.listeners.retain(|old| old.strong_count() > 0);
+        state.listeners.push(listener);
+    }
+
+    /// Waits until there is room, then appends what `write` writes. All of it is committed
+    /// together, or nothing if `write` fails.
+    ///
+    /// # Errors
+    ///
+    /// The error of `write`, or that of the store if a commit has failed since `epoch`.
+    pub(crate) async fn append<T, E: From<StoreError>>(
+        &self,
+        epoch: Epoch,
+        write: impl FnOnce(&mut Appender<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.wait_for_room().await;
+        self.append_now(Some(epoch), write)
+    }
+
+    /// Appends without waiting for room: for what ends a turn, which is small.
+    pub(crate) fn append_now<T, E: From<StoreError>>(
+        &self,
+        epoch: Option<Epoch>,
+        write: impl FnOnce(&mut Appender<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut state = self.0.state();
+        state.check(epoch)?;
+        let before = state.open.last();
+        let mut appender = Appender { state: &mut state };
+        let written = write(&mut appender);
+        if written.is_err() {
+            state.open.truncate(before);
+            return written;
+        }
+        self.schedule(state);
+        written
+    }
+
+    async fn wait_for_room(&self) {
+        loop {
+            // Created before the check: it is notified of everything from now on.
+            let settled = self.0.settled.notified();
+            if self.0.state().uncommitted() < self.0.limits.uncommitted_bytes {
+                return;
+            }
+            settled.await;
+        }
+    }
+
+    /// Waits until everything that was appended is committed.
+    ///
+    /// # Errors
+    ///
+    /// The store's, if a commit has failed since `epoch`.
+    pub(crate) async fn flush(&self, epoch: Epoch) -> Result<(), StoreError> {
+        let last = self.last();
+        loop {
+            let settled = self.0.settled.notified();
+            {
+                let state = self.0.state();
+                state.check(Some(epoch))?;
+                if state.committed >= last && !state.committing {
+                    return Ok(());
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// Starts the commit task if there is work and it does not run.
+    fn schedule(&self, mut state: MutexGuard<'_, State>) {
+        if state.committing || !state.has_work() {
+            return;
+        }
+        // Without a runtime the process is ending, and nobody would be sent the events.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        state.committing = true;
+        drop(state);
+        let inner = self.0.clone();
+        runtime.spawn(async move { inner.commit().await });
+    }
+
+    /// Returns what follows `after`: from memory, or from the store.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub(crate) async fn next(
+        &self,
+        after: u64,
+        older: &mut VecDeque<Arc<Batch>>,
+    ) -> Result<Next, StoreError> {
+        while let Some(batch) = older.pop_front() {
+            if batch.last() > after {
+                return Ok(Next::Batch(batch));
+            }
+        }
+        {
+            let state = self.0.state();
+            if after >= state.committed {
+                return Ok(Next::Nothing);
+            }
+            if let Some(batch) = state.find(after + 1) {
+                return Ok(Next::Batch(batch));
+            }
+        }
+        let limit = self.0.limits.page_bytes;
+        let page = self.0.store.read(&self.0.session, after, limit).await?;
+        if page.oldest > after + 1 {
+            return Ok(Next::Gap(page.oldest - 1));
+        }
+        older.extend(page.batches);
+        Ok(match older.pop_front() {
+            Some(batch) => Next::Batch(batch),
+            None => Next::Nothing,
+        })
+    }
+}
+
+impl Inner {
+    /// Commits until nothing is left.
+    async fn commit(&self) {
+        loop {
+            let commit = self.state().take();
+            let Some(commit) = commit else {
+                // Whoever flushes waits for the end of the task, too.
+                self.settled.notify_waiters();
+                return;
+            };
+            let events = commit.events.clone();
+            let result = match self.lease.get() {
+                Some(lease) => self.store.commit(lease, commit).await,
+                None => {
+                    let reason = format!("session {} is not in the store yet", self.session);
+                    Err(StoreError::new(StoreErrorKind::Conflict, reason))
+                }
+            };
+            let mut state = self.state();
+            let listeners = match result {
+                Ok(()) => {
+                    state.keep(events, &self.limits);
+                    state.listeners()
+                }
+                Err(error) => {
+                    state.fail(error);
+                    let listeners = state.listeners();
+                    // Before anything else is appended, for it gets the same numbers.
+                    for listener in &listeners {
+                        listener.rolled_back(state.committed);
+                    }
+                    // Notified below: nothing that waits for these events must wait any longer.
+                    listeners
+                }
+            };
+            let last = state.committed;
+            drop(state);
+            self.settled.notify_waiters();
+            for listener in listeners {
+                listener.committed(last);
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.0.state();
+        f.debug_struct("Log")
+            .field("committed", &state.committed)
+            .field("last", &state.open.last())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Appends under the log's lock: the numbers are known, and nothing comes between.
+pub(crate) struct Appender<'a> {
+    state: &'a mut State,
+}
+
+impl Appender<'_> {
+    /// Returns the number that the next event will have.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.state.open.last() + 1
+    }
+
+    /// Appends an event and returns its number.
+    ///
+    /// # Errors
+    ///
+    /// When the value has no JSON form.
+    pub(crate) fn push<T: serde::Serialize>(
+        &mut self,
+        event: &T,
+    ) -> Result<u64, acp_sdk::runtime::EncodeError> {
+        self.state
+            .open
+            .write(|bytes| acp_sdk::runtime::encode(event, bytes))
+    }
+
+    /// Changes the session's record in the same commit.
+    pub(crate) fn change(&mut self, change: RecordChange) {
+        self.state.change.merge(change);
+    }
+
+    /// Asks for the commit to be on the disk when it completes.
+    pub(crate) fn sync(&mut self) {
+        self.state.sync = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

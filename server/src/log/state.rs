@@ -1,0 +1,128 @@
+//! What a log knows: events not committed yet, and the latest that are.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use super::{Epoch, Listener};
+use crate::event::Batch;
+use crate::limits::LogLimits;
+use crate::store::{Commit, RecordChange, StoreError};
+
+pub(super) struct State {
+    /// Appended, and not handed to the store.
+    pub(super) open: Batch,
+    pub(super) change: RecordChange,
+    pub(super) sync: bool,
+    /// Bytes that the store is committing.
+    in_flight: usize,
+    pub(super) committing: bool,
+    /// The latest committed batches, without holes.
+    kept: VecDeque<Arc<Batch>>,
+    kept_bytes: usize,
+    kept_events: usize,
+    pub(super) committed: u64,
+    pub(super) failures: u64,
+    failure: Option<StoreError>,
+    pub(super) listeners: Vec<Weak<dyn Listener>>,
+}
+
+impl State {
+    pub(super) fn new(last: u64) -> Self {
+        Self {
+            open: Batch::new(last + 1),
+            change: RecordChange::default(),
+            sync: false,
+            in_flight: 0,
+            committing: false,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            kept_events: 0,
+            committed: last,
+            failures: 0,
+            failure: None,
+            listeners: Vec::new(),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// The store's error, if a commit has failed since the epoch.
+    pub(super) fn check(&self, epoch: Option<Epoch>) -> Result<(), StoreError> {
+        match (&self.failure, epoch) {
+            (Some(error), Some(Epoch(epoch))) if epoch != self.failures => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn uncommitted(&self) -> usize {
+        self.in_flight + self.open.bytes()
+    }
+
+    pub(super) fn has_work(&self) -> bool {
+        !self.open.is_empty() || !self.change.is_empty() || self.sync
+    }
+
+    /// Takes what is to be committed next; `None` ends the commit task.
+    pub(super) fn take(&mut self) -> Option<Commit> {
+        if !self.has_work() {
+            self.committing = false;
+            return None;
+        }
+        let next = Batch::new(self.open.last() + 1);
+        let batch = std::mem::replace(&mut self.open, next);
+        self.in_flight = batch.bytes();
+        Some(Commit {
+            events: (!batch.is_empty()).then(|| Arc::new(batch)),
+            change: std::mem::take(&mut self.change),
+            sync: std::mem::take(&mut self.sync),
+        })
+    }
+
+    /// Keeps a committed batch in memory, and forgets the oldest ones beyond the limits.
+    pub(super) fn keep(&mut self, batch: Option<Arc<Batch>>, limits: &LogLimits) {
+        self.in_flight = 0;
+        let Some(batch) = batch else { return };
+        self.committed = batch.last();
+        self.kept_bytes += batch.bytes();
+        self.kept_events += batch.len();
+        self.kept.push_back(batch);
+        while let Some(oldest) = self.kept.front() {
+            let events = self.kept_events - oldest.len();
+            // The limit is what must stay, so whole batches go only while enough remains.
+            let enough = events >= limits.memory_events || self.kept_bytes > limits.memory_bytes;
+            if !enough || self.kept.len() == 1 {
+                break;
+            }
+            self.kept_bytes -= oldest.bytes();
+            self.kept_events = events;
+            self.kept.pop_front();
+        }
+    }
+
+    /// Removes what could not be committed: nobody has seen it.
+    pub(super) fn fail(&mut self, error: StoreError) {
+        self.in_flight = 0;
+        self.open = Batch::new(self.committed + 1);
+        self.change = RecordChange::default();
+        self.sync = false;
+        self.failures += 1;
+        self.failure = Some(error);
+    }
+
+    pub(super) fn oldest_kept(&self) -> u64 {
+        self.kept
+            .front()
+            .map_or(self.committed + 1, |batch| batch.first())
+    }
+
+    /// Returns the batch in memory that contains an event.
+    pub(super) fn find(&self, number: u64) -> Option<Arc<Batch>> {
+        let at = self.kept.partition_point(|batch| batch.last() < number);
+        let batch = self.kept.get(at)?;
+        (batch.first() <= number).then(|| batch.clone())
+    }
+
+    pub(super) fn listeners(&self) -> Vec<Arc<dyn Listener>> {
+        self.listeners.iter().filter_map(Weak::upgrade).collect()
+    }
+}

@@ -1,0 +1,316 @@
+//! A server: the handler, the store, the sessions, and the clients attached to it.
+
+mod lifecycle;
+mod repair;
+mod sessions;
+
+pub(crate) use lifecycle::{Joining, OpeningClient};
+pub(crate) use sessions::Sessions;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use acp_sdk::v1::SessionId;
+use acp_sdk::{ConnectionBuilder, RunningConnection, Transport};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::{Client, ClientId};
+use crate::handler::AnyHandler;
+use crate::limits::{Limits, OnDisconnect, Policies};
+use crate::session::Environment;
+use crate::store::{MemoryStore, Store};
+use crate::{AgentInfo, Handler, HandlerResult, ServerConnection, Session};
+
+/// Sessions of a [`Handler`], and any number of clients that use them.
+///
+/// Clones are handles to the same server.
+///
+/// - **Turns belong to sessions**, not to connections. What happens when the client that prompted
+///   disconnects is a [policy](Policies).
+/// - **Prompts** of one session are answered in the order of their arrival. Others wait, up to a
+///   [limit](Limits).
+/// - **`session/cancel`** is for all prompts of the session that have arrived, and never for a
+///   later one. Each is answered with the stop reason `cancelled`.
+/// - **Events** are numbered and kept by the [`Store`]. Each client receives them in order, without
+///   gap or double, at its own pace; `_acp-sdk/session/resume` continues after a number.
+/// - **Several clients** of one session receive the same events. Permissions and elicitations go
+///   to the client that prompted; when it is gone, to the others.
+/// - **Before `initialize`** every request is refused with `-32600`. After `logout` a client
+///   cannot open sessions until it has authenticated; other clients are not affected.
+///
+/// ```no_run
+/// # use acp_sdk::v1::StopReason;
+/// # use acp_server::{Handler, HandlerResult, Server, Turn};
+/// # struct MyAgent;
+/// # impl Handler for MyAgent {
+/// #     type State = ();
+/// #     async fn prompt(&self, _: &mut (), _: Turn) -> HandlerResult<StopReason> { Ok(StopReason::EndTurn) }
+/// # }
+/// # async fn example(listener: tokio::net::UnixListener) -> std::io::Result<()> {
+/// let server = Server::new(MyAgent);
+/// loop {
+///     let (stream, _) = listener.accept().await?;
+///     let mut connection = server.attach(tokio::io::split(stream));
+///     tokio::spawn(async move { connection.closed().await });
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<Guard>);
+
+/// Ends the sessions with the last handle and the last connection: they refer to the core, and it
+/// refers to them.
+struct Guard(Arc<Core>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.closed.cancel();
+        self.0.sessions.clear();
+    }
+}
+
+/// What sessions, connections and the server have in common.
+pub(crate) struct Core {
+    pub(crate) handler: Box<dyn AnyHandler>,
+    pub(crate) info: AgentInfo,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) limits: Limits,
+    pub(crate) policies: Policies,
+    pub(crate) sessions: Sessions,
+    /// What the next `session/new` opens, if it is no new session.
+    pub(crate) next_session: Mutex<Option<NextSession>>,
+    clients: AtomicU64,
+    /// Cancelled when nobody can use the server any more: what waits for a client or for a time
+    /// waits in vain.
+    pub(crate) closed: CancellationToken,
+    /// Held by handlers that open a session.
+    opens: Semaphore,
+}
+
+impl Core {
+    pub(crate) fn next_client(&self) -> ClientId {
+        ClientId(self.clients.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// Settings of a [`Server`].
+#[must_use]
+pub struct ServerBuilder {
+    handler: Box<dyn AnyHandler>,
+    info: AgentInfo,
+    store: Arc<dyn Store>,
+    limits: Limits,
+    policies: Policies,
+    next_session: Option<NextSession>,
+}
+
+/// What the first `session/new` opens: for clients that start the agent anew for each of the
+/// user's commands and know no session ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NextSession {
+    /// A new session of this name.
+    Named(String),
+    /// The session of this name, whose conversation is replayed after the answer.
+    Resume(String),
+    /// The session of the working directory with the latest activity; a new one if there is none.
+    ResumeRecent,
+}
+
+impl ServerBuilder {
+    /// Sets where sessions are kept (default: a [`MemoryStore`]).
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the policies of new sessions.
+    pub fn policies(mut self, policies: Policies) -> Self {
+        self.policies = policies;
+        self
+    }
+
+    /// Sets what the first `session/new` opens (default: a new session without a name).
+    pub fn next_session(mut self, next: NextSession) -> Self {
+        self.next_session = Some(next);
+        self
+    }
+
+    /// Creates the server.
+    #[must_use]
+    pub fn build(self) -> Server {
+        let opens = Semaphore::new(self.limits.concurrent_opens.max(1));
+        let core = Core {
+            handler: self.handler,
+            info: self.info,
+            store: self.store,
+            limits: self.limits,
+            policies: self.policies,
+            sessions: Sessions::default(),
+            next_session: Mutex::new(self.next_session),
+            clients: AtomicU64::new(0),
+            closed: CancellationToken::new(),
+            opens,
+        };
+        Server(Arc::new(Guard(Arc::new(core))))
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").finish_non_exhaustive()
+    }
+}
+
+/// How a client is connected, which decides the policies that are not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Link {
+    /// A pipe to the program that started this one: its end is the end of the user's work.
+    Stdio,
+    /// A connection that may be lost and come back.
+    Remote,
+}
+
+impl Server {
+    /// Creates a server that keeps its sessions in memory.
+    pub fn new(handler: impl Handler) -> Self {
+        Self::builder(handler).build()
+    }
+
+    /// Creates the settings of a server.
+    pub fn builder<H: Handler>(handler: H) -> ServerBuilder {
+        ServerBuilder {
+            info: handler.info(),
+            handler: Box::new(handler),
+            store: Arc::new(MemoryStore::new()),
+            limits: Limits::default(),
+            policies: Policies::default(),
+            next_session: None,
+        }
+    }
+
+    /// Returns the agent for one connection, to be served over a transport of any kind. It serves
+    /// version 1; with the feature `v2`, its `every_version` serves version 2 too.
+    #[must_use]
+    pub fn connection(&self, link: Link) -> ServerConnection {
+        let (on_disconnect, paced) = match link {
+            Link::Stdio => {
+                let after = Duration::ZERO;
+                (OnDisconnect::Cancel { after }, true)
+            }
+            Link::Remote => (OnDisconnect::Continue, false),
+        };
+        let client = Client::new(self.core().clone(), on_disconnect, paced);
+        ServerConnection::new(client, self.clone())
+    }
+
+    /// Attaches a client that may come back, and serves it as a task.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn attach(&self, transport: impl Into<Transport>) -> RunningConnection {
+        self.attach_with(ConnectionBuilder::new(), transport)
+    }
+
+    /// The same with settings and layers of the connection.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn attach_with(
+        &self,
+        connection: ConnectionBuilder,
+        transport: impl Into<Transport>,
+    ) -> RunningConnection {
+        let agent = self.connection(Link::Remote).every_version();
+        let (_client, driver) = connection.agent(agent, transport);
+        driver.start()
+    }
+
+    /// Serves one client on standard input and output until it closes its side, then
+    /// [shuts down](Self::shutdown).
+    ///
+    /// # Errors
+    ///
+    /// As [`acp_sdk::serve_stdio`].
+    pub async fn serve_stdio(&self) -> acp_sdk::Result<()> {
+        self.serve_stdio_with(ConnectionBuilder::new()).await
+    }
+
+    /// The same with settings and layers of the connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`acp_sdk::serve_stdio`].
+    pub async fn serve_stdio_with(&self, connection: ConnectionBuilder) -> acp_sdk::Result<()> {
+        let served = connection
+            .serve_stdio(self.connection(Link::Stdio).every_version())
+            .await;
+        self.shutdown().await;
+        served
+    }
+
+    /// Creates a session without a client.
+    ///
+    /// # Errors
+    ///
+    /// The handler's, or that of the store.
+    pub async fn create_session(&self, cwd: impl Into<String>) -> HandlerResult<Session> {
+        let environment = Environment::default();
+        let opening = OpeningClient::default();
+        let core = self.core();
+        let created = core.create(cwd.into(), None, environment, opening).await;
+        created.inspect(|session| core.unload_later(session))
+    }
+
+    /// Returns a session, and opens it if it is not in memory.
+    ///
+    /// # Errors
+    ///
+    /// Resource not found; the handler's error, or that of the store.
+    pub async fn session(&self, id: &SessionId) -> HandlerResult<Session> {
+        let opened = self.core().open(id, None, OpeningClient::default()).await;
+        opened.inspect(|session| self.core().unload_later(session))
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.core().store
+    }
+
+    /// Closes all sessions: cancels their turns, commits what was appended, and gives the leases
+    /// back. The sessions can be loaded again.
+    pub async fn shutdown(&self) {
+        let core = self.core();
+        let mut closing = tokio::task::JoinSet::new();
+        for id in core.sessions.ids() {
+            let core = core.clone();
+            closing.spawn(async move { core.unload(&id).await });
+        }
+        while closing.join_next().await.is_some() {}
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.0
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("sessions", &self.core().sessions.ids().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! Questions to the user: offered to clients, answered once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acp_sdk::v1::{
+    CreateElicitationRequest, ElicitationAction, RequestPermissionOutcome, RequestPermissionRequest,
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::connection::{Client, ClientId};
+use crate::event::{QuestionId, TurnEvent};
+use crate::store::StoreError;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    Permission(RequestPermissionRequest),
+    Elicitation(CreateElicitationRequest),
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Permission(RequestPermissionOutcome),
+    Elicitation(ElicitationAction),
+    /// No client that was asked could answer.
+    Failed(acp_sdk::Error),
+}
+
+pub(crate) struct Question {
+    pub(crate) id: QuestionId,
+    pub(crate) ask: Ask,
+    /// The client that prompted, which is asked first.
+    origin: Option<ClientId>,
+    state: Mutex<State>,
+    /// Cancelled when the question is answered or withdrawn.
+    closed: CancellationToken,
+}
+
+struct State {
+    /// Taken by the first answer.
+    reply: Option<oneshot::Sender<Reply>>,
+    offered: Vec<ClientId>,
+    /// Offers without an answer.
+    open: usize,
+}
+
+impl Question {
+    pub(crate) fn new(
+        id: QuestionId,
+        ask: Ask,
+        origin: Option<ClientId>,
+    ) -> (Arc<Self>, oneshot::Receiver<Reply>) {
+        let (reply, receiver) = oneshot::channel();
+        let question = Self {
+            id,
+            ask,
+            origin,
+            state: Mutex::new(State {
+                reply: Some(reply),
+                offered: Vec::new(),
+                open: 0,
+            }),
+            closed: CancellationToken::new(),
+        };
+        (Arc::new(question), receiver)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Returns the questions without an answer, the oldest first.
+    pub(crate) fn open_questions(&self) -> Vec<Arc<Question>> {
+        self.state().questions.values().cloned().collect()
+    }
+
+    /// A client has been sent the events up to a question: it is asked, if the question is for it.
+    pub(crate) fn reached(&self, number: u64, client: &Arc<Client>) {
+        let question = {
+            let state = self.state();
+            let Some(question) = state.questions.get(&number) else {
+                return;
+            };
+            let is_attached = |id| state.clients.iter().any(|old| old.client.id() == id);
+            let elsewhere = question
+                .origin
+                .is_some_and(|id| id != client.id() && is_attached(id));
+            if elsewhere {
+                return;
+            }
+            question.clone()
+        };
+        self.offer(&question, client);
+    }
+
+    /// Asks a client, unless it cannot answer or was asked before.
+    pub(crate) fn offer(&self, question: &Arc<Question>, client: &Arc<Client>) {
+        if !client.can_answer(&question.ask) {
+            return;
+        }
+        {
+            let mut state = question.state();
+            if state.reply.is_none() || state.offered.contains(&client.id()) {
+                return;
+            }
+            state.offered.push(client.id());
+            state.open += 1;
+        }
+        let (session, question, client) = (self.clone(), question.clone(), client.clone());
+        tokio::spawn(async move {
+            let answer = tokio::select! {
+                biased;
+                // Dropping the call cancels the request.
+                () = question.closed.cancelled() => return,
+                answer = client.ask(&question.ask) => answer,
+            };
+            session.answered(&question, answer);
+        });
+    }
+
+    fn answered(&self, question: &Question, answer: acp_sdk::Result<Reply>) {
+        let reply = {
+            let mut state = question.state();
+            state.open -= 1;
+            match answer {
+                // A client that has gone may come back, and others may attach.
+                Err(acp_sdk::Error::Closed(_)) => return,
+                Err(_) if state.open > 0 => return,
+                Err(error) => state
+                    .reply
+                    .take()
+                    .map(|sender| (sender, Reply::Failed(error))),
+                Ok(reply) => state.reply.take().map(|sender| (sender, reply)),
+            }
+        };
+        if let Some((sender, reply)) = reply {
+            self.close_question(question, Some(&reply));
+            // The turn may have ended meanwhile.
+            let _ = sender.send(reply);
+        }
+    }
+
+    /// Withdraws a question, if it is still open.
+    pub(crate) fn withdraw(&self, question: &Question) {
+        if question.state().reply.take().is_some() {
+            self.close_question(question, None);
+        }
+    }
+
+    fn close_question(&self, question: &Question, reply: Option<&Reply>) {
+        let id = question.id;
+        let event = match (&question.ask, reply) {
+            (_, Some(Reply::Permission(outcome))) => TurnEvent::PermissionAnswered {
+                question: id,
+                outcome: Some(outcome.clone()),
+            },
+            (_, Some(Reply::Elicitation(action))) => TurnEvent::ElicitationAnswered {
+                question: id,
+                action: Some(action.clone()),
+            },
+            (Ask::Permission(_), _) => TurnEvent::PermissionAnswered {
+                question: id,
+                outcome: None,
+            },
+            (Ask::Elicitation(_), _) => TurnEvent::ElicitationAnswered {
+                question: id,
+                action: None,
+            },
+        };
+        // The answer counts for the turn even if the store does not take it: the turn fails then.
+        let _ = self.log().append_now(None, |appender| {
+            self.state().questions.remove(&id.0);
+            let pushed = appender.push(&event);
+            Ok::<_, StoreError>(pushed.is_ok())
+        });
+        question.closed.cancel();
+    }
+
+    /// A client has gone: questions that only it was asked are offered to the others.
+    pub(crate) fn offer_again(&self, gone: ClientId) {
+        let clients = self.clients();
+        for question in self.open_questions() {
+            if question.origin != Some(gone) {
+                continue;
+            }
+            for attached in &clients {
+                if attached.subscription.delivered() >= question.id.0 {
+                    self.offer(&question, &attached.client);
+                }
+            }
+        }
+    }
+}

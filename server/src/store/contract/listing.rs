@@ -1,0 +1,167 @@
+//! Lists of sessions.
+
+use std::collections::HashSet;
+
+use acp_sdk::v1::SessionId;
+
+use super::{Session, Shared, listed};
+use crate::store::{ListQuery, RecordChange, SessionRecord};
+
+pub(super) async fn sessions_are_listed_by_activity(store: Shared) {
+    for (id, second) in [("b", 3), ("a", 3), ("c", 3), ("e", 1), ("d", 5)] {
+        Session::create_as(&store, &record(id, second)).await;
+    }
+    let all = query(99);
+    assert_eq!(listed(&*store, &all).await, ["d", "a", "b", "c", "e"]);
+    assert_eq!(listed(&*store, &query(2)).await, ["d", "a"]);
+    assert!(listed(&*store, &query(0)).await.is_empty(), "limit 0");
+    for (at, expected) in ["abce", "bce", "ce", "e", ""].into_iter().enumerate() {
+        let records = store.list(&all).await;
+        let records = records.unwrap_or_else(|error| panic!("list: {error}"));
+        let after = &records[at];
+        let page = ListQuery {
+            after: Some((after.updated_at.clone(), after.id.clone())),
+            ..all.clone()
+        };
+        assert_eq!(
+            listed(&*store, &page).await.concat(),
+            expected,
+            "after {}",
+            after.id
+        );
+    }
+
+    // Activity moves a session, other changes do not.
+    let acquired = store.acquire(&SessionId::from("e")).await;
+    let (record, lease) = acquired.unwrap_or_else(|error| panic!("acquire: {error}"));
+    let session = Session {
+        store: store.clone(),
+        id: record.id,
+        lease,
+    };
+    let title = RecordChange {
+        title: Some(Some("title".to_owned())),
+        ..RecordChange::default()
+    };
+    assert!(session.change(title).await.is_ok());
+    assert!(session.append(1, 1).await.is_ok());
+    assert_eq!(listed(&*store, &all).await, ["d", "a", "b", "c", "e"]);
+    assert!(session.change(activity(4)).await.is_ok());
+    assert_eq!(listed(&*store, &all).await, ["d", "e", "a", "b", "c"]);
+    assert!(matches!(
+        store.delete(&SessionId::from("a")).await,
+        Ok(true)
+    ));
+    assert_eq!(listed(&*store, &all).await, ["d", "e", "b", "c"]);
+}
+
+pub(super) async fn lists_are_filtered(store: Shared) {
+    for number in 0..20 {
+        let mut record = record(&format!("{number:02}"), number);
+        record.cwd = ["/a", "/a/", "/A", "/"][number % 4].to_owned();
+        record.name = (number % 5 == 0).then(|| format!("name {number}"));
+        Session::create_as(&store, &record).await;
+    }
+    let in_a = ListQuery {
+        cwd: Some("/a".to_owned()),
+        ..query(3)
+    };
+    assert_eq!(listed(&*store, &in_a).await, ["16", "12", "08"]);
+    let more = ListQuery {
+        after: Some((time(8), SessionId::from("08"))),
+        ..in_a
+    };
+    assert_eq!(listed(&*store, &more).await, ["04", "00"]);
+    let elsewhere = ListQuery {
+        cwd: Some("/b".to_owned()),
+        ..query(9)
+    };
+    assert!(listed(&*store, &elsewhere).await.is_empty());
+
+    let named = |name: &str, cwd: Option<&str>| ListQuery {
+        name: Some(name.to_owned()),
+        cwd: cwd.map(str::to_owned),
+        ..query(9)
+    };
+    assert_eq!(listed(&*store, &named("name 5", None)).await, ["05"]);
+    assert_eq!(listed(&*store, &named("name 5", Some("/a/"))).await, ["05"]);
+    assert!(
+        listed(&*store, &named("name 5", Some("/a")))
+            .await
+            .is_empty()
+    );
+    assert!(listed(&*store, &named("name", None)).await.is_empty());
+    let past = ListQuery {
+        after: Some((time(5), SessionId::from("05"))),
+        ..named("name 5", None)
+    };
+    assert!(
+        listed(&*store, &past).await.is_empty(),
+        "the named one is on the page before"
+    );
+}
+
+pub(super) async fn pages_neither_miss_nor_repeat_a_session(store: Shared) {
+    const SESSIONS: usize = 1_200;
+    let mut sessions = Vec::new();
+    for number in 0..SESSIONS {
+        // Three share each time.
+        let record = record(&format!("{number:04}"), number / 3);
+        sessions.push(Session::create_as(&store, &record).await);
+    }
+    let (mut seen, mut page, mut changed) = (Vec::new(), query(100), HashSet::new());
+    loop {
+        let records = store.list(&page).await;
+        let records = records.unwrap_or_else(|error| panic!("list: {error}"));
+        let Some(last) = records.last() else { break };
+        page.after = Some((last.updated_at.clone(), last.id.clone()));
+        seen.extend(records.iter().map(|record| record.id.to_string()));
+        // Sessions of this page and of later ones become active, are deleted and created.
+        let round = seen.len();
+        for session in [
+            &sessions[SESSIONS - round],
+            &sessions[(SESSIONS - round) / 2],
+        ] {
+            assert!(session.change(activity(9_000 + round)).await.is_ok());
+            changed.insert(session.id.to_string());
+        }
+        let deleted = &sessions[(SESSIONS - round) / 3 + 1];
+        assert!(store.delete(&deleted.id).await.is_ok());
+        changed.insert(deleted.id.to_string());
+        let id = format!("new {round}");
+        Session::create_as(&store, &record(&id, 8_000)).await;
+        changed.insert(id);
+    }
+    let distinct: HashSet<_> = seen.iter().collect();
+    assert_eq!(distinct.len(), seen.len(), "sessions listed twice");
+    let mut expected: Vec<_> = (0..SESSIONS).collect();
+    expected.sort_by_key(|number| (std::cmp::Reverse(number / 3), *number));
+    let expected = expected.iter().map(|number| format!("{number:04}"));
+    let expected: Vec<_> = expected.filter(|id| !changed.contains(id)).collect();
+    seen.retain(|id| !changed.contains(id));
+    assert_eq!(seen, expected, "sessions that nobody changed");
+}
+
+fn query(limit: usize) -> ListQuery {
+    ListQuery {
+        limit,
+        ..ListQuery::default()
+    }
+}
+
+fn time(second: usize) -> String {
+    format!("2030-01-01T00:00:{second:05}.000Z")
+}
+
+fn record(id: &str, second: usize) -> SessionRecord {
+    let mut record = SessionRecord::new(id, "/work");
+    record.updated_at = time(second);
+    record
+}
+
+fn activity(second: usize) -> RecordChange {
+    RecordChange {
+        updated_at: Some(time(second)),
+        ..RecordChange::default()
+    }
+}

@@ -1,0 +1,218 @@
+//! Tests of the rules of [`Store`], for any implementation.
+//!
+//! Each rule is a function that panics when the store breaks it. They need a tokio runtime, of
+//! either flavor.
+//!
+//! ```
+//! use acp_server::store::{MemoryStore, contract};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! contract::check(async || MemoryStore::new()).await;
+//! # }
+//! ```
+
+pub mod audit;
+mod drops;
+mod events;
+mod forks;
+mod instances;
+mod leases;
+mod listing;
+mod records;
+
+pub use instances::{check_instances, check_reopened};
+
+use std::sync::Arc;
+
+use acp_sdk::v1::SessionId;
+
+use super::{
+    Commit, EventPage, Lease, ListQuery, RecordChange, SessionRecord, Store, StoreError,
+    StoreErrorKind,
+};
+use crate::event::Batch;
+
+type Shared = Arc<dyn Store>;
+
+/// Tests all rules that concern one instance of a store.
+///
+/// `open` returns an empty store for each of them.
+///
+/// # Panics
+///
+/// Panics if the store breaks a rule.
+pub async fn check<S: Store>(open: impl AsyncFn() -> S) {
+    macro_rules! rules {
+        ($($module:ident::$rule:ident,)*) => {
+            $({
+                let store: Shared = Arc::new(open().await);
+                $module::$rule(store).await;
+            })*
+        };
+    }
+    rules! {
+        records::sessions_are_found_as_created,
+        records::ids_and_names_are_unique,
+        records::changes_are_kept,
+        records::a_deleted_session_is_gone,
+        leases::each_lease_has_a_higher_token,
+        leases::only_the_latest_lease_writes,
+        leases::a_released_lease_does_not_write,
+        leases::a_deleted_session_has_no_lease,
+        events::batches_come_back,
+        events::events_follow_each_other,
+        events::a_refused_commit_changes_nothing,
+        events::pages_have_about_the_size_asked_for,
+        events::large_events_are_read_one_by_one,
+        events::sessions_commit_at_the_same_time,
+        listing::sessions_are_listed_by_activity,
+        listing::lists_are_filtered,
+        listing::pages_neither_miss_nor_repeat_a_session,
+        forks::a_fork_has_the_events_up_to_its_number,
+        forks::source_and_fork_are_independent,
+        forks::a_fork_is_refused_as_a_creation,
+        drops::a_dropped_commit_is_whole_or_nothing,
+        drops::a_dropped_creation_is_whole_or_nothing,
+        drops::a_dropped_fork_is_whole_or_nothing,
+        drops::a_dropped_deletion_is_whole_or_nothing,
+    }
+}
+
+/// A session in a test.
+struct Session {
+    store: Shared,
+    id: SessionId,
+    lease: Lease,
+}
+
+impl Session {
+    async fn create(store: &Shared, id: &str) -> Self {
+        Self::create_as(store, &SessionRecord::new(id, "/work")).await
+    }
+
+    async fn create_as(store: &Shared, record: &SessionRecord) -> Self {
+        let lease = store.create(record).await;
+        let lease = lease.unwrap_or_else(|error| panic!("create {}: {error}", record.id));
+        assert_eq!(lease.session, record.id, "session of the lease");
+        Self {
+            store: store.clone(),
+            id: record.id.clone(),
+            lease,
+        }
+    }
+
+    /// Commits `count` events from the number `first` on.
+    async fn append(&self, first: u64, count: u64) -> Result<(), StoreError> {
+        self.commit(events(first, count)).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<(), StoreError> {
+        self.store.commit(&self.lease, commit).await
+    }
+
+    async fn change(&self, change: RecordChange) -> Result<(), StoreError> {
+        let commit = Commit {
+            change,
+            ..Commit::default()
+        };
+        self.commit(commit).await
+    }
+
+    async fn record(&self) -> SessionRecord {
+        let found = self.store.find(&self.id).await;
+        let found = found.unwrap_or_else(|error| panic!("find {}: {error}", self.id));
+        found.unwrap_or_else(|| panic!("find {}: got none", self.id))
+    }
+
+    /// Reads all events, in pages of `max_bytes`.
+    async fn all(&self, max_bytes: usize) -> Vec<String> {
+        read_all(&*self.store, &self.id, max_bytes).await
+    }
+
+    /// Checks that the session has `count` events, each with the text for its number.
+    async fn expect_events(&self, count: u64) {
+        let expected: Vec<_> = (1..=count).map(text).collect();
+        assert_eq!(self.all(1 << 20).await, expected, "events of {}", self.id);
+        assert_eq!(self.record().await.last_event, count, "last event");
+    }
+}
+
+/// Returns the text of the event `number`, whose length depends on the number.
+fn text(number: u64) -> String {
+    let padding = "ä".repeat(usize::try_from(number % 90).unwrap_or(0));
+    format!(r#"{{"sessionUpdate":"agent_message_chunk","n":{number},"text":"{padding}"}}"#)
+}
+
+fn batch(first: u64, texts: impl IntoIterator<Item = String>) -> Arc<Batch> {
+    let mut batch = Batch::new(first);
+    for text in texts {
+        batch.push(&text);
+    }
+    Arc::new(batch)
+}
+
+/// Returns a commit of the events `first..first + count`.
+fn events(first: u64, count: u64) -> Commit {
+    Commit {
+        events: Some(batch(first, (first..first + count).map(text))),
+        ..Commit::default()
+    }
+}
+
+/// Reads all events in pages of `max_bytes` and checks what each page says.
+async fn read_all(store: &dyn Store, session: &SessionId, max_bytes: usize) -> Vec<String> {
+    let mut texts = Vec::new();
+    loop {
+        let after = texts.len() as u64;
+        let page = page(store, session, after, max_bytes).await;
+        if page.batches.is_empty() {
+            assert_eq!(page.last, after, "last event of the final page");
+            return texts;
+        }
+        let read = page.batches.iter().flat_map(|batch| batch.after(after));
+        for (number, text) in read {
+            assert_eq!(number, texts.len() as u64 + 1, "number of the next event");
+            texts.push(text.to_owned());
+        }
+        assert!(texts.len() as u64 > after, "a page without a further event");
+        assert!(page.last >= texts.len() as u64, "events beyond the last");
+    }
+}
+
+async fn page(store: &dyn Store, session: &SessionId, after: u64, max_bytes: usize) -> EventPage {
+    let page = store.read(session, after, max_bytes).await;
+    let page = page.unwrap_or_else(|error| panic!("read {session} after {after}: {error}"));
+    assert_eq!(page.oldest, 1, "oldest event");
+    if let Some(first) = page.batches.first() {
+        assert!(
+            first.first() <= after + 1,
+            "{first:?} begins after {after} + 1"
+        );
+        assert!(first.last() > after, "{first:?} has no event after {after}");
+    }
+    for pair in page.batches.windows(2) {
+        assert_eq!(pair[1].first(), pair[0].last() + 1, "{pair:?} have a gap");
+    }
+    page
+}
+
+/// Returns the ids of the sessions that match a query.
+async fn listed(store: &dyn Store, query: &ListQuery) -> Vec<String> {
+    let records = store.list(query).await;
+    let records = records.unwrap_or_else(|error| panic!("list {query:?}: {error}"));
+    assert!(records.len() <= query.limit, "more sessions than the limit");
+    let ids = records.iter().map(|record| record.id.to_string());
+    ids.collect()
+}
+
+#[track_caller]
+fn expect_error<T>(result: Result<T, StoreError>, kind: StoreErrorKind, operation: &str) {
+    match result {
+        Ok(_) => panic!("{operation}: expected {kind:?}, got success"),
+        Err(error) => {
+            assert_eq!(error.kind(), kind, "{operation}: {error}");
+            assert!(!error.to_string().is_empty(), "{operation}: no text");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Creating, finding, changing and deleting sessions.
+
+use std::collections::BTreeMap;
+
+use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
+
+use super::{Commit, Session, Shared, events, expect_error};
+use crate::store::{RecordChange, SessionRecord, StoreErrorKind};
+
+pub(super) async fn sessions_are_found_as_created(store: Shared) {
+    let missing = SessionId::from("missing");
+    assert!(matches!(store.find(&missing).await, Ok(None)), "find");
+    expect_error(
+        store.acquire(&missing).await,
+        StoreErrorKind::NotFound,
+        "acquire",
+    );
+    expect_error(
+        store.read(&missing, 0, 1).await,
+        StoreErrorKind::NotFound,
+        "read",
+    );
+
+    let mut record = SessionRecord::new("ü\"'%", "/a b\\c");
+    record.name = Some("na'me".to_owned());
+    record.additional_directories = vec!["/x".to_owned(), "/y\nz".to_owned()];
+    record.title = Some("tïtle\t".to_owned());
+    record.settings = settings(&[("model", r#"{"value":"large"}"#)]);
+    record.running_turn = Some(3);
+    // Not given by the caller.
+    record.last_event = 17;
+    let session = Session::create_as(&store, &record).await;
+    record.last_event = 0;
+    assert_eq!(session.record().await, record, "record as found");
+    session.expect_events(0).await;
+    let acquired = store.acquire(&session.id).await;
+    assert_eq!(
+        acquired.map(|(record, _)| record).ok(),
+        Some(record),
+        "record as acquired"
+    );
+}
+
+pub(super) async fn ids_and_names_are_unique(store: Shared) {
+    let named = |id: &str, name: &str| {
+        let mut record = SessionRecord::new(id, "/work");
+        record.name = Some(name.to_owned());
+        record
+    };
+    let first = Session::create_as(&store, &named("1", "one")).await;
+    expect_error(
+        store.create(&named("1", "other")).await,
+        StoreErrorKind::Conflict,
+        "id",
+    );
+    expect_error(
+        store.create(&named("2", "one")).await,
+        StoreErrorKind::Conflict,
+        "name",
+    );
+    assert!(matches!(store.find(&SessionId::from("2")).await, Ok(None)));
+    assert!(
+        first.append(1, 1).await.is_ok(),
+        "a refused creation took the lease"
+    );
+
+    let second = Session::create_as(&store, &named("2", "two")).await;
+    let taken = RecordChange {
+        name: Some(Some("one".to_owned())),
+        title: Some(Some("not kept".to_owned())),
+        ..RecordChange::default()
+    };
+    let commit = Commit {
+        change: taken.clone(),
+        ..events(1, 3)
+    };
+    expect_error(
+        second.commit(commit).await,
+        StoreErrorKind::Conflict,
+        "rename",
+    );
+    assert_eq!(second.record().await.title, None, "a refused change");
+    second.expect_events(0).await;
+
+    // A name is free once its session has another one, or none.
+    let none = RecordChange {
+        name: Some(None),
+        ..RecordChange::default()
+    };
+    assert!(first.change(none).await.is_ok());
+    assert!(second.change(taken.clone()).await.is_ok(), "a free name");
+    assert!(second.change(taken).await.is_ok(), "its own name");
+    let third = Session::create_as(&store, &named("3", "two")).await;
+    assert!(matches!(store.delete(&second.id).await, Ok(true)));
+    let change = RecordChange {
+        name: Some(Some("one".to_owned())),
+        ..RecordChange::default()
+    };
+    assert!(
+        third.change(change).await.is_ok(),
+        "the name of a deleted session"
+    );
+}
+
+pub(super) async fn changes_are_kept(store: Shared) {
+    let session = Session::create(&store, "s").await;
+    let mut expected = session.record().await;
+    let changes = [
+        RecordChange {
+            title: Some(Some("title".to_owned())),
+            ..RecordChange::default()
+        },
+        RecordChange {
+            additional_directories: Some(vec!["/more".to_owned()]),
+            settings: Some(settings(&[
+                ("flag", r#"{"type":"boolean","value":true}"#),
+                (
+                    "later",
+                    r#"{"type":"of_tomorrow","value":[1.50,{"a":null}]}"#,
+                ),
+            ])),
+            ..RecordChange::default()
+        },
+        RecordChange {
+            name: Some(Some("name".to_owned())),
+            running_turn: Some(Some(7)),
+            updated_at: Some("2031-01-01T00:00:00.000Z".to_owned()),
+            ..RecordChange::default()
+        },
+        RecordChange {
+            name: Some(None),
+            running_turn: Some(None),
+            title: Some(None),
+            additional_directories: Some(Vec::new()),
+            settings: Some(BTreeMap::new()),
+            ..RecordChange::default()
+        },
+    ];
+    for (number, change) in (1..).zip(changes) {
+        let commit = Commit {
+            change: change.clone(),
+            sync: number % 2 == 0,
+            ..events(number, 1)
+        };
+        assert!(session.commit(commit).await.is_ok(), "change {number}");
+        change.apply(&mut expected);
+        expected.last_event = number;
+        assert_eq!(session.record().await, expected, "after change {number}");
+    }
+    // Nothing to write is a commit too.
+    let nothing = Commit {
+        sync: true,
+        ..Commit::default()
+    };
+    assert!(session.commit(nothing).await.is_ok());
+    assert_eq!(session.record().await, expected, "after an empty commit");
+}
+
+pub(super) async fn a_deleted_session_is_gone(store: Shared) {
+    let session = Session::create(&store, "s").await;
+    let other = Session::create(&store, "other").await;
+    assert!(session.append(1, 50).await.is_ok());
+    assert!(other.append(1, 5).await.is_ok());
+    assert!(
+        matches!(store.delete(&session.id).await, Ok(true)),
+        "delete"
+    );
+    assert!(
+        matches!(store.delete(&session.id).await, Ok(false)),
+        "delete again"
+    );
+    assert!(matches!(store.find(&session.id).await, Ok(None)), "find");
+    expect_error(
+        store.read(&session.id, 0, 1).await,
+        StoreErrorKind::NotFound,
+        "read",
+    );
+    expect_error(
+        store.acquire(&session.id).await,
+        StoreErrorKind::NotFound,
+        "acquire",
+    );
+    let fork = store
+        .fork(&session.id, None, &SessionRecord::new("f", "/"))
+        .await;
+    expect_error(fork, StoreErrorKind::NotFound, "fork");
+
+    let again = Session::create(&store, "s").await;
+    again.expect_events(0).await;
+    assert!(
+        again.append(1, 2).await.is_ok(),
+        "append to the new session"
+    );
+    again.expect_events(2).await;
+    other.expect_events(5).await;
+}
+
+fn settings(values: &[(&str, &str)]) -> BTreeMap<String, SessionConfigOptionValue> {
+    let value = |text| match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => panic!("{text}: {error}"),
+    };
+    let values = values.iter();
+    values
+        .map(|(id, text)| ((*id).to_owned(), value(text)))
+        .collect()
+}

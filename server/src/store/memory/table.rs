@@ -1,0 +1,331 @@
+//! The sessions of a [`MemoryStore`](super::MemoryStore) and their indexes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use acp_sdk::v1::SessionId;
+
+use crate::event::Batch;
+use crate::store::{
+    Commit, EventPage, Lease, ListQuery, SessionRecord, StoreError, StoreErrorKind,
+};
+
+#[derive(Debug)]
+pub(super) struct Limits {
+    pub(super) bytes: usize,
+    pub(super) sessions: usize,
+    pub(super) record_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 1 << 30,
+            sessions: 100_000,
+            record_bytes: SessionRecord::MAX_BYTES,
+        }
+    }
+}
+
+/// The place of a session in a list: the latest activity first, then by id.
+type Position = (Reverse<String>, SessionId);
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    sessions: HashMap<SessionId, Entry>,
+    names: HashMap<String, SessionId>,
+    by_activity: BTreeSet<Position>,
+    by_cwd: HashMap<String, BTreeSet<Position>>,
+    /// Bytes of all records and events.
+    bytes: usize,
+    /// The highest token ever given. It is counted over all sessions, so that a lease of a deleted
+    /// session is not valid for a later session with its id.
+    tokens: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    record: SessionRecord,
+    record_bytes: usize,
+    batches: Vec<Arc<Batch>>,
+    event_bytes: usize,
+    /// The token of the valid lease.
+    lease: Option<u64>,
+}
+
+impl Table {
+    pub(super) fn create(
+        &mut self,
+        limits: &Limits,
+        record: &SessionRecord,
+    ) -> Result<Lease, StoreError> {
+        let mut record = record.clone();
+        record.last_event = 0;
+        self.add(limits, record, Vec::new())
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<(SessionRecord, Lease), StoreError> {
+        let entry = self.sessions.get_mut(session);
+        let entry = entry.ok_or_else(|| StoreError::no_session(session))?;
+        self.tokens += 1;
+        entry.lease = Some(self.tokens);
+        let lease = Lease::new(session.clone(), self.tokens);
+        Ok((entry.record.clone(), lease))
+    }
+
+    pub(super) fn release(&mut self, lease: &Lease) {
+        if let Some(entry) = self.sessions.get_mut(&lease.session)
+            && entry.lease == Some(lease.token)
+        {
+            entry.lease = None;
+        }
+    }
+
+    pub(super) fn commit(
+        &mut self,
+        limits: &Limits,
+        lease: &Lease,
+        commit: Commit,
+    ) -> Result<(), StoreError> {
+        let session = &lease.session;
+        let entry = self.sessions.get(session);
+        let entry = entry
+            .filter(|entry| entry.lease == Some(lease.token))
+            .ok_or_else(|| StoreError::lost_lease(session))?;
+        let last = entry.record.last_event;
+        let events = commit.events.filter(|events| !events.is_empty());
+        let added = events.as_ref().map_or(0, |events| events.bytes());
+        if let Some(events) = &events
+            && events.first() != last + 1
+        {
+            return Err(StoreError::gap(session, last, events.first()));
+        }
+        let changed = if commit.change.is_empty() {
+            None
+        } else {
+            let mut record = entry.record.clone();
+            commit.change.apply(&mut record);
+            Some((record.check_bytes(limits.record_bytes)?, record))
+        };
+        let mut bytes = self.bytes + added;
+        if let Some((record_bytes, record)) = &changed {
+            bytes = bytes - entry.record_bytes + record_bytes;
+            self.check_name(record)?;
+        }
+        // Without need for more room, a change is accepted by a full store too.
+        if bytes > self.bytes {
+            check_room(limits, bytes)?;
+        }
+
+        self.bytes = bytes;
+        let relisted = changed.is_some();
+        if relisted {
+            self.unlist(session);
+        }
+        if let Some(entry) = self.sessions.get_mut(session) {
+            if let Some((record_bytes, record)) = changed {
+                entry.record = record;
+                entry.record_bytes = record_bytes;
+            }
+            if let Some(events) = events {
+                entry.record.last_event = events.last();
+                entry.event_bytes += added;
+                entry.batches.push(events);
+            }
+        }
+        if relisted {
+            self.enlist(session);
+        }
+        Ok(())
+    }
+
+    pub(super) fn find(&self, session: &SessionId) -> Option<SessionRecord> {
+        let entry = self.sessions.get(session)?;
+        Some(entry.record.clone())
+    }
+
+    pub(super) fn list(&self, query: &ListQuery) -> Vec<SessionRecord> {
+        let after = query.after.as_ref();
+        let after = after.map(|(activity, id)| (Reverse(activity.clone()), id.clone()));
+        if let Some(name) = &query.name {
+            let named = self.names.get(name).and_then(|id| self.sessions.get(id));
+            let record = named.map(|entry| &entry.record).filter(|record| {
+                query.cwd.as_ref().is_none_or(|cwd| record.cwd == *cwd)
+                    && after.is_none_or(|after| position(record) > after)
+            });
+            return record.into_iter().take(query.limit).cloned().collect();
+        }
+        let positions = match &query.cwd {
+            Some(cwd) => self.by_cwd.get(cwd),
+            None => Some(&self.by_activity),
+        };
+        let Some(positions) = positions else {
+            return Vec::new();
+        };
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        positions
+            .range((after, Bound::Unbounded))
+            .filter_map(|(_, id)| self.find(id))
+            .take(query.limit)
+            .collect()
+    }
+
+    pub(super) fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        max_bytes: usize,
+    ) -> Result<EventPage, StoreError> {
+        let entry = self.sessions.get(session);
+        let entry = entry.ok_or_else(|| StoreError::no_session(session))?;
+        let from = entry.batches.partition_point(|batch| batch.last() <= after);
+        let mut batches = Vec::new();
+        let mut bytes = 0;
+        for batch in &entry.batches[from..] {
+            bytes += batch.bytes();
+            if bytes > max_bytes && !batches.is_empty() {
+                break;
+            }
+            batches.push(batch.clone());
+        }
+        Ok(EventPage {
+            batches,
+            oldest: 1,
+            last: entry.record.last_event,
+        })
+    }
+
+    pub(super) fn fork(
+        &mut self,
+        limits: &Limits,
+        source: &SessionId,
+        up_to: Option<u64>,
+        target: &SessionRecord,
+    ) -> Result<Lease, StoreError> {
+        let entry = self.sessions.get(source);
+        let entry = entry.ok_or_else(|| StoreError::no_session(source))?;
+        let last = entry.record.last_event.min(up_to.unwrap_or(u64::MAX));
+        let batches = entry.batches.iter();
+        let batches = batches.take_while(|batch| batch.first() <= last);
+        let batches = batches.map(|batch| {
+            if batch.last() <= last {
+                batch.clone()
+            } else {
+                Arc::new(batch.up_to(last))
+            }
+        });
+        let batches = batches.collect();
+        let mut record = target.clone();
+        record.last_event = last;
+        record.forked_from = Some((source.clone(), last));
+        self.add(limits, record, batches)
+    }
+
+    pub(super) fn delete(&mut self, session: &SessionId) -> bool {
+        self.unlist(session);
+        let Some(entry) = self.sessions.remove(session) else {
+            return false;
+        };
+        self.bytes -= entry.record_bytes + entry.event_bytes;
+        true
+    }
+
+    fn add(
+        &mut self,
+        limits: &Limits,
+        record: SessionRecord,
+        batches: Vec<Arc<Batch>>,
+    ) -> Result<Lease, StoreError> {
+        if self.sessions.contains_key(&record.id) {
+            return Err(StoreError::id_taken(&record.id));
+        }
+        self.check_name(&record)?;
+        if self.sessions.len() >= limits.sessions {
+            let message = format!(
+                "the store in memory has {} sessions, its maximum (`max_sessions`). Delete \
+                 sessions, or raise the limit",
+                self.sessions.len()
+            );
+            return Err(StoreError::new(StoreErrorKind::Full, message));
+        }
+        let record_bytes = record.check_bytes(limits.record_bytes)?;
+        let event_bytes = batches.iter().map(|batch| batch.bytes()).sum();
+        let bytes = self.bytes + record_bytes + event_bytes;
+        check_room(limits, bytes)?;
+
+        self.bytes = bytes;
+        self.tokens += 1;
+        let id = record.id.clone();
+        let entry = Entry {
+            record,
+            record_bytes,
+            batches,
+            event_bytes,
+            lease: Some(self.tokens),
+        };
+        self.sessions.insert(id.clone(), entry);
+        self.enlist(&id);
+        Ok(Lease::new(id, self.tokens))
+    }
+
+    fn check_name(&self, record: &SessionRecord) -> Result<(), StoreError> {
+        match &record.name {
+            Some(name) if self.names.get(name).is_some_and(|id| *id != record.id) => {
+                Err(StoreError::name_taken(name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a session to the indexes.
+    fn enlist(&mut self, session: &SessionId) {
+        let Some(Entry { record, .. }) = self.sessions.get(session) else {
+            return;
+        };
+        if let Some(name) = &record.name {
+            self.names.insert(name.clone(), session.clone());
+        }
+        self.by_activity.insert(position(record));
+        let in_cwd = self.by_cwd.entry(record.cwd.clone()).or_default();
+        in_cwd.insert(position(record));
+    }
+
+    /// Removes a session from the indexes.
+    fn unlist(&mut self, session: &SessionId) {
+        let Some(Entry { record, .. }) = self.sessions.get(session) else {
+            return;
+        };
+        if let Some(name) = &record.name {
+            self.names.remove(name);
+        }
+        let position = position(record);
+        self.by_activity.remove(&position);
+        if let Some(in_cwd) = self.by_cwd.get_mut(&record.cwd) {
+            in_cwd.remove(&position);
+            if in_cwd.is_empty() {
+                self.by_cwd.remove(&record.cwd);
+            }
+        }
+    }
+}
+
+fn position(record: &SessionRecord) -> Position {
+    (Reverse(record.updated_at.clone()), record.id.clone())
+}
+
+fn check_room(limits: &Limits, bytes: usize) -> Result<(), StoreError> {
+    if bytes <= limits.bytes {
+        return Ok(());
+    }
+    let message = format!(
+        "the store in memory would hold {bytes} bytes, more than its maximum of {} (`max_bytes`). \
+         Delete sessions, raise the limit, or use a store on disk",
+        limits.bytes
+    );
+    Err(StoreError::new(StoreErrorKind::Full, message))
+}

@@ -1,0 +1,207 @@
+//! Reading sessions and events.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
+
+use acp_sdk::v1::SessionId;
+
+use super::failure::Failure;
+use crate::event::Batch;
+use crate::store::{EventPage, ListQuery, SessionRecord, StoreError};
+use std::sync::Arc;
+
+/// The columns of [`record`].
+const COLUMNS: &str = "id, name, cwd, additional_directories, title, created_at, updated_at, \
+     settings, running_turn, forked_from, forked_at, \
+     (SELECT max(last) FROM batches WHERE session = sessions.key)";
+
+pub(super) fn find(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Option<SessionRecord>, Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([session.as_str()])?;
+    rows.next()?.map(record).transpose()
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    query: &ListQuery,
+) -> Result<Vec<SessionRecord>, Failure> {
+    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+    let mut sql = format!("SELECT {COLUMNS} FROM sessions WHERE true");
+    let mut values: Vec<(&str, &dyn ToSql)> = vec![(":limit", &limit)];
+    if let Some(cwd) = &query.cwd {
+        sql.push_str(" AND cwd = :cwd");
+        values.push((":cwd", cwd));
+    }
+    if let Some(name) = &query.name {
+        sql.push_str(" AND name = :name");
+        values.push((":name", name));
+    }
+    let id = query.after.as_ref().map(|(_, id)| id.as_str());
+    if let Some((activity, _)) = &query.after {
+        // The first comparison is the one that an index can answer.
+        sql.push_str(" AND updated_at <= :activity AND (updated_at < :activity OR id > :id)");
+        values.push((":activity", activity));
+        values.push((":id", &id));
+    }
+    sql.push_str(" ORDER BY updated_at DESC, id LIMIT :limit");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(&*values)?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(record(row)?);
+    }
+    Ok(records)
+}
+
+/// Reads a page of events from one state of the database. Small batches are joined.
+pub(super) fn read(
+    connection: &Connection,
+    session: &SessionId,
+    after: u64,
+    max_bytes: usize,
+) -> Result<EventPage, Failure> {
+    let transaction = connection.unchecked_transaction()?;
+    let key = key_of(&transaction, session)?;
+    let key = key.ok_or_else(|| StoreError::no_session(session))?;
+    let last = last_event(&transaction, key)?;
+    let mut page = EventPage {
+        batches: Vec::new(),
+        oldest: 1,
+        last,
+    };
+    if after >= last {
+        return Ok(page);
+    }
+    let mut statement = transaction.prepare_cached(
+        "SELECT first, last, lines FROM batches WHERE session = ?1 AND last > ?2 ORDER BY last",
+    )?;
+    let mut rows = statement.query((key, number(after)))?;
+    let mut joined = Joined::default();
+    let mut bytes = 0;
+    let mut next = None;
+    while let Some(row) = rows.next()? {
+        let (first, last): (u64, u64) = (row.get(0)?, row.get(1)?);
+        let lines = row.get_ref(2)?.as_str();
+        let lines = lines.map_err(|error| damaged(session, first, &error.to_string()))?;
+        bytes += lines.len();
+        if bytes > max_bytes && next.is_some() {
+            break;
+        }
+        let follows = match next {
+            None => first <= after + 1,
+            Some(next) => first == next,
+        };
+        if !follows || last < first {
+            return Err(damaged(session, first, "it does not follow the one before"));
+        }
+        next = Some(last + 1);
+        if joined.lines.len() + lines.len() > Batch::MAX_BYTES {
+            page.batches.extend(joined.take(session)?);
+        }
+        joined.add(first, last, lines);
+    }
+    page.batches.extend(joined.take(session)?);
+    Ok(page)
+}
+
+/// Rows that become one batch.
+#[derive(Default)]
+struct Joined {
+    first: u64,
+    last: u64,
+    lines: String,
+}
+
+impl Joined {
+    fn add(&mut self, first: u64, last: u64, lines: &str) {
+        if self.lines.is_empty() {
+            self.first = first;
+        }
+        self.last = last;
+        self.lines.push_str(lines);
+    }
+
+    fn take(&mut self, session: &SessionId) -> Result<Option<Arc<Batch>>, Failure> {
+        if self.lines.is_empty() {
+            return Ok(None);
+        }
+        let lines = std::mem::take(&mut self.lines);
+        let batch = self::batch(session, self.first, self.last, lines)?;
+        Ok(Some(Arc::new(batch)))
+    }
+}
+
+/// Reads the lines of a row, or of several that follow each other.
+pub(super) fn batch(
+    session: &SessionId,
+    first: u64,
+    last: u64,
+    lines: String,
+) -> Result<Batch, Failure> {
+    match Batch::from_lines(first, lines) {
+        Some(batch) if batch.last() == last => Ok(batch),
+        _ => Err(damaged(
+            session,
+            first,
+            "it has not the events that it should",
+        )),
+    }
+}
+
+fn damaged(session: &SessionId, first: u64, what: &str) -> Failure {
+    Failure::Corrupt(format!("batch {first} of session {session}: {what}"))
+}
+
+pub(super) fn key_of(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Option<i64>, rusqlite::Error> {
+    let mut statement = connection.prepare_cached("SELECT key FROM sessions WHERE id = ?1")?;
+    let key = statement.query_row([session.as_str()], |row| row.get(0));
+    key.optional()
+}
+
+/// Returns the number of the last event; 0 before the first.
+pub(super) fn last_event(connection: &Connection, key: i64) -> Result<u64, rusqlite::Error> {
+    let sql = "SELECT max(last) FROM batches WHERE session = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let last: Option<u64> = statement.query_row([key], |row| row.get(0))?;
+    Ok(last.unwrap_or(0))
+}
+
+/// Returns an event number for a comparison in SQL, whose integers have a sign.
+pub(super) fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
+    let id: String = row.get(0)?;
+    let cwd: String = row.get(2)?;
+    let json = |column: usize| -> Result<&str, Failure> {
+        let value = row.get_ref(column)?.as_str();
+        value.map_err(|error| Failure::Corrupt(format!("record of session {id}: {error}")))
+    };
+    let no_json =
+        |error| Failure::Corrupt(format!("record of session {id}: {error}, expected JSON"));
+    let additional_directories = serde_json::from_str(json(3)?).map_err(no_json)?;
+    let settings = serde_json::from_str(json(7)?).map_err(no_json)?;
+    let forked_from: Option<String> = row.get(9)?;
+    let forked_at: Option<u64> = row.get(10)?;
+    let last: Option<u64> = row.get(11)?;
+    Ok(SessionRecord {
+        name: row.get(1)?,
+        cwd,
+        additional_directories,
+        title: row.get(4)?,
+        created_at: row.get(5)?,
+        updated_at: row.get(6)?,
+        settings,
+        running_turn: row.get(8)?,
+        last_event: last.unwrap_or(0),
+        forked_from: forked_from.map(SessionId::from).zip(forked_at),
+        id: id.into(),
+    })
+}

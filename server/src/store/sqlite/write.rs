@@ -1,0 +1,259 @@
+//! Changing sessions. Every function runs inside a transaction of the writer.
+//!
+//! A function that refuses returns before its first statement that changes anything, so the
+//! transaction can go on with the work of others.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use acp_sdk::v1::SessionId;
+
+use super::failure::Failure;
+use super::owner::{self, Owner, Owners};
+use super::read;
+use crate::store::{Commit, Lease, SessionRecord, StoreError, StoreErrorKind};
+
+/// What the writer works on.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub(super) connection: Connection,
+    pub(super) owners: Owners,
+    pub(super) owner: Owner,
+    pub(super) max_record_bytes: usize,
+}
+
+/// A session as the writer sees it.
+struct Held {
+    key: i64,
+    token: u64,
+    owner: Option<String>,
+}
+
+impl Tables {
+    pub(super) fn create(&self, record: &SessionRecord) -> Result<Lease, Failure> {
+        self.check_free(record)?;
+        let lease = self.next_lease(&record.id)?;
+        self.insert(record, &lease)?;
+        Ok(lease)
+    }
+
+    pub(super) fn acquire(&self, session: &SessionId) -> Result<(SessionRecord, Lease), Failure> {
+        let held = self.held(session)?;
+        let held = held.ok_or_else(|| StoreError::no_session(session))?;
+        self.check_not_in_use(session, &held)?;
+        let record = read::find(&self.connection, session)?;
+        let record = record.ok_or_else(|| StoreError::no_session(session))?;
+        let lease = self.next_lease(session)?;
+        let sql = "UPDATE sessions SET token = ?2, owner = ?3 WHERE key = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.execute((held.key, lease.token, self.owner.name()))?;
+        Ok((record, lease))
+    }
+
+    pub(super) fn release(&self, lease: &Lease) -> Result<(), Failure> {
+        let sql = "UPDATE sessions SET owner = NULL WHERE id = ?1 AND token = ?2 AND owner = ?3";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let token = read::number(lease.token);
+        statement.execute((lease.session.as_str(), token, self.owner.name()))?;
+        Ok(())
+    }
+
+    pub(super) fn commit(&self, lease: &Lease, commit: &Commit) -> Result<(), Failure> {
+        let session = &lease.session;
+        let held = self.held(session)?.filter(|held| {
+            held.token == lease.token && held.owner.as_deref() == Some(self.owner.name())
+        });
+        let held = held.ok_or_else(|| StoreError::lost_lease(session))?;
+        let events = commit.events.as_ref().filter(|events| !events.is_empty());
+        if let Some(events) = events {
+            let last = read::last_event(&self.connection, held.key)?;
+            if events.first() != last + 1 {
+                return Err(StoreError::gap(session, last, events.first()).into());
+            }
+        }
+        if !commit.change.is_empty() {
+            let record = read::find(&self.connection, session)?;
+            let mut record = record.ok_or_else(|| StoreError::no_session(session))?;
+            commit.change.clone().apply(&mut record);
+            self.check_name(&record)?;
+            self.update(held.key, &record)?;
+        }
+        if let Some(events) = events {
+            self.append(held.key, events.first(), events.last(), events.lines())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn fork(
+        &self,
+        source: &SessionId,
+        up_to: Option<u64>,
+        target: &SessionRecord,
+    ) -> Result<Lease, Failure> {
+        let key = read::key_of(&self.connection, source)?;
+        let key = key.ok_or_else(|| StoreError::no_session(source))?;
+        self.check_free(target)?;
+        let last = read::last_event(&self.connection, key)?.min(up_to.unwrap_or(u64::MAX));
+        let mut record = target.clone();
+        record.forked_from = Some((source.clone(), last));
+        let lease = self.next_lease(&record.id)?;
+        let fork = self.insert(&record, &lease)?;
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO batches (session, first, last, lines)
+             SELECT ?1, first, last, lines FROM batches WHERE session = ?2 AND last <= ?3
+             ORDER BY last",
+        )?;
+        statement.execute((fork, key, last))?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT first, last, lines FROM batches
+             WHERE session = ?1 AND last > ?2 AND first <= ?2 ORDER BY last LIMIT 1",
+        )?;
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        if let Some((first, end, lines)) = statement.query_row((key, last), row).optional()? {
+            let cut = read::batch(source, first, end, lines)?.up_to(last);
+            self.append(fork, cut.first(), cut.last(), cut.lines())?;
+        }
+        Ok(lease)
+    }
+
+    pub(super) fn delete(&self, session: &SessionId) -> Result<bool, Failure> {
+        let Some(held) = self.held(session)? else {
+            return Ok(false);
+        };
+        self.check_not_in_use(session, &held)?;
+        let delete = "DELETE FROM batches WHERE session = ?1";
+        self.connection
+            .prepare_cached(delete)?
+            .execute([held.key])?;
+        let delete = "DELETE FROM sessions WHERE key = ?1";
+        self.connection
+            .prepare_cached(delete)?
+            .execute([held.key])?;
+        Ok(true)
+    }
+
+    /// Changes a row, so that the transaction has something to write to the disk.
+    pub(super) fn touch(&self) -> Result<(), Failure> {
+        let sql = "UPDATE store SET syncs = syncs + 1";
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+
+    fn held(&self, session: &SessionId) -> Result<Option<Held>, Failure> {
+        let sql = "SELECT key, token, owner FROM sessions WHERE id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let held = statement.query_row([session.as_str()], |row| {
+            Ok(Held {
+                key: row.get(0)?,
+                token: row.get(1)?,
+                owner: row.get(2)?,
+            })
+        });
+        Ok(held.optional()?)
+    }
+
+    fn check_not_in_use(&self, session: &SessionId, held: &Held) -> Result<(), Failure> {
+        let Some(owner) = &held.owner else {
+            return Ok(());
+        };
+        if owner == self.owner.name() {
+            return Ok(());
+        }
+        let alive = self.owners.is_alive(owner).map_err(|error| {
+            let message = format!("cannot tell whether session {session} is in use: {error}");
+            StoreError::new(StoreErrorKind::Unavailable, message).with_source(error)
+        })?;
+        if alive {
+            let process = owner::process_of(owner);
+            let message = format!(
+                "session {session} is open in process {process}. Close it there first, or end \
+                 that process"
+            );
+            return Err(StoreError::new(StoreErrorKind::InUse, message).into());
+        }
+        Ok(())
+    }
+
+    fn check_free(&self, record: &SessionRecord) -> Result<(), Failure> {
+        if read::key_of(&self.connection, &record.id)?.is_some() {
+            return Err(StoreError::id_taken(&record.id).into());
+        }
+        self.check_name(record)?;
+        record.check_bytes(self.max_record_bytes)?;
+        Ok(())
+    }
+
+    /// Refuses a name that another session has, and a record that is too large.
+    fn check_name(&self, record: &SessionRecord) -> Result<(), Failure> {
+        let Some(name) = &record.name else {
+            return Ok(());
+        };
+        let sql = "SELECT 1 FROM sessions WHERE name = ?1 AND id <> ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        if statement.exists((name, record.id.as_str()))? {
+            return Err(StoreError::name_taken(name).into());
+        }
+        Ok(())
+    }
+
+    fn next_lease(&self, session: &SessionId) -> Result<Lease, Failure> {
+        let sql = "UPDATE store SET tokens = tokens + 1 RETURNING tokens";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let token = statement.query_row([], |row| row.get(0))?;
+        Ok(Lease::new(session.clone(), token))
+    }
+
+    fn insert(&self, record: &SessionRecord, lease: &Lease) -> Result<i64, Failure> {
+        let forked_from = record.forked_from.as_ref();
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO sessions (id, name, cwd, additional_directories, title, created_at,
+                 updated_at, settings, running_turn, forked_from, forked_at, token, owner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?;
+        statement.execute((
+            record.id.as_str(),
+            &record.name,
+            &record.cwd,
+            directories(record),
+            &record.title,
+            &record.created_at,
+            &record.updated_at,
+            record.settings_text()?,
+            record.running_turn.map(read::number),
+            forked_from.map(|(id, _)| id.as_str()),
+            forked_from.map(|(_, number)| read::number(*number)),
+            lease.token,
+            self.owner.name(),
+        ))?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    fn update(&self, key: i64, record: &SessionRecord) -> Result<(), Failure> {
+        record.check_bytes(self.max_record_bytes)?;
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE sessions SET name = ?2, additional_directories = ?3, title = ?4,
+                 updated_at = ?5, settings = ?6, running_turn = ?7 WHERE key = ?1",
+        )?;
+        statement.execute((
+            key,
+            &record.name,
+            directories(record),
+            &record.title,
+            &record.updated_at,
+            record.settings_text()?,
+            record.running_turn.map(read::number),
+        ))?;
+        Ok(())
+    }
+
+    fn append(&self, key: i64, first: u64, last: u64, lines: &str) -> Result<(), Failure> {
+        let sql = "INSERT INTO batches (session, first, last, lines) VALUES (?1, ?2, ?3, ?4)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.execute((key, first, last, lines))?;
+        Ok(())
+    }
+}
+
+/// Returns the further directories as JSON.
+fn directories(record: &SessionRecord) -> String {
+    serde_json::Value::from(record.additional_directories.clone()).to_string()
+}

@@ -1,0 +1,258 @@
+//! The thread that writes. Whatever waits is written in one transaction (group commit) and
+//! acknowledged after it.
+//!
+//! What reaches the disk, and when: a commit appends to SQLite's write-ahead log, in the page
+//! cache of the operating system, where it survives the end of the process. With
+//! `synchronous = FULL` the commit ends with an fsync of that log, which covers all commits before.
+//! So the setting is switched per group, and a transaction that changes one counter syncs what was
+//! committed without it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::Durability;
+use super::failure::Failure;
+use super::queue::{Queue, Taken};
+use super::write::Tables;
+use crate::store::{StoreError, StoreErrorKind};
+
+/// The most pieces of work in a transaction.
+const MAX_GROUP: usize = 256;
+
+/// How long a commit may stay unsynced.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A piece of work and the caller who waits for it.
+pub(super) trait Job<C>: Send {
+    /// Does the work and keeps the result.
+    ///
+    /// An error means that the transaction must be rolled back; the work may be repeated. A refusal
+    /// is a result.
+    fn run(&mut self, context: &C) -> Result<(), Failure>;
+
+    /// Returns the result to the caller, or the error of the transaction.
+    fn finish(self: Box<Self>, error: Option<StoreError>);
+
+    /// Returns whether the work must be on the disk when it is acknowledged.
+    fn sync(&self) -> bool;
+}
+
+pub(super) type BoxedJob<C> = Box<dyn Job<C>>;
+
+struct Work<F, T> {
+    work: F,
+    sync: bool,
+    result: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<C, F, T> Job<C> for Work<F, T>
+where
+    F: FnMut(&C) -> Result<T, Failure> + Send,
+    T: Send,
+{
+    fn run(&mut self, context: &C) -> Result<(), Failure> {
+        self.result = Some(match (self.work)(context) {
+            Ok(value) => Ok(value),
+            Err(Failure::Refused(error)) => Err(error),
+            Err(failure) => return Err(failure),
+        });
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, error: Option<StoreError>) {
+        let result = match error {
+            Some(error) => Some(Err(error)),
+            None => self.result,
+        };
+        if let Some(result) = result {
+            // The caller may have dropped its future.
+            let _ = self.reply.send(result);
+        }
+    }
+
+    fn sync(&self) -> bool {
+        self.sync
+    }
+}
+
+/// Queues a piece of work and waits for its result.
+///
+/// Dropped before it is queued, it has no effect; after that it is done completely.
+pub(super) async fn call<C: 'static, T: Send + 'static>(
+    queue: &Queue<BoxedJob<C>>,
+    sync: bool,
+    work: impl FnMut(&C) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, StoreError> {
+    let (reply, result) = oneshot::channel();
+    let job = Work {
+        work,
+        sync,
+        result: None,
+        reply,
+    };
+    let ended = || StoreError::new(StoreErrorKind::Unavailable, "the session store was closed");
+    if !queue.push(Box::new(job)).await {
+        return Err(ended());
+    }
+    result.await.unwrap_or_else(|_| Err(ended()))
+}
+
+pub(super) struct Writer {
+    pub(super) path: PathBuf,
+    pub(super) tables: Tables,
+    pub(super) queue: Arc<Queue<BoxedJob<Tables>>>,
+    pub(super) durability: Durability,
+    /// Whether the connection is set to sync each commit.
+    pub(super) full: bool,
+    /// When the oldest commit that may not be on the disk was made.
+    pub(super) unsynced: Option<Instant>,
+}
+
+/// Why a transaction was not committed.
+enum Stopped {
+    /// It could not begin.
+    Begin(Failure),
+    /// A piece of work or the commit failed.
+    Inside(Failure),
+}
+
+impl Writer {
+    /// Works until the queue is closed and empty.
+    pub(super) fn run(mut self) {
+        // Also when the thread panics: no caller waits for ever.
+        let _abandon = Abandon(self.queue.clone());
+        loop {
+            let due = self
+                .unsynced
+                .map(|since| SYNC_INTERVAL.saturating_sub(since.elapsed()));
+            match self.queue.take(MAX_GROUP, due) {
+                Taken::Items(jobs) => self.group(jobs),
+                Taken::Idle => self.sync(),
+                Taken::Closed => break,
+            }
+        }
+        if self.unsynced.is_some() {
+            self.sync();
+        }
+    }
+
+    /// Does all work in one transaction. If that fails, does each piece in one of its own, so that
+    /// one that cannot be done fails alone.
+    fn group(&mut self, mut jobs: Vec<BoxedJob<Tables>>) {
+        let stopped = match self.transaction(&mut jobs) {
+            Ok(()) => return finish(jobs, None),
+            Err(stopped) => stopped,
+        };
+        match stopped {
+            Stopped::Inside(_) if jobs.len() > 1 => {
+                let mut jobs = jobs.into_iter();
+                while let Some(job) = jobs.next() {
+                    let mut single = vec![job];
+                    match self.transaction(&mut single) {
+                        Ok(()) => finish(single, None),
+                        Err(Stopped::Inside(failure)) => {
+                            finish(single, Some(failure.into_error(&self.path)));
+                        }
+                        // The others would wait as long for the same reason.
+                        Err(Stopped::Begin(failure)) => {
+                            single.extend(jobs.by_ref());
+                            finish(single, Some(failure.into_error(&self.path)));
+                        }
+                    }
+                }
+            }
+            Stopped::Begin(failure) | Stopped::Inside(failure) => {
+                finish(jobs, Some(failure.into_error(&self.path)));
+            }
+        }
+    }
+
+    fn transaction(&mut self, jobs: &mut [BoxedJob<Tables>]) -> Result<(), Stopped> {
+        let due = self
+            .unsynced
+            .is_some_and(|since| since.elapsed() >= SYNC_INTERVAL);
+        let every = self.durability == Durability::EveryCommit;
+        let full = every || due || jobs.iter().any(|job| job.sync());
+        self.set_full(full).map_err(Stopped::Begin)?;
+        let begin = |sql| self.tables.connection.prepare_cached(sql)?.execute([]);
+        begin("BEGIN IMMEDIATE").map_err(|error| Stopped::Begin(error.into()))?;
+        match self.work(jobs, full) {
+            Ok(()) => {
+                if full {
+                    self.unsynced = None;
+                } else if self.unsynced.is_none() {
+                    self.unsynced = Some(Instant::now());
+                }
+                Ok(())
+            }
+            Err(failure) => {
+                // After some errors SQLite has rolled back by itself.
+                if !self.tables.connection.is_autocommit() {
+                    let _ = self.tables.connection.execute_batch("ROLLBACK");
+                }
+                Err(Stopped::Inside(failure))
+            }
+        }
+    }
+
+    fn work(&self, jobs: &mut [BoxedJob<Tables>], full: bool) -> Result<(), Failure> {
+        let connection = &self.tables.connection;
+        let before = connection.total_changes();
+        for job in jobs {
+            job.run(&self.tables)?;
+        }
+        if full && self.unsynced.is_some() && connection.total_changes() == before {
+            // A transaction that changes nothing syncs nothing.
+            self.tables.touch()?;
+        }
+        connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    /// Syncs what was committed. If that fails, the next attempt is a second later: the callers
+    /// were promised no more than the page cache.
+    fn sync(&mut self) {
+        self.unsynced = self.unsynced.map(|_| Instant::now());
+        if self.set_full(true).is_ok() {
+            let connection = &self.tables.connection;
+            let begun = connection.execute_batch("BEGIN IMMEDIATE");
+            if begun.is_ok() && self.work(&mut [], true).is_ok() {
+                self.unsynced = None;
+            } else if !connection.is_autocommit() {
+                let _ = connection.execute_batch("ROLLBACK");
+            }
+        }
+    }
+
+    fn set_full(&mut self, full: bool) -> Result<(), Failure> {
+        if self.full != full {
+            let level = if full { "FULL" } else { "NORMAL" };
+            let connection = &self.tables.connection;
+            connection.pragma_update(None, "synchronous", level)?;
+            self.full = full;
+        }
+        Ok(())
+    }
+}
+
+/// Closes a queue when its thread ends.
+pub(super) struct Abandon<T>(pub(super) Arc<Queue<T>>);
+
+impl<T> Drop for Abandon<T> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+fn finish<C>(jobs: Vec<BoxedJob<C>>, error: Option<StoreError>) {
+    for job in jobs {
+        job.finish(error.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;

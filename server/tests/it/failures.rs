@@ -1,0 +1,356 @@
+//! A store that fails or forgets, and one that outlives the server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use acp_sdk::Json;
+use acp_sdk::v1::*;
+use acp_server::event::Batch;
+use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
+use acp_server::store::{
+    Commit, EventPage, Lease, ListQuery, MemoryStore, SessionRecord, Store, StoreErrorKind,
+    StoreFuture,
+};
+use acp_server::{
+    Handler, HandlerResult, Limits, Link, Opening, Reference, Server, Session, Settings, Turn,
+};
+use serde_json::{Value, json};
+
+use crate::editor::{Desk, Editor, connect_to, event_ids, everything};
+
+type Faulty = Arc<FaultyStore<MemoryStore>>;
+
+fn faulty() -> Faulty {
+    Arc::new(FaultyStore::new(MemoryStore::new()))
+}
+
+/// The next `count` calls fail, as on a full disk.
+fn fail(store: &Faulty, operation: Operation, count: usize) {
+    for _ in 0..count {
+        let fault = Fault::Fail(StoreErrorKind::Full);
+        store.inject(operation, 1, When::Before, fault);
+    }
+}
+
+fn server(store: impl Store) -> Server {
+    Server::builder(Reference).store(store).build()
+}
+
+async fn desk(server: &Server) -> Desk {
+    let agent = server.connection(Link::Stdio);
+    Desk::at(agent, Editor::default(), everything()).await
+}
+
+/// Sends five texts, and gives the commit task a turn after each.
+struct Steps;
+
+impl Handler for Steps {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        for step in 0..5 {
+            turn.send_text(format!("step {step}")).await?;
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_named_and_nothing_goes_past_it() {
+    let store = faulty();
+    let server = Server::builder(Steps).store(store.clone()).build();
+    let desk = desk(&server).await;
+    for commit in [1, 2, 4] {
+        // The first event of the turn cannot be stored; or it can, and what follows cannot.
+        let fault = Fault::Fail(StoreErrorKind::Full);
+        store.inject(Operation::Commit, commit, When::Before, fault);
+        let error = desk.prompt("go").await.unwrap_err();
+        assert!(error.to_string().contains("injected failure"), "{error}");
+    }
+    let seen = event_ids(&desk.editor.take());
+    // The first step of the second turn, three of the third.
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    // Nothing but what is stored was sent.
+    desk.load().await.unwrap();
+    let stored = event_ids(&desk.editor.take());
+    assert!(
+        seen.iter().all(|id| stored.contains(id)),
+        "{seen:?} {stored:?}"
+    );
+    desk.prompt("go").await.unwrap();
+    assert_eq!(desk.editor.take().len(), 5);
+    // The numbers of what was lost are used again: there is no hole.
+    let session = desk.session.clone();
+    let page = store.inner().read(&session, 0, usize::MAX).await.unwrap();
+    let last = page.batches.last().unwrap().last();
+    let count: usize = page.batches.iter().map(|batch| batch.len()).sum();
+    assert_eq!(last, count as u64);
+}
+
+/// Waits for something, but not for ever.
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let time = std::time::Duration::from_secs(10);
+    tokio::time::timeout(time, future).await.expect(what)
+}
+
+#[tokio::test]
+async fn nothing_waits_for_events_that_a_failure_removed() {
+    let store = faulty();
+    let server = Server::builder(Steps).store(store.clone()).build();
+    let desk = desk(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    let gate = Gate::new();
+    let hold = Fault::Hold(gate.clone());
+    store.inject(Operation::Commit, 1, When::Before, hold);
+    let fault = Fault::Fail(StoreErrorKind::Full);
+    store.inject(Operation::Commit, 2, When::Before, fault);
+    let turn = desk.start("go");
+    gate.reached().await;
+    // The handler goes on, and all that it sends after its first step is in the second commit.
+    while session.last_event() < 7 {
+        tokio::task::yield_now().await;
+    }
+    let (other, editor) = second(&server).await;
+    let load = LoadSessionRequest::new(desk.session.clone(), "/w", vec![]);
+    let loading = tokio::spawn(async move { other.load_session(load).await });
+    let (third, third_editor) = second(&server).await;
+    let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
+    let resuming = tokio::spawn(async move { third.resume_session(resume).await });
+    let mut history = session.history();
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    gate.open();
+    let error = soon("the end of the turn", turn).await.unwrap();
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("injected failure"), "{error}");
+    soon("loading", loading).await.unwrap().unwrap();
+    soon("resuming", resuming).await.unwrap().unwrap();
+    let reading = async { while history.next().await.unwrap().is_some() {} };
+    soon("the end of the history", reading).await;
+    // All see the next turn whole, although its events have the numbers of those that are lost.
+    for editor in [&editor, &third_editor, &desk.editor] {
+        editor.take();
+    }
+    soon("a prompt", desk.prompt("go")).await.unwrap();
+    let mine = event_ids(&desk.editor.take());
+    assert_eq!(mine.len(), 5);
+    for editor in [&editor, &third_editor] {
+        editor.until("agent_message_chunk step 4").await;
+        let theirs = event_ids(&editor.take());
+        assert_eq!(theirs[theirs.len() - 5..], mine);
+        assert_eq!(theirs.len(), 6, "the words of the user, too");
+    }
+}
+
+/// A second client of the same server, without a session.
+async fn second(server: &Server) -> (AgentHandle, Editor) {
+    let editor = Editor::default();
+    let agent = connect_to(server.connection(Link::Remote), &editor);
+    let hello = InitializeRequest::new(ProtocolVersion::V1);
+    let hello = hello.with_client_capabilities(everything());
+    agent.initialize(hello).await.unwrap();
+    (agent, editor)
+}
+
+/// Forgets the events before a number.
+#[derive(Clone)]
+struct Forgetful(Arc<MemoryStore>, Arc<AtomicU64>);
+
+impl Store for Forgetful {
+    fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
+        self.0.create(record)
+    }
+    fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        self.0.acquire(session)
+    }
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
+        self.0.release(lease)
+    }
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
+        self.0.commit(lease, commit)
+    }
+    fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
+        self.0.find(session)
+    }
+    fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>> {
+        self.0.list(query)
+    }
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: u64,
+        bytes: usize,
+    ) -> StoreFuture<'a, EventPage> {
+        Box::pin(async move {
+            let oldest = self.1.load(Ordering::Relaxed);
+            let mut page = self.0.read(session, after.max(oldest - 1), bytes).await?;
+            for batch in &mut page.batches {
+                let mut kept = Batch::new(batch.first().max(oldest));
+                for (_, text) in batch.after(oldest - 1) {
+                    kept.push(text);
+                }
+                *batch = Arc::new(kept);
+            }
+            page.oldest = oldest;
+            Ok(page)
+        })
+    }
+    fn fork<'a>(
+        &'a self,
+        source: &'a SessionId,
+        up_to: Option<u64>,
+        target: &'a SessionRecord,
+    ) -> StoreFuture<'a, Lease> {
+        self.0.fork(source, up_to, target)
+    }
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
+        self.0.delete(session)
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_notified_of_events_that_are_no_longer_kept() {
+    for offered in [everything(), ClientCapabilities::new()] {
+        for oldest in [100, 203] {
+            let first = Arc::new(AtomicU64::new(1));
+            let mut limits = Limits::default();
+            (limits.log.memory_events, limits.log.page_bytes) = (1, 1_000);
+            let store = Forgetful(Arc::default(), first.clone());
+            let server = Server::builder(Reference).store(store).limits(limits);
+            let agent = server.build().connection(Link::Stdio);
+            let notices = offered != ClientCapabilities::new();
+            let desk = Desk::at(agent, Editor::default(), offered.clone()).await;
+            // Events 1 and 2 are the start and the words of the user; 203 is the end.
+            desk.prompt("stream 200").await.unwrap();
+            first.store(oldest, Ordering::Relaxed);
+            desk.prompt("ping").await.unwrap();
+            desk.editor.take();
+            desk.load().await.unwrap();
+            let log = desk.editor.take();
+            let update = &log[0]["params"]["update"];
+            let expected = format!(
+                "The events up to number {} of this session are no longer kept.",
+                oldest - 1
+            );
+            if notices {
+                assert_eq!(update["title"], expected);
+            } else {
+                assert_eq!(update["content"]["text"], format!("({expected})"));
+            }
+            // Resuming says it as well.
+            let id = &desk.session;
+            for (since, truncated) in [(0, true), (oldest - 2, true), (oldest - 1, false)] {
+                let params = Json::from(json!({ "sessionId": id, "sinceEventId": since }));
+                let resume = desk
+                    .agent
+                    .ext_request("_acp-sdk/session/resume", Some(&params));
+                let answer: Value = serde_json::from_str(resume.await.unwrap().get()).unwrap();
+                assert_eq!(answer["truncated"], truncated, "since {since}: {answer}");
+            }
+            let ids = event_ids(&log);
+            let rest: Vec<u64> = (oldest..=202).chain([205]).collect();
+            assert_eq!(ids[1..], rest, "oldest {oldest}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_outlives_the_server_with_a_store_that_does() {
+    let store = Arc::new(MemoryStore::new());
+    let old_server = server(store.clone());
+    let old = desk(&old_server).await;
+    old.prompt("tool").await.unwrap();
+    old.prompt("title Ours").await.unwrap();
+    let request = SetSessionModeRequest::new(old.session.clone(), "code");
+    old.agent.set_session_mode(request).await.unwrap();
+    let call = |log: Vec<Value>| log[0]["params"]["update"]["toolCallId"].clone();
+    let first = call(old.editor.take());
+    old_server.shutdown().await;
+
+    let mut new = desk(&server(store.clone())).await;
+    assert_ne!(old.session, new.session, "ids of two servers");
+    new.session = old.session.clone();
+    let loaded = new.load().await.unwrap();
+    assert_eq!(loaded.modes.unwrap().current_mode_id.as_str(), "code");
+    new.editor.take();
+    new.prompt("tool").await.unwrap();
+    assert_ne!(call(new.editor.take()), first, "an id is not given twice");
+}
+
+#[tokio::test]
+async fn only_turns_count_as_activity() {
+    let long_ago = "2001-02-03T04:05:06.000Z";
+    let store = Arc::new(MemoryStore::new());
+    let mut record = SessionRecord::new("old", "/w");
+    record.updated_at = long_ago.to_owned();
+    let lease = store.create(&record).await.unwrap();
+    store.release(&lease).await.unwrap();
+    let mut desk = desk(&server(store.clone())).await;
+    desk.session = "old".into();
+    let updated = async || store.find(&desk.session).await.unwrap().unwrap().updated_at;
+    desk.load().await.unwrap();
+    assert_eq!(updated().await, long_ago);
+    desk.prompt("ping").await.unwrap();
+    assert!(updated().await.as_str() > long_ago);
+}
+
+/// Counts the sessions that it has open.
+struct Counting(Arc<AtomicI32>);
+
+impl Handler for Counting {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Settings::new())
+    }
+
+    async fn close(&self, (): (), _: &Session) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_stored_is_closed_again() {
+    let open = Arc::new(AtomicI32::new(0));
+    let store = faulty();
+    let mut limits = Limits::default();
+    limits.sessions = 2;
+    let server = Server::builder(Counting(open.clone())).limits(limits);
+    let server = server.store(store.clone()).build();
+    let desk = desk(&server).await;
+    let count = || open.load(Ordering::Relaxed);
+    assert_eq!(count(), 1);
+    let new = || desk.agent.new_session(NewSessionRequest::new("/w", vec![]));
+    fail(&store, Operation::Create, 1);
+    let error = new().await.unwrap_err();
+    assert!(error.to_string().contains("injected failure"), "{error}");
+    assert_eq!(count(), 1);
+
+    let closed = new().await.unwrap().session_id;
+    let close = CloseSessionRequest::new(closed.clone());
+    desk.agent.close_session(close).await.unwrap();
+    fail(&store, Operation::Acquire, 1);
+    let resume = ResumeSessionRequest::new(closed.clone(), "/w");
+    let error = desk.agent.resume_session(resume.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("injected failure"), "{error}");
+    assert_eq!(count(), 1);
+    desk.agent.resume_session(resume).await.unwrap();
+    assert_eq!(count(), 2);
+
+    // One that the limit refuses is not listed either.
+    let error = new().await.unwrap_err();
+    assert!(error.to_string().contains("2 sessions are open"), "{error}");
+    assert_eq!(count(), 2);
+    let list = ListSessionsRequest::new();
+    let listed = desk.agent.list_sessions(list).await.unwrap().sessions;
+    assert_eq!(listed.len(), 2);
+}

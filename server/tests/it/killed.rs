@@ -1,0 +1,197 @@
+//! The command and an example with a store on disk, killed at any moment.
+//!
+//! `ACP_KILL_ROUNDS` sets the number of rounds (default 8).
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+struct Agent {
+    child: Child,
+    input: ChildStdin,
+    lines: mpsc::Receiver<Value>,
+    id: u64,
+}
+
+impl Agent {
+    fn start(program: &Path, arguments: &[&Path]) -> Self {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        // As many as a round can have: nothing waits for this test.
+        let (sender, lines) = mpsc::sync_channel(1 << 20);
+        std::thread::spawn(move || {
+            // The last line may be cut by the kill.
+            for line in output.lines().map_while(Result::ok) {
+                let Ok(message) = serde_json::from_str(&line) else {
+                    break;
+                };
+                let _ = sender.try_send(message);
+            }
+        });
+        let mut agent = Self {
+            input: child.stdin.take().unwrap(),
+            child,
+            lines,
+            id: 0,
+        };
+        agent.call("initialize", json!({ "protocolVersion": 1 }));
+        agent
+    }
+
+    fn send(&mut self, method: &str, params: Value) {
+        self.id += 1;
+        let message =
+            json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params });
+        writeln!(self.input, "{message}").unwrap();
+    }
+
+    /// Calls, and returns the result after the updates before it.
+    fn call(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
+        self.send(method, params);
+        let mut updates = Vec::new();
+        loop {
+            let message = self.lines.recv_timeout(Duration::from_secs(60)).unwrap();
+            if message["id"] == self.id {
+                assert!(message["error"].is_null(), "{method}: {message}");
+                return (updates, message["result"].clone());
+            }
+            updates.push(message);
+        }
+    }
+
+    fn prompt(&mut self, session: &Value, text: &str) {
+        let prompt = [json!({ "type": "text", "text": text })];
+        self.send(
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": prompt }),
+        );
+    }
+
+    fn kill(mut self) -> Vec<Value> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut rest = Vec::new();
+        // The reading thread ends with the pipe, and drops its end of the channel.
+        while let Ok(message) = self.lines.recv_timeout(deadline - Instant::now()) {
+            rest.push(message);
+        }
+        rest
+    }
+}
+
+fn place(session: &Value) -> Value {
+    json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })
+}
+
+/// The number and text of an update.
+fn numbered(message: &Value) -> Option<(u64, String)> {
+    let number = message["params"]["_meta"]["acp-sdk"]["eventId"].as_u64()?;
+    Some((number, message["params"]["update"].to_string()))
+}
+
+#[test]
+fn no_event_that_a_client_has_seen_is_lost_or_doubled() {
+    let rounds = std::env::var("ACP_KILL_ROUNDS");
+    let rounds: usize = rounds.map_or(8, |rounds| rounds.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("sessions.db");
+    let arguments = [Path::new("--store"), &store];
+    let program = Path::new(env!("CARGO_BIN_EXE_acp-server"));
+    let mut agent = Agent::start(program, &arguments);
+    let opened = agent
+        .call("session/new", json!({ "cwd": "/", "mcpServers": [] }))
+        .1;
+    let session = &opened["sessionId"];
+    let mut seen = BTreeMap::new();
+    let (mut cursor, mut total) = (0, 0);
+    for round in 0..rounds {
+        agent.prompt(session, "stream 400");
+        agent.prompt(session, "tool");
+        agent.prompt(session, "stream 4000");
+        // From the beginning of the first turn to some thousand events later.
+        std::thread::sleep(Duration::from_micros(getrandom::u64().unwrap() % 60_000));
+        for (number, text) in agent.kill().iter().filter_map(numbered) {
+            let doubled = seen.insert(number, text);
+            assert_eq!(doubled, None, "event {number} came twice");
+            total += 1;
+        }
+        agent = Agent::start(program, &arguments);
+        let loaded = json!({ "sessionId": session, "sinceEventId": cursor });
+        // A load attaches; the resume then replays everything since the last round.
+        agent.call("session/resume", place(session));
+        let (updates, answer) = agent.call("_acp-sdk/session/resume", loaded);
+        let kept: BTreeMap<_, _> = updates.iter().filter_map(numbered).collect();
+        for (number, text) in &seen {
+            assert_eq!(
+                kept.get(number),
+                Some(text),
+                "round {round}: event {number}"
+            );
+        }
+        cursor = answer["lastEventId"].as_u64().unwrap();
+        seen.clear();
+    }
+    assert!(total > 0, "nothing was seen before a kill");
+    let exported = Command::new(program)
+        .args(["sessions", "export", "--json", "--store"])
+        .arg(&store)
+        .arg(session.as_str().unwrap())
+        .output()
+        .unwrap();
+    let numbers = exported
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    let numbers =
+        numbers.map(|line| serde_json::from_slice::<Value>(line).unwrap()["eventId"].as_u64());
+    for (expected, number) in (1..).zip(numbers) {
+        assert_eq!(number, Some(expected), "a hole in the numbers");
+    }
+    agent.kill();
+}
+
+#[test]
+fn a_model_continues_where_its_process_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("sessions.db");
+    // Examples are built with the tests, beside them.
+    let mut program: PathBuf = std::env::current_exe().unwrap();
+    program.pop();
+    program.set_file_name("examples");
+    let program = program.join("word-count");
+    let advice = "build the examples first, as `cargo test -p acp-server` does";
+    assert!(
+        program.exists(),
+        "{} is missing: {advice}",
+        program.display()
+    );
+    let mut agent = Agent::start(&program, &[&store]);
+    let opened = agent
+        .call("session/new", json!({ "cwd": "/", "mcpServers": [] }))
+        .1;
+    let session = &opened["sessionId"];
+    let say = |agent: &mut Agent, text: &str| {
+        let prompt = [json!({ "type": "text", "text": text })];
+        let params = json!({ "sessionId": session, "prompt": prompt });
+        let (updates, _) = agent.call("session/prompt", params);
+        let text = &updates[0]["params"]["update"]["content"]["text"];
+        text.as_str().unwrap().to_owned()
+    };
+    assert_eq!(say(&mut agent, "one two three"), "You have said 3 words.");
+    agent.kill();
+    let mut agent = Agent::start(&program, &[&store]);
+    agent.call("session/resume", place(session));
+    assert_eq!(say(&mut agent, "four five"), "You have said 5 words.");
+    agent.kill();
+}

@@ -1,0 +1,13 @@
+//! Tests of the stores: the contract, faults, limits, and what a killed process leaves.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too")]
+
+mod cli;
+mod faults;
+#[cfg(feature = "sqlite")]
+mod files;
+#[cfg(feature = "sqlite")]
+mod kill;
+mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;

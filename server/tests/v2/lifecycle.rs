@@ -1,0 +1,124 @@
+//! Prompts, their ends, and the ends of sessions.
+
+use acp_sdk::{ErrorCode, v2};
+use serde_json::json;
+
+use crate::clients::{Answers, ClientV2};
+use crate::handler::server;
+
+async fn client() -> (acp_server::Server, ClientV2, String) {
+    let server = server();
+    let client = ClientV2::connect(&server, Answers::Yes).await;
+    let session = client.new_session().await;
+    (server, client, session)
+}
+
+#[track_caller]
+fn code(error: &acp_sdk::Error) -> ErrorCode {
+    match error {
+        acp_sdk::Error::Response { error, .. } => error.code,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_answered_before_its_turn_ends() {
+    let (_server, client, session) = client().await;
+    client.prompt(&session, "wait").await.unwrap();
+    assert_eq!(client.view.kinds(), ["running", "user_message_chunk"]);
+    client.cancel(&session).await;
+    let idle = client.view.state("idle").await;
+    assert_eq!(idle["stopReason"], "cancelled");
+    assert_eq!(client.view.kinds().last().unwrap(), "idle");
+}
+
+#[tokio::test]
+async fn a_failure_is_the_end_of_a_turn() {
+    let (_server, client, session) = client().await;
+    let idle = client.turn(&session, "fail").await;
+    assert_eq!(idle["stopReason"], "error");
+    assert_eq!(idle["error"]["code"], -32603);
+    let message = idle["error"]["message"].as_str().unwrap();
+    assert!(message.contains("no model"), "{message}");
+}
+
+#[tokio::test]
+async fn a_second_prompt_is_answered_when_it_is_in_the_conversation() {
+    let (_server, client, session) = client().await;
+    client.prompt(&session, "wait").await.unwrap();
+    let second = client.prompt(&session, "hello");
+    let mut second = std::pin::pin!(second);
+    tokio::select! {
+        biased;
+        _ = &mut second => panic!("answered while another turn runs"),
+        () = client.cancel(&session) => {}
+    }
+    // A cancellation is for all prompts that have arrived.
+    let error = second.await.unwrap_err();
+    assert_eq!(code(&error), ErrorCode::REQUEST_CANCELLED);
+    client.view.state("idle").await;
+    assert_eq!(client.view.of_kind("user_message_chunk").len(), 1);
+}
+
+#[tokio::test]
+async fn prompts_that_wait_follow_in_order() {
+    let (_server, client, session) = client().await;
+    let texts = ["a", "b", "c"];
+    let [a, b, c] = texts.map(|text| client.prompt(&session, text));
+    let (a, b, c) = tokio::join!(a, b, c);
+    let ids = [a, b, c].map(|answer| answer.unwrap().message_id.to_string());
+    let said = |body: &serde_json::Value| {
+        body["sessionUpdate"] == "agent_message_chunk" && body["content"]["text"] == "c"
+    };
+    client.view.wait_for(said).await;
+    let users = client.view.of_kind("user_message_chunk");
+    let users: Vec<_> = users.iter().map(|user| &user["content"]["text"]).collect();
+    assert_eq!(json!(users), json!(texts));
+    let users = client.view.of_kind("user_message_chunk");
+    let users: Vec<_> = users.iter().map(|user| &user["messageId"]).collect();
+    assert_eq!(json!(users), json!(ids));
+}
+
+#[tokio::test]
+async fn closing_cancels_first() {
+    let (_server, client, session) = client().await;
+    client.prompt(&session, "linger").await.unwrap();
+    let request = v2::CloseSessionRequest::new(session.as_str());
+    client.agent.close_session(request).await.unwrap();
+    // Sent before the response.
+    let last = client.view.entries().pop().unwrap().body;
+    let expected = json!({"sessionUpdate": "state_update", "state": "idle",
+        "stopReason": "cancelled"});
+    assert_eq!(last, expected);
+    let error = client.prompt(&session, "hello").await.unwrap_err();
+    assert_eq!(code(&error), ErrorCode::RESOURCE_NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_missing_session_is_named() {
+    let (_server, client, session) = client().await;
+    let request = v2::ResumeSessionRequest::new("none", "/w");
+    let Err(acp_sdk::Error::Response { error, .. }) = client.agent.resume_session(request).await
+    else {
+        panic!("resumed")
+    };
+    assert_eq!(error.code, ErrorCode::RESOURCE_NOT_FOUND);
+    let data = error.data.unwrap().to_value().unwrap();
+    assert_eq!(data, json!({"sessionId": "none"}));
+    let from = json!({"sessionId": session, "cwd": "/w", "replayFrom": {"type": "_end"}});
+    let request = serde_json::from_value(from).unwrap();
+    let error = client.agent.resume_session(request).await.unwrap_err();
+    assert_eq!(code(&error), ErrorCode::INVALID_PARAMS);
+}
+
+#[tokio::test]
+async fn a_session_that_was_deleted_is_not_listed() {
+    let (_server, client, session) = client().await;
+    for _ in 0..2 {
+        let request = v2::DeleteSessionRequest::new(session.as_str());
+        client.agent.delete_session(request).await.unwrap();
+    }
+    let list = v2::ListSessionsRequest::new();
+    let list = client.agent.list_sessions(list).await.unwrap();
+    assert_eq!(list.sessions, []);
+}

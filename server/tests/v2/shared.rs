@@ -1,0 +1,93 @@
+//! One session, clients of both versions.
+
+use crate::clients::{Answers, ClientV1, ClientV2};
+use crate::handler::server;
+
+#[tokio::test]
+async fn a_turn_of_a_client_of_version_2_is_seen_in_both() {
+    let server = server();
+    let old = ClientV1::connect(&server, Answers::Yes).await;
+    let session = old.new_session().await;
+    let new = ClientV2::connect(&server, Answers::Yes).await;
+    new.resume(&session).await;
+    new.view.clear();
+    old.view.clear();
+    let answer = new.prompt(&session, "hello").await.unwrap();
+    let idle = new.view.state("idle").await;
+    assert_eq!(idle["stopReason"], "end_turn");
+    let expected = [
+        "running",
+        "user_message_chunk",
+        "agent_message_chunk",
+        "idle",
+    ];
+    assert_eq!(new.view.kinds(), expected);
+    let user = &new.view.of_kind("user_message_chunk")[0];
+    assert_eq!(user["messageId"], answer.message_id.as_str());
+
+    let heard = |body: &serde_json::Value| body["sessionUpdate"] == "agent_message_chunk";
+    old.view.wait_for(heard).await;
+    // The same events, with the same numbers, and here even of the same form.
+    let mut chunks = new.view.entries();
+    chunks.retain(|entry| entry.body["sessionUpdate"] != "state_update");
+    let mut seen = old.view.entries();
+    seen.retain(|entry| entry.number.is_some());
+    assert_eq!(seen, chunks);
+    assert!(seen.iter().all(|entry| entry.number.is_some()));
+}
+
+#[tokio::test]
+async fn a_turn_of_a_client_of_version_1_is_seen_in_both() {
+    let server = server();
+    let new = ClientV2::connect(&server, Answers::Yes).await;
+    let session = new.new_session().await;
+    let old = ClientV1::connect(&server, Answers::Yes).await;
+    old.resume(&session).await;
+    let answer = old.prompt(&session, "hello").await.unwrap();
+    assert_eq!(answer.stop_reason, acp_sdk::v1::StopReason::EndTurn);
+    // It is not sent its own words.
+    assert!(old.view.of_kind("user_message_chunk").is_empty());
+    assert_eq!(old.view.of_kind("agent_message_chunk").len(), 1);
+    new.view.state("idle").await;
+    let expected = [
+        "running",
+        "user_message_chunk",
+        "agent_message_chunk",
+        "idle",
+    ];
+    assert_eq!(new.view.kinds(), expected);
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_without_its_client() {
+    let server = server();
+    let first = ClientV2::connect(&server, Answers::Yes).await;
+    let session = first.new_session().await;
+    first.prompt(&session, "wait").await.unwrap();
+    first.disconnect();
+    let second = ClientV2::connect(&server, Answers::Yes).await;
+    second.resume(&session).await;
+    assert_eq!(second.view.kinds(), ["running"]);
+    second.cancel(&session).await;
+    assert_eq!(second.view.state("idle").await["stopReason"], "cancelled");
+}
+
+#[tokio::test]
+async fn each_client_speaks_its_version() {
+    let server = server();
+    let new = ClientV2::connect(&server, Answers::Yes).await;
+    assert_eq!(new.hello.protocol_version, acp_sdk::v2::ProtocolVersion::V2);
+    let capabilities = serde_json::to_value(&new.hello.capabilities).unwrap();
+    assert!(capabilities["session"]["mcp"]["stdio"].is_object());
+    assert_eq!(capabilities["_meta"]["acp-sdk"]["eventId"], true);
+    let session = new.new_session().await;
+    let old = ClientV1::connect(&server, Answers::Yes).await;
+    old.resume(&session).await;
+    let list = acp_sdk::v2::ListSessionsRequest::new();
+    let list = new.agent.list_sessions(list).await.unwrap();
+    assert_eq!(list.sessions[0].session_id.as_str(), session);
+    old.prompt(&session, "hello").await.unwrap();
+    old.disconnect();
+    // The other client is not affected.
+    new.prompt(&session, "hello").await.unwrap();
+}
