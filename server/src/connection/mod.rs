@@ -3,6 +3,7 @@
 pub(crate) mod check;
 mod delivery;
 mod extension;
+mod joining;
 mod requests;
 mod subscription;
 mod v1;

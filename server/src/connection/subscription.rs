@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use acp_sdk::Peer;
 use tokio::sync::oneshot;
 
 use super::Client;
+use super::joining;
 use super::wire::{self, Encoding, Phase};
 use crate::Session;
 use crate::event::{Batch, EventKind};
@@ -318,12 +320,22 @@ impl Subscription {
         encoding: &mut Encoding,
         turn_events: &mut Vec<u64>,
     ) -> acp_sdk::Result<()> {
-        for number in (after + 1).max(batch.first())..=last {
-            let Some(text) = batch.get(number) else {
-                break;
-            };
+        let joins =
+            matches!(encoding, Encoding::V1) && client.peer().is_some_and(Peer::coalesces_chunks);
+        let mut next = (after + 1).max(batch.first());
+        while next <= last
+            && let Some(text) = batch.get(next)
+        {
             let kind = EventKind::of(text);
-            let phase = self.phase(number, kind);
+            let phase = self.phase(next, kind);
+            let joined = match kind {
+                EventKind::Update if joins => joining::join(batch, next, last),
+                _ => None,
+            };
+            let (text, number) = match &joined {
+                Some((text, number)) => (text.as_str(), *number),
+                None => (text, next),
+            };
             if phase != Phase::Known {
                 let event = wire::Encoded {
                     number,
@@ -337,6 +349,7 @@ impl Subscription {
             if kind == EventKind::Turn && phase == Phase::Live {
                 turn_events.push(number);
             }
+            next = number + 1;
         }
         Ok(())
     }

@@ -143,3 +143,40 @@ async fn the_answer_to_a_call_is_not_the_answer_to_the_prompt() {
         ErrorCode::INTERNAL_ERROR
     );
 }
+
+#[tokio::test]
+async fn chunks_for_a_slow_client_are_joined_if_its_connection_asks_for_it() {
+    let mut joined = Vec::new();
+    for join in [false, true] {
+        let connection = acp_sdk::ConnectionBuilder::new().coalesce_chunks(join);
+        let mut raw = crate::raw::Raw::serve_with(connection, acp_server::reference_agent());
+        let session = raw.open_session().await;
+        let prompt = [json!({ "type": "text", "text": "stream 1000" })];
+        let params = json!({ "sessionId": session, "prompt": prompt });
+        raw.send(
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params }),
+        )
+        .await;
+        let (mut said, mut last, mut updates) = (String::new(), 0, 0);
+        loop {
+            let message = raw.next().await;
+            if message["id"] == 2 {
+                break;
+            }
+            let params = &message["params"];
+            said.push_str(params["update"]["content"]["text"].as_str().unwrap());
+            let number = params["_meta"]["acp-sdk"]["eventId"].as_u64().unwrap();
+            assert!(number > last, "{number} after {last}");
+            (last, updates) = (number, updates + 1);
+        }
+        // One event starts the turn, one is what the user said.
+        assert_eq!(last, 1002, "the number of the last chunk");
+        joined.push((said, updates));
+    }
+    let [(plain, all), (text, fewer)] = &joined[..] else {
+        panic!("two runs");
+    };
+    assert_eq!(plain, text);
+    assert_eq!(*all, 1000);
+    assert!(*fewer < 200, "{fewer} updates");
+}
