@@ -13,7 +13,7 @@ use super::schema::{self, APPLICATION_ID};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// How long a connection waits for another process to finish a transaction.
-pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
 const ANOTHER: &str = "an SQLite database of another application";
 
