@@ -1,4 +1,4 @@
-//! Faults that sessions had while turns belonged to connections. Each of these tests failed then.
+//! Faults that sessions had while turns belonged to connections, as a review of that code found them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
