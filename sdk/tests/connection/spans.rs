@@ -85,6 +85,9 @@ async fn record() -> (Recorder, tracing::subscriber::DefaultGuard) {
     handle.prompt(prompt("s", "log")).await.unwrap();
     let recorder = Recorder::default();
     let guard = tracing::subscriber::set_default(recorder.clone());
+    // With one subscriber in the process, tracing asks that of the thread that uses a span first,
+    // which may be a test without one. Asked again here, it finds this one.
+    tracing::callsite::rebuild_interest_cache();
     (recorder, guard)
 }
 
