@@ -32,6 +32,8 @@ struct Cursor {
     delivered: u64,
     /// Events up to this one are a replay.
     replay_until: u64,
+    /// The last event that was sent before the replay.
+    live_from: u64,
     /// Whether the replay leaves out what the response to `session/load` contains.
     is_load: bool,
     /// The client knows these events, for it sent what is in them.
@@ -79,6 +81,7 @@ impl Subscription {
             cursor: Mutex::new(Cursor {
                 delivered: last,
                 replay_until: last,
+                live_from: last,
                 is_load: false,
                 known: VecDeque::new(),
                 barriers: VecDeque::new(),
@@ -125,23 +128,27 @@ impl Subscription {
     pub(crate) fn restart(self: &Arc<Self>, replay: Replay) -> (u64, Barrier) {
         // Under the log's lock, or the last event could be removed before the cursor stands there.
         let held = self.session.log().at_last(|last| {
-            let after = match replay {
-                Replay::After(after) => after.min(last),
-                Replay::Load | Replay::AfterAnswer => 0,
-                Replay::Nothing => last,
-            };
             let held = if replay == Replay::AfterAnswer {
                 0
             } else {
                 last
             };
             let mut cursor = self.cursor();
-            cursor.generation += 1;
-            cursor.delivered = after;
-            cursor.replay_until = last;
-            cursor.is_load = matches!(replay, Replay::Load | Replay::AfterAnswer);
-            cursor.known.clear();
-            cursor.older.clear();
+            let after = match replay {
+                Replay::After(after) => Some(after.min(last)),
+                Replay::Load | Replay::AfterAnswer => Some(0),
+                // A client that is attached must still be sent what it has not been sent yet.
+                Replay::Nothing => None,
+            };
+            if let Some(after) = after {
+                cursor.generation += 1;
+                cursor.live_from = cursor.delivered.max(cursor.live_from);
+                cursor.delivered = after;
+                cursor.replay_until = last;
+                cursor.is_load = matches!(replay, Replay::Load | Replay::AfterAnswer);
+                cursor.known.clear();
+                cursor.older.clear();
+            }
             cursor.greet = true;
             cursor.barriers.push_back(held);
             cursor.barriers.make_contiguous().sort_unstable();
@@ -155,11 +162,11 @@ impl Subscription {
         (held, barrier)
     }
 
-    /// Ends a replay where it is: the cursor moves to its end.
+    /// Ends a replay where it is: the cursor moves to where it was before.
     pub(crate) fn skip_replay(&self) {
         let mut cursor = self.cursor();
         cursor.generation += 1;
-        cursor.delivered = cursor.delivered.max(cursor.replay_until);
+        cursor.delivered = cursor.delivered.max(cursor.live_from);
         cursor.older.clear();
     }
 
@@ -437,6 +444,7 @@ impl Listener for Subscription {
         let mut cursor = self.cursor();
         cursor.delivered = cursor.delivered.min(last);
         cursor.replay_until = cursor.replay_until.min(last);
+        cursor.live_from = cursor.live_from.min(last);
         cursor.known.retain(|(first, _)| *first <= last);
         for (number, _) in &mut cursor.waiting {
             *number = (*number).min(last);

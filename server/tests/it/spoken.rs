@@ -180,3 +180,28 @@ async fn chunks_for_a_slow_client_are_joined_if_its_connection_asks_for_it() {
     assert_eq!(*all, 1000);
     assert!(*fewer < 200, "{fewer} updates");
 }
+
+#[tokio::test]
+async fn a_client_that_attaches_again_is_sent_what_it_had_not_been_sent_yet() {
+    let mut raw = crate::raw::Raw::serve(acp_server::reference_agent());
+    let session = raw.open_session().await;
+    let prompt = [json!({ "type": "text", "text": "stream 2000" })];
+    let params = json!({ "sessionId": session, "prompt": prompt });
+    raw.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params }))
+        .await;
+    // It is behind when it attaches again: one of many updates has been read.
+    raw.next().await;
+    let place = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
+    raw.send(json!({ "jsonrpc": "2.0", "id": 3, "method": "session/resume", "params": place }))
+        .await;
+    let (mut numbers, mut answers) = (Vec::new(), Vec::new());
+    while answers.len() < 2 {
+        let message = raw.next().await;
+        if let Some(id) = message["id"].as_u64() {
+            assert!(message["error"].is_null(), "{message}");
+            answers.push(id);
+        }
+        numbers.extend(message["params"]["_meta"]["acp-sdk"]["eventId"].as_u64());
+    }
+    assert_eq!(numbers, (4..2003).collect::<Vec<_>>(), "a gap or a double");
+}
