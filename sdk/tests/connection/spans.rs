@@ -78,17 +78,25 @@ impl Recorder {
 
 /// Records the spans of this thread from now on.
 ///
-/// A request in both directions comes first: tracing may miss a span whose first use, in another
-/// test, coincides with the registration of the subscriber.
+/// Tracing may decide that a span is disabled while another test, without a subscriber, uses it for
+/// the first time. So requests in both directions come first, until one of them is recorded.
 async fn record() -> (Recorder, tracing::subscriber::DefaultGuard) {
-    let (handle, _drivers) = pair(TestAgent::default(), TestClient::default());
-    handle.prompt(prompt("s", "log")).await.unwrap();
-    let recorder = Recorder::default();
-    let guard = tracing::subscriber::set_default(recorder.clone());
-    // With one subscriber in the process, tracing asks that of the thread that uses a span first,
-    // which may be a test without one. Asked again here, it finds this one.
-    tracing::callsite::rebuild_interest_cache();
-    (recorder, guard)
+    for _ in 0..100 {
+        let recorder = Recorder::default();
+        let guard = tracing::subscriber::set_default(recorder.clone());
+        tracing::callsite::rebuild_interest_cache();
+        let (handle, _drivers) = pair(TestAgent::default(), TestClient::default());
+        handle.prompt(prompt("s", "log")).await.unwrap();
+        let recorded = recorder.spans.lock().unwrap().len();
+        drop((handle, _drivers, guard));
+        if recorded > 0 {
+            let recorder = Recorder::default();
+            let guard = tracing::subscriber::set_default(recorder.clone());
+            tracing::callsite::rebuild_interest_cache();
+            return (recorder, guard);
+        }
+    }
+    panic!("tracing records no span of this thread");
 }
 
 #[tokio::test]
