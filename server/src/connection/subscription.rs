@@ -189,14 +189,16 @@ impl Subscription {
     /// Returns the event that must be sent before the session may append more, if this client
     /// paces it: otherwise the client would fall out of the in-memory log.
     pub(crate) fn paces(&self, session: &Session) -> Option<u64> {
-        let client = self.client.upgrade()?;
-        let paced = session.policies().paced.unwrap_or(client.paced);
         let oldest = session.log().oldest_in_memory();
-        let (delivered, ended) = {
+        {
             let cursor = self.cursor();
-            (cursor.delivered, cursor.ended)
-        };
-        (paced && !ended && delivered + 1 < oldest).then_some(oldest.saturating_sub(1))
+            if cursor.ended || cursor.delivered + 1 >= oldest {
+                return None;
+            }
+        }
+        let client = self.client.upgrade()?;
+        let paced = session.state().policies.paced.unwrap_or(client.paced);
+        paced.then_some(oldest.saturating_sub(1))
     }
 
     pub(crate) fn delivered(&self) -> u64 {

@@ -19,6 +19,10 @@ impl EventKind {
     /// Returns the kind of an event. The tag comes first in what this crate writes.
     pub(crate) fn of(text: &str) -> Self {
         if let Some(rest) = text.strip_prefix(r#"{"sessionUpdate":""#) {
+            // Nearly all events are these.
+            if rest.starts_with("agent_") {
+                return Self::Update;
+            }
             return Self::of_update(rest.split('"').next().unwrap_or_default());
         }
         if text.starts_with(r#"{"event":""#) {

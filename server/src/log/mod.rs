@@ -1,8 +1,9 @@
 //! The events of an active session: numbered, committed, then shown to subscribers.
 //!
 //! An append assigns the number and returns. A task takes everything that has gathered as one
-//! batch, has the store commit it, keeps it in memory and only then notifies the subscribers.
-//! Whoever appends waits while more than a buffer is uncommitted.
+//! batch, has the store commit it, keeps it in memory and only then notifies the subscribers. At
+//! the end of a turn its own task does so. Whoever appends waits while more than a buffer is
+//! uncommitted.
 
 mod state;
 
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 use crate::event::Batch;
 use crate::limits::LogLimits;
 use crate::store::{Lease, RecordChange, Store, StoreError, StoreErrorKind};
-use state::State;
+use state::{Committer, State};
 
 /// Is notified of commits.
 pub(crate) trait Listener: Send + Sync {
@@ -136,19 +137,34 @@ impl Log {
         write: impl FnOnce(&mut Appender<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut state = self.0.state();
-        state.check(epoch)?;
-        let before = state.open.last();
-        let mut appender = Appender { state: &mut state };
-        let written = write(&mut appender);
-        if written.is_err() {
-            state.open.truncate(before);
-            return written;
-        }
+        let written = state.append(epoch, write);
         self.schedule(state);
         written
     }
 
-    async fn wait_for_room(&self) {
+    /// Appends without waiting for room, and leaves the commit to the next append, to
+    /// [`start_commit`](Self::start_commit), [`commit`](Self::commit) or [`flush`](Self::flush).
+    pub(crate) fn append_deferred<T, E: From<StoreError>>(
+        &self,
+        epoch: Epoch,
+        write: impl FnOnce(&mut Appender<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.0.state().append(Some(epoch), write)
+    }
+
+    /// Starts the commit of what was appended, if it has not begun.
+    pub(crate) fn start_commit(&self) {
+        self.schedule(self.0.state());
+    }
+
+    /// Commits what was appended in the task of the caller, which must not be dropped meanwhile:
+    /// nobody would commit any more.
+    pub(crate) async fn commit(&self) {
+        self.0.commit().await;
+    }
+
+    /// Waits while more than a buffer is uncommitted.
+    pub(crate) async fn wait_for_room(&self) {
         loop {
             // Created before the check: it is notified of everything from now on.
             let settled = self.0.settled.notified();
@@ -165,13 +181,14 @@ impl Log {
     ///
     /// The store's, if a commit has failed since `epoch`.
     pub(crate) async fn flush(&self, epoch: Epoch) -> Result<(), StoreError> {
+        self.start_commit();
         let last = self.last();
         loop {
             let settled = self.0.settled.notified();
             {
                 let state = self.0.state();
                 state.check(Some(epoch))?;
-                if state.committed >= last && !state.committing {
+                if state.committed >= last && state.committer != Committer::Running {
                     return Ok(());
                 }
             }
@@ -181,14 +198,14 @@ impl Log {
 
     /// Starts the commit task if there is work and it does not run.
     fn schedule(&self, mut state: MutexGuard<'_, State>) {
-        if state.committing || !state.has_work() {
+        if state.committer != Committer::Nobody || !state.has_work() {
             return;
         }
         // Without a runtime the process is ending, and nobody would be sent the events.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        state.committing = true;
+        state.committer = Committer::Spawned;
         drop(state);
         let inner = self.0.clone();
         runtime.spawn(async move { inner.commit().await });
@@ -232,8 +249,15 @@ impl Log {
 }
 
 impl Inner {
-    /// Commits until nothing is left.
+    /// Commits until nothing is left, unless another task does.
     async fn commit(&self) {
+        {
+            let mut state = self.state();
+            if state.committer == Committer::Running {
+                return;
+            }
+            state.committer = Committer::Running;
+        }
         loop {
             let commit = self.state().take();
             let Some(commit) = commit else {

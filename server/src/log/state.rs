@@ -3,10 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use super::{Epoch, Listener};
+use super::{Appender, Epoch, Listener};
 use crate::event::Batch;
 use crate::limits::LogLimits;
 use crate::store::{Commit, RecordChange, StoreError};
+
+/// Who hands events to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Committer {
+    Nobody,
+    /// A task that has not begun. Another one may be first.
+    Spawned,
+    Running,
+}
 
 pub(super) struct State {
     /// Appended, and not handed to the store.
@@ -15,7 +24,7 @@ pub(super) struct State {
     pub(super) sync: bool,
     /// Bytes that the store is committing.
     in_flight: usize,
-    pub(super) committing: bool,
+    pub(super) committer: Committer,
     /// The latest committed batches, without holes.
     kept: VecDeque<Arc<Batch>>,
     kept_bytes: usize,
@@ -33,7 +42,7 @@ impl State {
             change: RecordChange::default(),
             sync: false,
             in_flight: 0,
-            committing: false,
+            committer: Committer::Nobody,
             kept: VecDeque::new(),
             kept_bytes: 0,
             kept_events: 0,
@@ -54,6 +63,21 @@ impl State {
         }
     }
 
+    /// Appends what `write` writes, or nothing if it fails.
+    pub(super) fn append<T, E: From<StoreError>>(
+        &mut self,
+        epoch: Option<Epoch>,
+        write: impl FnOnce(&mut Appender<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.check(epoch)?;
+        let before = self.open.last();
+        let written = write(&mut Appender { state: self });
+        if written.is_err() {
+            self.open.truncate(before);
+        }
+        written
+    }
+
     pub(super) fn uncommitted(&self) -> usize {
         self.in_flight + self.open.bytes()
     }
@@ -65,7 +89,7 @@ impl State {
     /// Takes what is to be committed next; `None` ends the commit task.
     pub(super) fn take(&mut self) -> Option<Commit> {
         if !self.has_work() {
-            self.committing = false;
+            self.committer = Committer::Nobody;
             return None;
         }
         let next = Batch::new(self.open.last() + 1);

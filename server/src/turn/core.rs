@@ -10,6 +10,7 @@ use acp_sdk::v1::{
     ToolCallUpdate,
 };
 use acp_sdk::{HandlerResult, Meta};
+use tokio::runtime::RuntimeFlavor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -91,7 +92,8 @@ impl Core {
     ) -> Result<Arc<Self>> {
         let log = session.log();
         let epoch = log.epoch();
-        let turn = log.append(epoch, |appender| {
+        log.wait_for_room().await;
+        let (turn, inserted) = log.append_deferred(epoch, |appender| {
             let turn = TurnId(appender.next_number());
             push(appender, &TurnEvent::TurnStarted { turn })?;
             let message = MessageId::from(format!("message-{}", turn.0));
@@ -114,8 +116,12 @@ impl Core {
                 last_event,
             };
             Ok::<_, Error>((turn, inserted))
-        });
-        let (turn, inserted) = turn.await?;
+        })?;
+        // On one thread a task could not begin before the handler waits for something, and many
+        // turns end without: then their events are committed together.
+        if runtime_flavor() != Some(RuntimeFlavor::CurrentThread) {
+            log.start_commit();
+        }
         // A prompt starts one turn.
         let _ = prompt.inserted.set(inserted);
         Ok(Arc::new(Self {
@@ -217,27 +223,33 @@ impl Core {
     }
 
     /// Appends an update.
-    pub(crate) async fn send(&self, update: &SessionUpdate) -> Result<()> {
+    pub(crate) async fn send(&self, update: SessionUpdate) -> Result<()> {
         self.append(|appender| self.write(appender, update)).await
     }
 
     /// Appends an update under the log's lock.
-    pub(super) fn write(&self, appender: &mut Appender<'_>, update: &SessionUpdate) -> Result<()> {
-        match self.with_message_id(update) {
-            Some(update) => push(appender, &update)?,
-            None => push(appender, update)?,
+    pub(super) fn write(
+        &self,
+        appender: &mut Appender<'_>,
+        mut update: SessionUpdate,
+    ) -> Result<()> {
+        if let Some((role, chunk)) = chunk(&mut update) {
+            // Version 2 requires ids, and only the log knows which chunks belong together.
+            if chunk.message_id.is_none() {
+                chunk.message_id = Some(self.message(role));
+            }
+            return push(appender, &update);
         }
+        push(appender, &update)?;
         let mut open = self.open();
-        if !is_chunk(update) {
-            open.message = None;
-        }
-        if let Some(id) = opens(update) {
+        open.message = None;
+        if let Some(id) = opens(&update) {
             open.calls.push(id.clone());
-        } else if let Some(id) = finishes(update) {
+        } else if let Some(id) = finishes(&update) {
             open.calls.retain(|call| call != id);
         }
         drop(open);
-        super::settings::agree(&self.session, update);
+        super::settings::agree(&self.session, &update);
         Ok(())
     }
 
@@ -279,7 +291,7 @@ impl Core {
             if self.has_ended() {
                 return Err(self.ended("an update"));
             }
-            self.write(appender, &update)
+            self.write(appender, update)
         });
         // If the store has failed, so has the turn.
         drop(appended);
@@ -304,7 +316,7 @@ impl Core {
     ) -> crate::session::TurnResult {
         let log = self.session.log();
         // Fails only if the store has failed; the last append below returns its error.
-        let closed = log.append_now(Some(self.epoch), |appender| {
+        let closed = log.append_deferred(self.epoch, |appender| {
             self.ended.store(true, Ordering::Release);
             let calls = std::mem::take(&mut self.open().calls);
             for id in calls {
@@ -314,8 +326,11 @@ impl Core {
         });
         self.ended.store(true, Ordering::Release);
         self.errands.close();
-        // A client that does not answer does not hold up the end of the turn.
-        let _ = tokio::time::timeout(CLEANING_UP, self.errands.wait()).await;
+        if !self.errands.is_empty() {
+            log.start_commit();
+            // A client that does not answer does not hold up the end of the turn.
+            let _ = tokio::time::timeout(CLEANING_UP, self.errands.wait()).await;
+        }
         let cancelled = self.cancel.is_cancelled();
         let stop = if cancelled {
             Ok(acp_sdk::v1::StopReason::Cancelled)
@@ -324,7 +339,8 @@ impl Core {
         };
         let mut barrier = None;
         let epoch = log.epoch();
-        let appended = log.append_now(Some(epoch), |appender| {
+        let updated_at = crate::clock::now();
+        let appended = log.append_deferred(epoch, |appender| {
             let ended = TurnEvent::TurnEnded {
                 turn: self.turn,
                 stop_reason: stop.as_ref().ok().cloned(),
@@ -337,7 +353,7 @@ impl Core {
             push(appender, &ended)?;
             appender.change(RecordChange {
                 running_turn: Some(None),
-                updated_at: Some(crate::clock::now()),
+                updated_at: Some(updated_at),
                 ..RecordChange::default()
             });
             appender.sync();
@@ -349,7 +365,11 @@ impl Core {
             Ok::<_, Error>(number)
         });
         let flushed = match &appended {
-            Ok(_) => log.flush(epoch).await.map_err(Error::Store),
+            Ok(_) => {
+                // The task of a session's turns is dropped only with the runtime.
+                log.commit().await;
+                log.flush(epoch).await.map_err(Error::Store)
+            }
             Err(error) => Err(error.clone()),
         };
         let last_event = match (&flushed, appended) {
@@ -366,22 +386,6 @@ impl Core {
             last_event,
             barrier,
         }
-    }
-
-    /// Returns a chunk with the id of its message, if the handler gave it none. Version 2 requires
-    /// ids, and only the log knows which chunks belong together.
-    fn with_message_id(&self, update: &SessionUpdate) -> Option<SessionUpdate> {
-        let (role, chunk) = match update {
-            SessionUpdate::UserMessageChunk(chunk) => (Role::User, chunk),
-            SessionUpdate::AgentMessageChunk(chunk) => (Role::Agent, chunk),
-            SessionUpdate::AgentThoughtChunk(chunk) => (Role::Thought, chunk),
-            _ => return None,
-        };
-        if chunk.message_id.is_some() {
-            return None;
-        }
-        let chunk = chunk.clone().with_message_id(self.message(role));
-        Some(role.chunk(chunk))
     }
 
     /// Returns the id of the message that a chunk of this role belongs to.
@@ -423,6 +427,11 @@ impl Core {
     }
 }
 
+fn runtime_flavor() -> Option<RuntimeFlavor> {
+    let runtime = tokio::runtime::Handle::try_current().ok()?;
+    Some(runtime.runtime_flavor())
+}
+
 /// Appends an event.
 pub(crate) fn push<T: serde::Serialize>(appender: &mut Appender<'_>, event: &T) -> Result<()> {
     let pushed = appender.push(event);
@@ -446,13 +455,14 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn is_chunk(update: &SessionUpdate) -> bool {
-    matches!(
-        update,
-        SessionUpdate::UserMessageChunk(_)
-            | SessionUpdate::AgentMessageChunk(_)
-            | SessionUpdate::AgentThoughtChunk(_)
-    )
+/// Returns the chunk that an update consists of, and who speaks in it.
+fn chunk(update: &mut SessionUpdate) -> Option<(Role, &mut ContentChunk)> {
+    match update {
+        SessionUpdate::UserMessageChunk(chunk) => Some((Role::User, chunk)),
+        SessionUpdate::AgentMessageChunk(chunk) => Some((Role::Agent, chunk)),
+        SessionUpdate::AgentThoughtChunk(chunk) => Some((Role::Thought, chunk)),
+        _ => None,
+    }
 }
 
 /// The tool call that an update announces without finishing it.

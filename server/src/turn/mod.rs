@@ -381,7 +381,7 @@ impl Turn {
         let update = SessionInfoUpdate::new().with_title(title.as_str());
         let update = SessionUpdate::SessionInfoUpdate(update);
         let write = |appender: &mut crate::log::Appender<'_>| {
-            self.core.write(appender, &update)?;
+            self.core.write(appender, update)?;
             appender.change(RecordChange {
                 title: Some(Some(title.clone())),
                 ..RecordChange::default()
@@ -402,7 +402,7 @@ impl Turn {
     ///
     /// As [`send_text`](Self::send_text).
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
-        self.core.send(&update).await
+        self.core.send(update).await
     }
 
     /// Returns an id that nothing else in the session has or had, such as `compaction-12-7`.

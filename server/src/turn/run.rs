@@ -1,6 +1,7 @@
 //! One turn, from its prompt to its stop reason.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -42,6 +43,11 @@ async fn answer(
     // Created inside, because a handler may panic before it returns its future.
     let handling = async { handler.prompt(state, turn).await };
     let mut handling = std::pin::pin!(without_panic(handling));
+    if let Poll::Ready(ended) = poll_once(handling.as_mut()).await {
+        return ended;
+    }
+    // From here on it may take as long as it likes.
+    core.session.log().start_commit();
     tokio::select! {
         biased;
         ended = &mut handling => return ended,
@@ -56,6 +62,10 @@ async fn answer(
         _ = tokio::time::timeout(deadline, handling) => {}
     }
     Ok(StopReason::Cancelled)
+}
+
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
 }
 
 /// Turns a panic into an error, so that the turn ends like any other.

@@ -48,7 +48,7 @@ impl ToolCall {
             .with_kind(call.kind.clone())
             .with_status(ToolCallStatus::Pending)
             .with_locations(locations);
-        core.send(&SessionUpdate::ToolCall(announcement)).await?;
+        core.send(SessionUpdate::ToolCall(announcement)).await?;
         Ok(call)
     }
 
@@ -135,7 +135,7 @@ impl ToolCall {
     /// As [`start`](Self::start).
     pub async fn update(&self, mut change: ToolCallUpdate) -> Result<()> {
         change.tool_call_id = self.id.clone();
-        self.core.send(&SessionUpdate::ToolCallUpdate(change)).await
+        self.core.send(SessionUpdate::ToolCallUpdate(change)).await
     }
 
     /// Ends the call with success. Adds `text` to its content, if it is not empty.

@@ -1,7 +1,7 @@
 //! The sessions of a [`MemoryStore`](super::MemoryStore) and their indexes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use acp_sdk::v1::SessionId;
 
 use crate::event::Batch;
 use crate::store::{
-    Commit, EventPage, Lease, ListQuery, SessionRecord, StoreError, StoreErrorKind,
+    Commit, EventPage, Lease, ListQuery, RecordChange, SessionRecord, StoreError, StoreErrorKind,
 };
 
 #[derive(Debug)]
@@ -38,6 +38,9 @@ pub(super) struct Table {
     names: HashMap<String, SessionId>,
     by_activity: BTreeSet<Position>,
     by_cwd: HashMap<String, BTreeSet<Position>>,
+    /// Sessions whose record is newer than their place in the indexes by activity. Every turn
+    /// changes the activity, and lists are rare: the indexes are brought up to date for a list.
+    moved: HashSet<SessionId>,
     /// Bytes of all records and events.
     bytes: usize,
     /// The highest token ever given. It is counted over all sessions, so that a lease of a deleted
@@ -49,6 +52,8 @@ pub(super) struct Table {
 struct Entry {
     record: SessionRecord,
     record_bytes: usize,
+    /// The activity with which the session is in the indexes.
+    listed: String,
     batches: Vec<Arc<Batch>>,
     event_bytes: usize,
     /// The token of the valid lease.
@@ -105,41 +110,49 @@ impl Table {
         {
             return Err(StoreError::gap(session, last, events.first()));
         }
-        let changed = if commit.change.is_empty() {
-            None
-        } else {
-            let mut record = entry.record.clone();
-            commit.change.apply(&mut record);
-            Some((record.check_bytes(limits.record_bytes)?, record))
+        let record_bytes = match &commit.change {
+            // What every turn changes has always the same size.
+            RecordChange {
+                name: None,
+                additional_directories: None,
+                title: None,
+                settings: None,
+                ..
+            } => entry.record_bytes,
+            change => {
+                let mut record = entry.record.clone();
+                change.clone().apply(&mut record);
+                self.check_name(&record)?;
+                record.check_bytes(limits.record_bytes)?
+            }
         };
-        let mut bytes = self.bytes + added;
-        if let Some((record_bytes, record)) = &changed {
-            bytes = bytes - entry.record_bytes + record_bytes;
-            self.check_name(record)?;
-        }
+        let bytes = self.bytes + added + record_bytes - entry.record_bytes;
         // Without need for more room, a change is accepted by a full store too.
         if bytes > self.bytes {
             check_room(limits, bytes)?;
         }
 
         self.bytes = bytes;
-        let relisted = changed.is_some();
-        if relisted {
-            self.unlist(session);
+        let Some(entry) = self.sessions.get_mut(session) else {
+            return Ok(());
+        };
+        if commit.change.updated_at.is_some() && !self.moved.contains(session) {
+            self.moved.insert(session.clone());
         }
-        if let Some(entry) = self.sessions.get_mut(session) {
-            if let Some((record_bytes, record)) = changed {
-                entry.record = record;
-                entry.record_bytes = record_bytes;
+        if let Some(name) = &commit.change.name {
+            if let Some(old) = &entry.record.name {
+                self.names.remove(old);
             }
-            if let Some(events) = events {
-                entry.record.last_event = events.last();
-                entry.event_bytes += added;
-                entry.batches.push(events);
+            if let Some(name) = name {
+                self.names.insert(name.clone(), session.clone());
             }
         }
-        if relisted {
-            self.enlist(session);
+        entry.record_bytes = record_bytes;
+        commit.change.apply(&mut entry.record);
+        if let Some(events) = events {
+            entry.record.last_event = events.last();
+            entry.event_bytes += added;
+            entry.batches.push(events);
         }
         Ok(())
     }
@@ -149,7 +162,8 @@ impl Table {
         Some(entry.record.clone())
     }
 
-    pub(super) fn list(&self, query: &ListQuery) -> Vec<SessionRecord> {
+    pub(super) fn list(&mut self, query: &ListQuery) -> Vec<SessionRecord> {
+        self.update_indexes();
         let after = query.after.as_ref();
         let after = after.map(|(activity, id)| (Reverse(activity.clone()), id.clone()));
         if let Some(name) = &query.name {
@@ -227,10 +241,11 @@ impl Table {
     }
 
     pub(super) fn delete(&mut self, session: &SessionId) -> bool {
-        self.unlist(session);
         let Some(entry) = self.sessions.remove(session) else {
             return false;
         };
+        self.moved.remove(session);
+        self.unlist(&entry);
         self.bytes -= entry.record_bytes + entry.event_bytes;
         true
     }
@@ -261,7 +276,9 @@ impl Table {
         self.bytes = bytes;
         self.tokens += 1;
         let id = record.id.clone();
+        self.enlist(&record);
         let entry = Entry {
+            listed: record.updated_at.clone(),
             record,
             record_bytes,
             batches,
@@ -269,7 +286,6 @@ impl Table {
             lease: Some(self.tokens),
         };
         self.sessions.insert(id.clone(), entry);
-        self.enlist(&id);
         Ok(Lease::new(id, self.tokens))
     }
 
@@ -282,13 +298,28 @@ impl Table {
         }
     }
 
+    /// Gives the sessions that were active their place in the indexes.
+    fn update_indexes(&mut self) {
+        for session in std::mem::take(&mut self.moved) {
+            let Some(entry) = self.sessions.get_mut(&session) else {
+                continue;
+            };
+            let cwd = entry.record.cwd.clone();
+            let new = position(&entry.record);
+            let listed = std::mem::replace(&mut entry.listed, entry.record.updated_at.clone());
+            let old = (Reverse(listed), session);
+            self.by_activity.remove(&old);
+            self.by_activity.insert(new.clone());
+            let in_cwd = self.by_cwd.entry(cwd).or_default();
+            in_cwd.remove(&old);
+            in_cwd.insert(new);
+        }
+    }
+
     /// Adds a session to the indexes.
-    fn enlist(&mut self, session: &SessionId) {
-        let Some(Entry { record, .. }) = self.sessions.get(session) else {
-            return;
-        };
+    fn enlist(&mut self, record: &SessionRecord) {
         if let Some(name) = &record.name {
-            self.names.insert(name.clone(), session.clone());
+            self.names.insert(name.clone(), record.id.clone());
         }
         self.by_activity.insert(position(record));
         let in_cwd = self.by_cwd.entry(record.cwd.clone()).or_default();
@@ -296,17 +327,15 @@ impl Table {
     }
 
     /// Removes a session from the indexes.
-    fn unlist(&mut self, session: &SessionId) {
-        let Some(Entry { record, .. }) = self.sessions.get(session) else {
-            return;
-        };
+    fn unlist(&mut self, entry: &Entry) {
+        let record = &entry.record;
         if let Some(name) = &record.name {
             self.names.remove(name);
         }
-        let position = position(record);
-        self.by_activity.remove(&position);
+        let listed = (Reverse(entry.listed.clone()), record.id.clone());
+        self.by_activity.remove(&listed);
         if let Some(in_cwd) = self.by_cwd.get_mut(&record.cwd) {
-            in_cwd.remove(&position);
+            in_cwd.remove(&listed);
             if in_cwd.is_empty() {
                 self.by_cwd.remove(&record.cwd);
             }
