@@ -122,10 +122,7 @@ impl ServerConnection {
         joining: Joining,
         replay: Replay,
     ) -> HandlerResult<Session> {
-        let attached = self
-            .core()
-            .join(&self.client, joining, replay, || self.client.encoding())
-            .await?;
+        let attached = self.core().join(&self.client, joining, replay).await?;
         let (session, subscription) = (attached.session, attached.subscription);
         let (last, barrier) = (attached.last, attached.barrier);
         tokio::select! {
@@ -140,6 +137,44 @@ impl ServerConnection {
         }
         self.after_answer(ctx, &session, last, barrier);
         Ok(session)
+    }
+
+    /// Attaches the client to a session that there is, opening it if need be.
+    async fn join_existing(
+        &self,
+        ctx: &AgentContext,
+        id: SessionId,
+        place: (String, Environment),
+        meta: Option<Meta>,
+        replay: Replay,
+    ) -> HandlerResult<(Option<SessionModeState>, Option<Vec<SessionConfigOption>>)> {
+        let joining = Joining::Existing {
+            id,
+            place: Some(place),
+            opening: self.opening(meta),
+        };
+        let session = self.join(ctx, joining, replay).await?;
+        Ok(self.settings(&session))
+    }
+
+    /// Queues a prompt of this client.
+    ///
+    /// Nothing is awaited before, if the client is attached: prompts are queued in the order of
+    /// their arrival, and a cancellation that follows one finds it.
+    pub(super) async fn submit(
+        &self,
+        req: PromptRequest,
+    ) -> HandlerResult<(Session, Arc<Subscription>, Ticket)> {
+        let (session, subscription) = self.attached(&req.session_id).await?;
+        check::prompt(&req.prompt, &self.core().info.prompt)?;
+        let origin = Origin {
+            client: self.client.id(),
+            subscription: subscription.clone(),
+        };
+        let prompt = Prompt::new(req.prompt, req.meta, Some(origin));
+        let submitted = session.submit(prompt);
+        let ticket = submitted.map_err(|refusal| refused(session.id(), refusal))?;
+        Ok((session, subscription, ticket))
     }
 
     /// Once the request is answered, the client is sent what follows, and open questions.
@@ -159,7 +194,7 @@ impl ServerConnection {
     }
 
     /// The client has cancelled its request, or the connection is closing.
-    async fn given_up(
+    async fn ended_early(
         &self,
         ctx: &AgentContext,
         session: &Session,
@@ -275,14 +310,10 @@ impl Agent for ServerConnection {
     ) -> HandlerResult<LoadSessionResponse> {
         let environment =
             self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
-        let joining = Joining::Existing {
-            id: req.session_id,
-            place: Some((req.cwd, environment)),
-            opening: self.opening(req.meta),
-        };
-        let session = self.join(ctx, joining, Replay::Load).await?;
+        let place = (req.cwd, environment);
+        let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Load);
         let mut response = LoadSessionResponse::new();
-        (response.modes, response.config_options) = self.settings(&session);
+        (response.modes, response.config_options) = joined.await?;
         Ok(response)
     }
 
@@ -293,14 +324,10 @@ impl Agent for ServerConnection {
     ) -> HandlerResult<ResumeSessionResponse> {
         let environment =
             self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
-        let joining = Joining::Existing {
-            id: req.session_id,
-            place: Some((req.cwd, environment)),
-            opening: self.opening(req.meta),
-        };
-        let session = self.join(ctx, joining, Replay::Nothing).await?;
+        let place = (req.cwd, environment);
+        let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Nothing);
         let mut response = ResumeSessionResponse::new();
-        (response.modes, response.config_options) = self.settings(&session);
+        (response.modes, response.config_options) = joined.await?;
         Ok(response)
     }
 
@@ -376,21 +403,11 @@ impl Agent for ServerConnection {
         req: PromptRequest,
     ) -> HandlerResult<PromptResponse> {
         self.client.initialized()?;
-        // Nothing is awaited before the prompt is queued, if the client is attached: prompts are
-        // queued in the order of their arrival, and a cancellation that follows one finds it.
-        let (session, subscription) = self.attached(&req.session_id).await?;
-        check::prompt(&req.prompt, &self.core().info.prompt)?;
-        let origin = Origin {
-            client: self.client.id(),
-            subscription: subscription.clone(),
-        };
-        let prompt = Prompt::new(req.prompt, req.meta, Some(origin));
-        let submitted = session.submit(prompt);
-        let mut ticket = submitted.map_err(|refusal| refused(session.id(), refusal))?;
+        let (session, subscription, mut ticket) = self.submit(req).await?;
         let result = tokio::select! {
             biased;
             result = ticket.result() => result,
-            () = ctx.cancelled() => self.given_up(ctx, &session, &mut ticket).await?,
+            () = ctx.cancelled() => self.ended_early(ctx, &session, &mut ticket).await?,
         };
         // When older events cannot be read the client knows it by the gap, not by this answer.
         let _ = subscription.reached(result.last_event).await;

@@ -11,10 +11,10 @@ use acp_sdk::v2::*;
 use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, V1, V2};
 
 use super::wire::{self, Encoded, Phase};
-use super::{Client, ServerConnection, check, v1::refused};
+use super::{Client, ServerConnection};
 use crate::Session;
 use crate::event::{Event, EventKind};
-use crate::session::{Ask, Inserted, Origin, Prompt, Reply, Ticket};
+use crate::session::{Ask, Inserted, Reply, Ticket};
 use crate::v2::requests::Resume;
 use crate::v2::updates::EncoderState;
 use crate::v2::{questions, requests as from_v2, responses as to_v2, updates};
@@ -195,18 +195,9 @@ impl Agent for ConnectionV2 {
     ) -> HandlerResult<PromptResponse> {
         self.0.client.initialized()?;
         let request = from_v2::prompt(&req)?;
-        // As in version 1, nothing is awaited before the prompt is queued.
-        let attached = self.0.attached(&request.session_id).await;
-        let (session, subscription) =
-            attached.map_err(|error| of_session(req.session_id.as_str(), error))?;
-        check::prompt(&request.prompt, &self.0.core().info.prompt)?;
-        let origin = Origin {
-            client: self.0.client.id(),
-            subscription: subscription.clone(),
-        };
-        let prompt = Prompt::new(request.prompt, request.meta, Some(origin));
-        let submitted = session.submit(prompt);
-        let mut ticket = submitted.map_err(|refusal| refused(session.id(), refusal))?;
+        let submitted = self.0.submit(request).await;
+        let (_, subscription, mut ticket) =
+            submitted.map_err(|error| of_session(req.session_id.as_str(), error))?;
         let inserted = self.inserted(ctx, &mut ticket).await?;
         tokio::select! {
             biased;

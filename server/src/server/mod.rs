@@ -1,10 +1,14 @@
 //! A server: the handler, the store, the sessions, and the clients attached to it.
 
-mod lifecycle;
+mod closing;
+mod joining;
+mod opening;
+mod records;
 mod repair;
 mod sessions;
 
-pub(crate) use lifecycle::{Joining, OpeningClient};
+pub(crate) use joining::Joining;
+pub(crate) use opening::OpeningClient;
 pub(crate) use sessions::Sessions;
 
 use std::fmt;

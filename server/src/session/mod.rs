@@ -24,7 +24,7 @@ use acp_sdk::Meta;
 use acp_sdk::v1::{ClientCapabilities, ContentBlock, Implementation, McpServer, SessionId};
 use tokio::task::AbortHandle;
 
-use crate::connection::{Client, Subscription};
+use crate::connection::{Client, ClientId, Subscription};
 use crate::handler::HandlerState;
 use crate::log::Log;
 use crate::server::Core;
@@ -47,8 +47,8 @@ struct Inner {
     cwd: String,
     core: Arc<Core>,
     log: Log,
-    /// A std mutex: it is held for a few instructions, never across an await, and never while
-    /// the log's lock is taken.
+    /// A std mutex: it is held for a few instructions, never across an await. Whoever needs the
+    /// log's lock too takes that one first.
     state: Mutex<State>,
     /// Distinguishes ids given outside of turns from those of an earlier process.
     nonce: u32,
@@ -235,8 +235,13 @@ impl Session {
     /// Cancels the running turn and all queued prompts. Without any, does nothing.
     pub fn cancel(&self) {
         let tokens = self.state().queue.tokens();
-        // Cancelled without the lock: whoever wakes up may want it.
-        tokens.iter().for_each(|token| token.cancel());
+        queue::cancel_all(&tokens);
+    }
+
+    /// Cancels the prompts of one client.
+    pub(crate) fn cancel_prompts_of(&self, client: ClientId) {
+        let tokens = self.state().queue.tokens_of(client);
+        queue::cancel_all(&tokens);
     }
 
     /// Receives the events after the number `after`, and all later ones.

@@ -186,6 +186,13 @@ impl Refusal {
     }
 }
 
+/// Cancels prompts. Not to be called with the session's lock: whoever wakes up may want it.
+pub(super) fn cancel_all(tokens: &[CancellationToken]) {
+    for token in tokens {
+        token.cancel();
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: VecDeque<Prompt>,
@@ -338,7 +345,7 @@ impl Session {
             let start = state.queue.push(prompt, &self.core().limits, policy)?;
             (start, replaced)
         };
-        replaced.iter().for_each(|token| token.cancel());
+        cancel_all(&replaced);
         if start {
             super::runner::start(self.clone());
         }

@@ -1,0 +1,161 @@
+//! Leaving, closing, unloading and deleting sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::HandlerResult;
+use acp_sdk::v1::SessionId;
+
+use super::Core;
+use super::records::{not_found, store_refused};
+use crate::Session;
+use crate::connection::Client;
+use crate::handler::HandlerState;
+use crate::limits::OnDisconnect;
+
+/// Time for clients to be sent the last events of a session that is closed.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Core {
+    /// Ends a client's part in a session; the last client closes it.
+    pub(crate) async fn leave(&self, client: &Arc<Client>, id: &SessionId) -> HandlerResult<()> {
+        let _locked = self.sessions.lock(id).await;
+        let subscription = client.subscription(id);
+        let Some(subscription) = subscription else {
+            let known = self.find(id).await?.is_some();
+            return if known { Ok(()) } else { Err(not_found(id)) };
+        };
+        let session = subscription.session().clone();
+        session.cancel_prompts_of(client.id());
+        if session.clients().len() > 1 {
+            client.leave(&session);
+            session.offer_again(client.id());
+        } else {
+            self.deactivate(&session).await;
+        }
+        Ok(())
+    }
+
+    /// Ends what runs in a session, and frees its memory. The id must be locked.
+    async fn deactivate(&self, session: &Session) {
+        session.stop().await;
+        self.sessions.remove(session.id());
+        // What it still appended is committed, or lost with an error that its turn has had.
+        let _ = session.log().flush(session.log().epoch()).await;
+        self.deliver(session).await;
+        for attached in session.clients() {
+            attached.client.leave(session);
+        }
+        let state = session.state().handler_state.take();
+        if let Some(state) = state {
+            self.close_handler(session, state).await;
+        }
+        self.release(session).await;
+    }
+
+    /// Waits until the clients have been sent the end of a session's work, but not for those that
+    /// do not read.
+    async fn deliver(&self, session: &Session) {
+        let last = session.last_event();
+        let delivered = async {
+            for attached in session.clients() {
+                // Events that cannot be read are lost for this client.
+                let _ = attached.subscription.reached(last).await;
+            }
+        };
+        let _ = tokio::time::timeout(DELIVERY_TIMEOUT, delivered).await;
+    }
+
+    pub(crate) async fn delete(&self, id: &SessionId) -> HandlerResult<()> {
+        let _locked = self.sessions.lock(id).await;
+        if let Some(session) = self.sessions.find(id) {
+            self.deactivate(&session).await;
+        }
+        let deleted = self.store.delete(id).await;
+        deleted.map_err(|error| store_refused(id, &error))?;
+        Ok(())
+    }
+
+    /// Closes a session if it is open.
+    pub(super) async fn unload(&self, id: &SessionId) {
+        let _locked = self.sessions.lock(id).await;
+        if let Some(session) = self.sessions.find(id) {
+            self.deactivate(&session).await;
+        }
+    }
+
+    /// Closes a session after the idle timeout, unless it is used meanwhile.
+    pub(crate) fn unload_later(self: &Arc<Self>, session: &Session) {
+        let timeout = self.limits.idle_timeout;
+        if timeout.is_zero() || self.closed.is_cancelled() || !is_unused(session) {
+            return;
+        }
+        let (core, of) = (self.clone(), session.clone());
+        let last = session.last_event();
+        let timer = tokio::spawn(async move {
+            let session = of;
+            tokio::select! {
+                () = tokio::time::sleep(timeout) => {}
+                () = core.closed.cancelled() => return,
+            }
+            // From here on it must not be aborted.
+            session.state().idle_timer = None;
+            let _locked = core.sessions.lock(session.id()).await;
+            if is_unused(&session) && session.last_event() == last {
+                core.deactivate(&session).await;
+            }
+        });
+        let before = session.state().idle_timer.replace(timer.abort_handle());
+        if let Some(before) = before {
+            before.abort();
+        }
+    }
+
+    /// A client's connection has ended.
+    pub(crate) fn disconnected(self: &Arc<Self>, client: &Arc<Client>, session: &Session) {
+        session
+            .state()
+            .clients
+            .retain(|old| old.client.id() != client.id());
+        session.offer_again(client.id());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let policy = session
+            .policies()
+            .on_disconnect
+            .unwrap_or(client.on_disconnect);
+        let (core, session, client) = (self.clone(), session.clone(), client.id());
+        runtime.spawn(async move {
+            if let OnDisconnect::Cancel { after } = policy {
+                tokio::select! {
+                    () = tokio::time::sleep(after) => {}
+                    () = core.closed.cancelled() => {}
+                }
+                if session.clients().is_empty() {
+                    session.cancel_prompts_of(client);
+                }
+            }
+            core.unload_later(&session);
+        });
+    }
+
+    pub(super) async fn close_handler(&self, session: &Session, state: HandlerState) {
+        let closing = self.handler.close(state, session);
+        // A handler that hangs is dropped.
+        let _ = tokio::time::timeout(self.limits.close_timeout, closing).await;
+    }
+
+    pub(super) async fn release(&self, session: &Session) {
+        if let Some(lease) = session.log().lease() {
+            // A lease that cannot be given back ends with the process.
+            let _ = self.store.release(lease).await;
+        }
+    }
+}
+
+/// Returns whether no client and no turn uses an open session.
+fn is_unused(session: &Session) -> bool {
+    let state = session.state();
+    state.clients.is_empty() && !state.queue.has_runner() && !state.queue.is_closed()
+}

@@ -1,0 +1,131 @@
+//! Joining a client and a session.
+
+use std::sync::Arc;
+
+use acp_sdk::v1::SessionId;
+use acp_sdk::{HandlerError, HandlerResult};
+
+use super::opening::OpeningClient;
+use super::{Core, NextSession};
+use crate::Session;
+use crate::connection::{Barrier, Client, Replay, Subscription};
+use crate::session::{Attached, Environment};
+
+/// Which session a client joins.
+#[derive(Debug)]
+pub(crate) enum Joining {
+    New {
+        cwd: String,
+        environment: Environment,
+        opening: OpeningClient,
+    },
+    Existing {
+        id: SessionId,
+        /// The working directory, which must be the session's, and the rest; `None` keeps both.
+        place: Option<(String, Environment)>,
+        opening: OpeningClient,
+    },
+    Fork {
+        source: SessionId,
+        up_to: Option<u64>,
+        cwd: Option<String>,
+        opening: OpeningClient,
+    },
+}
+
+/// A client's part in a session.
+pub(crate) struct Joined {
+    pub(crate) session: Session,
+    pub(crate) subscription: Arc<Subscription>,
+    /// The last event of the replay.
+    pub(crate) last: u64,
+    /// Holds what follows the replay until the request is answered.
+    pub(crate) barrier: Barrier,
+}
+
+impl Core {
+    /// Opens a session if need be, and attaches a client to it.
+    pub(crate) async fn join(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        joining: Joining,
+        replay: Replay,
+    ) -> HandlerResult<Joined> {
+        match joining {
+            Joining::New {
+                cwd,
+                environment,
+                opening,
+            } => {
+                let next = self.take_next_session();
+                let Some(id) = self.existing(next.as_ref(), &cwd).await? else {
+                    let name = match next {
+                        Some(NextSession::Named(name)) => Some(name),
+                        _ => None,
+                    };
+                    let created = self.create(cwd, name, environment, opening).await?;
+                    return attach(client, created, replay);
+                };
+                let _locked = self.sessions.lock(&id).await;
+                let place = Some((cwd, environment));
+                let session = self.open_locked(&id, place, opening).await?;
+                attach(client, session, Replay::AfterAnswer)
+            }
+            Joining::Fork {
+                source,
+                up_to,
+                cwd,
+                opening,
+            } => {
+                let forked = self.fork(&source, up_to, cwd, opening).await?;
+                attach(client, forked, replay)
+            }
+            Joining::Existing { id, place, opening } => {
+                // Until the client is attached the session must not leave memory.
+                let _locked = self.sessions.lock(&id).await;
+                let session = self.open_locked(&id, place, opening).await?;
+                attach(client, session, replay)
+            }
+        }
+    }
+}
+
+/// Attaches a client to an open session, or sets its cursor back if it is attached.
+fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResult<Joined> {
+    if let Some(subscription) = client.subscription(session.id()) {
+        let (last, barrier) = subscription.restart(replay);
+        return Ok(Joined {
+            session,
+            subscription,
+            last,
+            barrier,
+        });
+    }
+    let subscription = Subscription::new(&session, client, client.encoding());
+    let (last, barrier) = subscription.restart(replay);
+    {
+        let limit = session.core().limits.clients_per_session;
+        let mut state = session.state();
+        if state.clients.len() >= limit {
+            let id = session.id();
+            let reason = format!("session {id} has {limit} clients, which is the limit");
+            return Err(HandlerError::internal(reason));
+        }
+        let (client, subscription) = (client.clone(), subscription.clone());
+        state.clients.push(Attached {
+            client,
+            subscription,
+        });
+    }
+    if !client.enter(&subscription) {
+        client.leave(&session);
+        return Err(HandlerError::cancelled());
+    }
+    subscription.follow();
+    Ok(Joined {
+        session,
+        subscription,
+        last,
+        barrier,
+    })
+}

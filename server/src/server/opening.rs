@@ -1,0 +1,284 @@
+//! Creating, opening and forking sessions.
+
+use std::sync::{Arc, PoisonError};
+
+use acp_sdk::v1::{ClientCapabilities, Implementation, SessionId};
+use acp_sdk::{HandlerError, HandlerResult, Meta};
+
+use super::records::{not_found, store_refused, store_unavailable};
+use super::{Core, NextSession};
+use crate::connection::store_failed;
+use crate::handler::HandlerState;
+use crate::log::Log;
+use crate::session::{Environment, Opening, OpeningKind};
+use crate::store::{Lease, ListQuery, SessionRecord};
+use crate::{Session, Settings};
+
+/// What the handler is told of the client that opens a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpeningClient {
+    pub(crate) capabilities: Arc<ClientCapabilities>,
+    pub(crate) info: Option<Implementation>,
+    pub(crate) meta: Option<Meta>,
+}
+
+impl Core {
+    pub(super) fn take_next_session(&self) -> Option<NextSession> {
+        let next = self.next_session.lock();
+        next.unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Returns the session that `session/new` opens again, if it does.
+    ///
+    /// # Errors
+    ///
+    /// Resource not found, when no session has the name.
+    pub(super) async fn existing(
+        &self,
+        next: Option<&NextSession>,
+        cwd: &str,
+    ) -> HandlerResult<Option<SessionId>> {
+        let mut query = ListQuery {
+            limit: 1,
+            ..ListQuery::default()
+        };
+        match next {
+            Some(NextSession::Resume(name)) => query.name = Some(name.clone()),
+            Some(NextSession::ResumeRecent) => query.cwd = Some(cwd.to_owned()),
+            _ => return Ok(None),
+        }
+        let found = self.store.list(&query).await;
+        let found = found
+            .map_err(|error| store_unavailable(&error))?
+            .pop()
+            .map(|record| record.id);
+        match (found, next) {
+            (None, Some(NextSession::Resume(name))) => {
+                let reason = format!("a session of the name {name:?}");
+                Err(HandlerError::resource_not_found(reason))
+            }
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Creates a session.
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        cwd: String,
+        name: Option<String>,
+        environment: Environment,
+        opening: OpeningClient,
+    ) -> HandlerResult<Session> {
+        let id = crate::ids::session_id().map_err(HandlerError::internal)?;
+        let mut record = SessionRecord::new(id, cwd);
+        record.name = name;
+        record
+            .additional_directories
+            .clone_from(&environment.additional_directories);
+        let session = self.session_of(&record, environment);
+        // Stored after it is open: a session that could not be opened must not be listed.
+        let (state, settings) = self
+            .open_handler(&session, OpeningKind::New, opening)
+            .await?;
+        match self.store.create(&record).await {
+            Ok(lease) => session.log().set_lease(lease),
+            Err(error) => {
+                self.close_handler(&session, state).await;
+                return Err(store_failed(&record.id, &error));
+            }
+        }
+        self.enter_new(session, state, settings).await
+    }
+
+    /// Returns a session, and opens it if it is not in memory.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        id: &SessionId,
+        place: Option<(String, Environment)>,
+        opening: OpeningClient,
+    ) -> HandlerResult<Session> {
+        let _locked = self.sessions.lock(id).await;
+        self.open_locked(id, place, opening).await
+    }
+
+    /// As [`open`](Self::open), for who has locked the id.
+    pub(super) async fn open_locked(
+        self: &Arc<Self>,
+        id: &SessionId,
+        place: Option<(String, Environment)>,
+        opening: OpeningClient,
+    ) -> HandlerResult<Session> {
+        if let Some(session) = self.sessions.find(id) {
+            if let Some((cwd, environment)) = place {
+                same_directory(id, session.cwd(), &cwd)?;
+                session.set_environment(environment);
+            }
+            return Ok(session);
+        }
+        // Checked before the lease is taken, so that a mistake does not disturb another process.
+        let record = self.find(id).await?;
+        let record = record.ok_or_else(|| not_found(id))?;
+        if let Some((cwd, _)) = &place {
+            same_directory(id, &record.cwd, cwd)?;
+        }
+        let acquired = self.store.acquire(id).await;
+        let (record, lease) = acquired.map_err(|error| store_refused(id, &error))?;
+        let session = self.stored_session(&record, lease);
+        if let Some((_, environment)) = place {
+            session.set_environment(environment);
+        }
+        let opened = self.open_stored(&session, &record, OpeningKind::Loaded, opening);
+        match opened.await {
+            Ok((state, settings)) => self.enter(session, state, settings).await,
+            Err(error) => {
+                self.release(&session).await;
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) async fn fork(
+        self: &Arc<Self>,
+        source: &SessionId,
+        up_to: Option<u64>,
+        cwd: Option<String>,
+        opening: OpeningClient,
+    ) -> HandlerResult<Session> {
+        let _locked = self.sessions.lock(source).await;
+        if let Some(session) = self.sessions.find(source) {
+            let flushed = session.log().flush(session.log().epoch()).await;
+            flushed.map_err(|error| store_failed(source, &error))?;
+        }
+        let origin = self.find(source).await?.ok_or_else(|| not_found(source))?;
+        let id = crate::ids::session_id().map_err(HandlerError::internal)?;
+        let last = up_to.map_or(origin.last_event, |up_to| up_to.min(origin.last_event));
+        let mut record = SessionRecord::new(id, cwd.unwrap_or(origin.cwd));
+        record.title = origin.title;
+        record.settings = origin.settings;
+        record.additional_directories = origin.additional_directories;
+        record.last_event = last;
+        record.running_turn = origin.running_turn.filter(|turn| *turn <= last);
+        record.forked_from = Some((source.clone(), last));
+        let forked = self.store.fork(source, up_to, &record).await;
+        let lease = forked.map_err(|error| store_refused(source, &error))?;
+        let session = self.stored_session(&record, lease);
+        let kind = OpeningKind::Forked {
+            from: source.clone(),
+        };
+        let opened = self.open_stored(&session, &record, kind, opening).await;
+        match opened {
+            Ok((state, settings)) => self.enter_new(session, state, settings).await,
+            Err(error) => {
+                // A fork that could not be opened must not be listed.
+                let _ = self.store.delete(session.id()).await;
+                Err(error)
+            }
+        }
+    }
+
+    fn session_of(self: &Arc<Self>, record: &SessionRecord, environment: Environment) -> Session {
+        let limits = self.limits.log.clone();
+        let log = Log::new(
+            record.id.clone(),
+            self.store.clone(),
+            limits,
+            record.last_event,
+        );
+        Session::new(self.clone(), record, log, environment)
+    }
+
+    async fn open_handler(
+        &self,
+        session: &Session,
+        kind: OpeningKind,
+        opening: OpeningClient,
+    ) -> HandlerResult<(HandlerState, Settings)> {
+        let opening = Opening {
+            session: session.clone(),
+            kind,
+            capabilities: opening.capabilities,
+            client: opening.info,
+            meta: opening.meta,
+        };
+        let limit = self.limits.open_timeout;
+        let open = async {
+            // Never closed, so this never fails.
+            let _turn = self.opens.acquire().await;
+            self.handler.open(&opening).await
+        };
+        tokio::time::timeout(limit, open).await.unwrap_or_else(|_| {
+            let reason = format!("the handler did not open the session within {limit:?}");
+            Err(HandlerError::internal(reason))
+        })
+    }
+
+    /// Returns the session of a record that the store has, not open yet.
+    fn stored_session(self: &Arc<Self>, record: &SessionRecord, lease: Lease) -> Session {
+        let environment = Environment {
+            additional_directories: record.additional_directories.clone(),
+            mcp_servers: Vec::new(),
+        };
+        let session = self.session_of(record, environment);
+        session.log().set_lease(lease);
+        session
+    }
+
+    /// Has the handler open a session that has a past.
+    async fn open_stored(
+        &self,
+        session: &Session,
+        record: &SessionRecord,
+        kind: OpeningKind,
+        opening: OpeningClient,
+    ) -> HandlerResult<(HandlerState, Settings)> {
+        super::repair::repair(session, record).await?;
+        let (state, mut settings) = self.open_handler(session, kind, opening).await?;
+        settings.restore(&record.settings);
+        Ok((state, settings))
+    }
+
+    /// The session is open from here on.
+    async fn enter(
+        &self,
+        session: Session,
+        state: HandlerState,
+        settings: Settings,
+    ) -> HandlerResult<Session> {
+        if !self.sessions.enter(&session, self.limits.sessions) {
+            self.close_handler(&session, state).await;
+            self.release(&session).await;
+            let limit = self.limits.sessions;
+            let reason = format!("{limit} sessions are open, which is the limit; close one first");
+            return Err(HandlerError::internal(reason));
+        }
+        let mut locked = session.state();
+        locked.settings = settings;
+        locked.handler_state = Some(state);
+        drop(locked);
+        Ok(session)
+    }
+
+    /// Enters a session that this request has created. If it cannot be entered, it must not be
+    /// listed.
+    async fn enter_new(
+        &self,
+        session: Session,
+        state: HandlerState,
+        settings: Settings,
+    ) -> HandlerResult<Session> {
+        let id = session.id().clone();
+        let entered = self.enter(session, state, settings).await;
+        if entered.is_err() {
+            let _ = self.store.delete(&id).await;
+        }
+        entered
+    }
+}
+
+fn same_directory(id: &SessionId, expected: &str, cwd: &str) -> HandlerResult<()> {
+    if expected == cwd {
+        return Ok(());
+    }
+    let reason = format!("session {id} works in {expected:?}, not in {cwd:?}");
+    Err(HandlerError::invalid_params("/cwd", reason))
+}
