@@ -162,6 +162,23 @@ async fn roots_are_listed_and_replaced_by_loading() {
 }
 
 #[tokio::test]
+async fn roots_with_which_a_closed_session_is_loaded_are_kept() {
+    let desk = Desk::new().await;
+    let close = || {
+        let close = CloseSessionRequest::new(desk.session.clone());
+        desk.agent.close_session(close)
+    };
+    close().await.unwrap();
+    let load = LoadSessionRequest::new(desk.session.clone(), "/w", vec![]);
+    let load = load.with_additional_directories(vec!["/more".to_owned()]);
+    desk.agent.load_session(load).await.unwrap();
+    close().await.unwrap();
+    let list = desk.agent.list_sessions(ListSessionsRequest::new()).await;
+    let sessions = list.unwrap().sessions;
+    assert_eq!(sessions[0].additional_directories, ["/more"]);
+}
+
+#[tokio::test]
 async fn mcp_servers_of_every_transport_are_accepted() {
     let desk = Desk::new().await;
     let servers: Vec<McpServer> = serde_json::from_value(json!([
