@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use acp_sdk::v1::SessionId;
+use acp_sdk::RpcError;
+use acp_sdk::v1::{ErrorCode, SessionId};
 
 use crate::Capability;
 use crate::store::StoreError;
@@ -17,7 +18,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No attached client offers what the call needs, so nothing was sent. Check
+    /// No attached client offers what the call needs, so nothing was sent; and for files and
+    /// terminals, [`LocalTools`](crate::LocalTools) is off. Check
     /// [`Turn::offers`](crate::Turn::offers) first.
     #[error("no attached client offers {0} (clientCapabilities.{path})", path = .0.path())]
     Unsupported(Capability),
@@ -47,13 +49,14 @@ pub enum Error {
     /// A call to the client failed.
     #[error(transparent)]
     Call(#[from] acp_sdk::Error),
-    /// A local file or command of the agent's own machine failed.
-    #[error("{operation} failed: {reason}")]
+    /// A file or command on the agent's own machine failed; see
+    /// [`LocalTools`](crate::LocalTools).
+    #[error("local `{method}` failed: {error}")]
     Local {
-        /// What was done, with its object.
-        operation: String,
-        /// The system's reason.
-        reason: String,
+        /// The method that a client would have been called with.
+        method: &'static str,
+        /// What a client would have answered.
+        error: Box<RpcError>,
     },
     /// The handler's own reason; see [`Error::failed`].
     #[error("{0}")]
@@ -61,6 +64,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the code of a client's error, or that of a file or command on the agent's own
+    /// machine, such as [`ErrorCode::RESOURCE_NOT_FOUND`] for a file that does not exist.
+    #[must_use]
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Call(error) => error.code(),
+            Self::Local { error, .. } => Some(error.code),
+            _ => None,
+        }
+    }
+
     /// Creates an error with the handler's own reason. The client sees it as `-32603`.
     pub fn failed(reason: impl fmt::Display) -> Self {
         Self::Failed(reason.to_string())

@@ -46,6 +46,7 @@ pub mod event;
 mod handler;
 mod ids;
 mod limits;
+mod local;
 mod log;
 mod reference;
 mod server;
@@ -61,7 +62,9 @@ pub use capability::Capability;
 pub use connection::ServerConnection;
 pub use error::{Error, Result};
 pub use handler::Handler;
-pub use limits::{Limits, LogLimits, OnDisconnect, Policies, SecondPrompt};
+pub use limits::{
+    Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, SecondPrompt,
+};
 pub use reference::{HELP, Reference, reference_agent};
 pub use server::{Link, NextSession, Server, ServerBuilder};
 pub use session::{

@@ -20,6 +20,12 @@ use std::time::Duration;
 /// | `close_timeout` | 5 s |
 /// | `idle_timeout` | 1 h |
 /// | `list_page` | 20 |
+/// | `local.file_bytes` | 12 MiB |
+/// | `local.concurrent_files` | 16 |
+/// | `local.terminals` | 64 |
+/// | `local.output_bytes` | 1 MiB |
+/// | `local.max_output_bytes` | 4 MiB |
+/// | `local.kill_grace` | 500 ms |
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -46,6 +52,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Sessions in one page of `session/list`.
     pub list_page: usize,
+    /// Files and commands on the agent's own machine; see [`LocalTools`].
+    pub local: LocalLimits,
 }
 
 /// Memory of one session's event log.
@@ -62,6 +70,37 @@ pub struct LogLimits {
     pub page_bytes: usize,
 }
 
+/// Bounds on files and commands on the agent's own machine; see [`LocalTools`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LocalLimits {
+    /// Bytes that one call reads. Beyond it the call fails with -32603.
+    pub file_bytes: usize,
+    /// Files of the server that are read or written at the same time; further calls wait.
+    pub concurrent_files: usize,
+    /// Commands that one turn has started and not released. Starting another one fails with -32603.
+    pub terminals: usize,
+    /// Bytes of output that are kept when the request names no limit.
+    pub output_bytes: usize,
+    /// Bytes of output that are kept whatever limit the request names.
+    pub max_output_bytes: usize,
+    /// Time for a command to end by itself when it is killed (SIGTERM, then SIGKILL).
+    pub kill_grace: Duration,
+}
+
+impl Default for LocalLimits {
+    fn default() -> Self {
+        Self {
+            file_bytes: 12 << 20,
+            concurrent_files: 16,
+            terminals: 64,
+            output_bytes: 1 << 20,
+            max_output_bytes: 4 << 20,
+            kill_grace: Duration::from_millis(500),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -76,6 +115,7 @@ impl Default for Limits {
             close_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(3600),
             list_page: 20,
+            local: LocalLimits::default(),
         }
     }
 }
@@ -99,6 +139,7 @@ impl Default for LogLimits {
 /// | `second_prompt` | queue |
 /// | `cancel_deadline` | 5 s |
 /// | `paced` | by transport. stdio: yes; others: no |
+/// | `local_tools` | by transport. stdio: fallback; others: off |
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Policies {
@@ -111,6 +152,9 @@ pub struct Policies {
     /// Whether a turn waits while the client that prompted would fall out of the in-memory log;
     /// `None`: by transport. A pipe that nobody reads must not fill the store.
     pub paced: Option<bool>,
+    /// Who serves files and terminals when no attached client does; `None`: by the transport of
+    /// the client that prompted, and [`LocalTools::Off`] for a prompt of the program itself.
+    pub local_tools: Option<LocalTools>,
 }
 
 impl Default for Policies {
@@ -120,6 +164,7 @@ impl Default for Policies {
             second_prompt: SecondPrompt::Queue,
             cancel_deadline: Duration::from_secs(5),
             paced: None,
+            local_tools: None,
         }
     }
 }
@@ -147,4 +192,23 @@ pub enum SecondPrompt {
     Refuse,
     /// The turn and all waiting prompts are cancelled, and it follows them.
     Replace,
+}
+
+/// What a turn's calls for files and terminals do when no attached client offers them.
+///
+/// With the fallback, [`Turn::read_file`](crate::Turn::read_file),
+/// [`write_file`](crate::Turn::write_file) and [`terminal`](crate::Turn::terminal) do the job on the
+/// machine of the agent, with the rights of its process, and fail as a client's would. Files are
+/// confined to the session's working directory and additional directories. Commands start in one
+/// of these and are not confined further.
+///
+/// Whoever may create sessions chooses those directories. On a remote link that may be anybody, so
+/// the fallback is off there unless it is switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LocalTools {
+    /// The call fails with [`Error::Unsupported`](crate::Error::Unsupported).
+    Off,
+    /// The call is served on the agent's own machine.
+    Fallback,
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::HELP;
 
@@ -76,9 +76,31 @@ pub struct Serve {
     /// Prompts that wait behind the running one; further ones are refused
     #[arg(long, value_name = "COUNT", default_value_t = 16)]
     pub queued_prompts: usize,
+    /// Who reads and writes files and runs commands when the client offers none of it: nobody
+    /// (`off`), or this machine (`fallback`), files inside the session's directories only
+    #[arg(long, value_name = "WHO", value_enum, default_value_t = LocalTools::Off)]
+    pub local_tools: LocalTools,
     /// Every event is on the disk before the client is sent it, not only at the end of a turn
     #[arg(long)]
     pub sync_every_event: bool,
+}
+
+/// Who serves files and terminals that the client does not offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LocalTools {
+    /// Nobody: the agent says in words what it cannot do
+    Off,
+    /// The machine of the agent
+    Fallback,
+}
+
+impl From<LocalTools> for crate::LocalTools {
+    fn from(tools: LocalTools) -> Self {
+        match tools {
+            LocalTools::Off => Self::Off,
+            LocalTools::Fallback => Self::Fallback,
+        }
+    }
 }
 
 /// Lists, shows, exports, forks or deletes sessions.

@@ -40,6 +40,7 @@ async fn serve(args: Serve) -> Result<(), Box<dyn Error + Send + Sync>> {
     };
     let policies = Policies {
         cancel_deadline: Duration::from_secs(args.cancel_deadline),
+        local_tools: Some(args.local_tools.into()),
         ..Policies::default()
     };
     let mut server = Server::builder(Reference)

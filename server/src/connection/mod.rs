@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
 use acp_sdk::{HandlerError, HandlerResult, Peer};
 
-use crate::limits::OnDisconnect;
+use crate::limits::{LocalTools, OnDisconnect};
 use crate::server::Core;
 use crate::{Capability, Session};
 
@@ -42,6 +42,7 @@ pub(crate) struct Client {
     peer: OnceLock<Peer>,
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) paced: bool,
+    pub(crate) local_tools: LocalTools,
     state: Mutex<State>,
     authenticated: AtomicBool,
     /// Whether it speaks version 2. Set before it is initialized.
@@ -61,7 +62,12 @@ struct State {
 }
 
 impl Client {
-    pub(crate) fn new(core: Arc<Core>, on_disconnect: OnDisconnect, paced: bool) -> Arc<Self> {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        on_disconnect: OnDisconnect,
+        paced: bool,
+        local_tools: LocalTools,
+    ) -> Arc<Self> {
         let id = core.next_client();
         let authenticated = !core.info.auth_required;
         Arc::new(Self {
@@ -70,6 +76,7 @@ impl Client {
             peer: OnceLock::new(),
             on_disconnect,
             paced,
+            local_tools,
             state: Mutex::new(State {
                 capabilities: None,
                 info: None,

@@ -12,6 +12,7 @@ use super::joining;
 use super::wire::{self, Encoding, Phase};
 use crate::Session;
 use crate::event::{Batch, EventKind};
+use crate::limits::LocalTools;
 use crate::log::{Listener, Next};
 use crate::store::StoreError;
 
@@ -24,6 +25,8 @@ pub(crate) struct Subscription {
     sent: AtomicU64,
     /// Whether the client is sent its own prompts too.
     echoes: bool,
+    /// What the client's link implies for files and terminals that no client offers.
+    pub(crate) local_tools: LocalTools,
     this: Weak<Subscription>,
 }
 
@@ -94,6 +97,7 @@ impl Subscription {
             }),
             sent: AtomicU64::new(0),
             echoes,
+            local_tools: client.local_tools,
             this: this.clone(),
         })
     }

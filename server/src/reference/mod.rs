@@ -18,13 +18,20 @@ use acp_sdk::v1::{
 };
 
 use crate::{
-    AgentInfo, Handler, HandlerResult, Link, Opening, Server, ServerConnection, Settings, Turn,
+    AgentInfo, Handler, HandlerResult, Link, LocalTools, Opening, Policies, Server,
+    ServerConnection, Settings, Turn,
 };
 
-/// Returns the reference agent with sessions in memory, to be served over a transport.
+/// Returns the reference agent with sessions in memory, to be served over a transport. What its
+/// client does not offer is not done on this machine instead: it exists to exercise clients.
 #[must_use]
 pub fn reference_agent() -> ServerConnection {
-    Server::new(Reference).connection(Link::Stdio)
+    let policies = Policies {
+        local_tools: Some(LocalTools::Off),
+        ..Policies::default()
+    };
+    let server = Server::builder(Reference).policies(policies).build();
+    server.connection(Link::Stdio)
 }
 
 /// The handler of the reference agent.

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Client, ClientId};
 use crate::handler::AnyHandler;
-use crate::limits::{Limits, OnDisconnect, Policies};
+use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::session::Environment;
 use crate::store::{MemoryStore, Store};
 use crate::{AgentInfo, Handler, HandlerResult, ServerConnection, Session};
@@ -92,6 +92,8 @@ pub(crate) struct Core {
     pub(crate) closed: CancellationToken,
     /// Held by handlers that open a session.
     opens: Semaphore,
+    /// Held by calls that use a file of this machine.
+    pub(crate) local_files: Arc<Semaphore>,
 }
 
 impl Core {
@@ -153,6 +155,7 @@ impl ServerBuilder {
     #[must_use]
     pub fn build(self) -> Server {
         let opens = Semaphore::new(self.limits.concurrent_opens.max(1));
+        let files = self.limits.local.concurrent_files.max(1);
         let core = Core {
             handler: self.handler,
             info: self.info,
@@ -164,6 +167,7 @@ impl ServerBuilder {
             clients: AtomicU64::new(0),
             closed: CancellationToken::new(),
             opens,
+            local_files: Arc::new(Semaphore::new(files)),
         };
         Server(Arc::new(Guard(Arc::new(core))))
     }
@@ -207,14 +211,14 @@ impl Server {
     /// version 1; with the feature `v2`, its `every_version` serves version 2 too.
     #[must_use]
     pub fn connection(&self, link: Link) -> ServerConnection {
-        let (on_disconnect, paced) = match link {
+        let (on_disconnect, paced, local_tools) = match link {
             Link::Stdio => {
                 let after = Duration::ZERO;
-                (OnDisconnect::Cancel { after }, true)
+                (OnDisconnect::Cancel { after }, true, LocalTools::Fallback)
             }
-            Link::Remote => (OnDisconnect::Continue, false),
+            Link::Remote => (OnDisconnect::Continue, false, LocalTools::Off),
         };
-        let client = Client::new(self.core().clone(), on_disconnect, paced);
+        let client = Client::new(self.core().clone(), on_disconnect, paced, local_tools);
         ServerConnection::new(client, self.clone())
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Core {
     open: Mutex<Open>,
     /// What must be completed although nobody waits for it: creating and releasing terminals.
     pub(crate) errands: TaskTracker,
+    /// Files and commands on this machine.
+    pub(super) local: super::local::Local,
 }
 
 /// What is not finished.
@@ -135,12 +137,13 @@ impl Core {
             ended: AtomicBool::new(false),
             open: Mutex::default(),
             errands: TaskTracker::new(),
+            local: super::local::Local::new(session, prompt.origin.as_ref()),
         }))
     }
 
-    /// Returns whether an attached client offers this.
+    /// Returns whether an attached client offers this, or this machine is used instead.
     pub(crate) fn offers(&self, capability: Capability) -> bool {
-        self.client(capability).is_some()
+        self.client(capability).is_some() || self.falls_back(capability)
     }
 
     /// Returns the client that prompted if it offers this, or another one that does.
@@ -325,6 +328,7 @@ impl Core {
             Ok::<_, Error>(())
         });
         self.ended.store(true, Ordering::Release);
+        self.local.end();
         self.errands.close();
         if !self.errands.is_empty() {
             log.start_commit();

@@ -3,13 +3,16 @@
 //! Everything that a handler sends goes through [`Turn`] and the guards made from it. They
 //! guarantee:
 //!
-//! - What no client offers is never used: the call fails with [`Unsupported`](crate::Error).
+//! - What no client offers is never asked of one: the call fails with
+//!   [`Unsupported`](crate::Error), or is served on the agent's own machine where
+//!   [`LocalTools`](crate::LocalTools) says so.
 //! - Nothing is sent after the turn: the call fails with [`TurnEnded`](crate::Error).
 //! - In a cancelled turn nothing is asked: the call fails with [`Cancelled`](crate::Error).
 //! - No tool call stays open and no terminal unreleased, however the handler ends.
 
 mod core;
 mod elicitation;
+mod local;
 mod permission;
 mod question;
 mod run;
@@ -19,6 +22,7 @@ mod tool_call;
 
 pub(crate) use self::core::{Core, Role, is_final};
 pub use elicitation::UrlElicitation;
+use local::Provider;
 pub use permission::Decision;
 pub(crate) use run::run;
 pub use terminal::{Exit, Terminal};
@@ -28,12 +32,13 @@ use std::sync::Arc;
 
 use acp_sdk::Meta;
 use acp_sdk::v1::{
-    AvailableCommand, AvailableCommandsUpdate, ContentBlock, CreateElicitationRequest,
-    CreateTerminalRequest, ElicitationAction, ElicitationSchema, PermissionOption, Plan, PlanEntry,
-    ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate, SessionUpdate, ToolCallLocation,
-    ToolKind, UsageUpdate, WriteTextFileRequest,
+    AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock,
+    CreateElicitationRequest, CreateTerminalRequest, ElicitationAction, ElicitationSchema,
+    PermissionOption, Plan, PlanEntry, ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate,
+    SessionUpdate, ToolCallLocation, ToolKind, UsageUpdate, WriteTextFileRequest,
 };
 
+use crate::connection::Client;
 use crate::event::TurnId;
 use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
@@ -130,7 +135,8 @@ impl Turn {
         &self.core.session
     }
 
-    /// Returns whether an attached client offers this. The client that prompted comes first.
+    /// Returns whether an attached client offers this, or the agent's own machine serves it
+    /// ([`LocalTools`](crate::LocalTools)).
     #[must_use]
     pub fn offers(&self, capability: Capability) -> bool {
         self.core.offers(capability)
@@ -247,37 +253,60 @@ impl Turn {
     }
 
     /// Reads a text file through a client, which also has what the user has not saved. A relative
-    /// path is taken from the session's working directory.
+    /// path is taken from the session's working directory. Without such a client, the file is one
+    /// of the agent's own machine where [`LocalTools`](crate::LocalTools) allows that.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if no attached client offers this,
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if nobody serves this,
     /// [`Error::Cancelled`](crate::Error::Cancelled) when the turn is cancelled; otherwise the
-    /// client's error. The same holds for all functions here that ask a client.
+    /// client's error, or that of the agent's own machine, which both have a
+    /// [`code`](crate::Error::code). The same holds for all functions here that ask a client.
     pub async fn read_file(&self, path: &str) -> Result<String> {
-        let client = self.client(Capability::ReadTextFile).await?;
         let request = ReadTextFileRequest::new(self.session().id(), self.session().resolve(path));
-        let reading = client.read_text_file(request);
-        Ok(self.core.unless_cancelled(reading).await?.content)
+        self.read_file_with(request).await
     }
 
-    /// Writes a text file through a client. A relative path is taken from the session's
-    /// working directory.
+    /// Reads a text file, with all members of the request: its path is absolute, `line` counts from
+    /// 1, and lines keep their endings.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_file`](Self::read_file).
+    pub async fn read_file_with(&self, request: ReadTextFileRequest) -> Result<String> {
+        match self.core.provider(Capability::ReadTextFile).await? {
+            Provider::Client(client) => {
+                let client = caller(&client, Capability::ReadTextFile)?;
+                let reading = client.read_text_file(request);
+                Ok(self.core.unless_cancelled(reading).await?.content)
+            }
+            Provider::Local => self.core.read_locally(request).await,
+        }
+    }
+
+    /// Writes a text file through a client, or else as [`read_file`](Self::read_file). A relative
+    /// path is taken from the session's working directory.
     ///
     /// # Errors
     ///
     /// As [`read_file`](Self::read_file).
     pub async fn write_file(&self, path: &str, content: impl Into<String>) -> Result<()> {
-        let client = self.client(Capability::WriteTextFile).await?;
         let path = self.session().resolve(path);
-        let request = WriteTextFileRequest::new(self.session().id(), path, content);
-        let writing = client.write_text_file(request);
-        self.core.unless_cancelled(writing).await?;
-        Ok(())
+        match self.core.provider(Capability::WriteTextFile).await? {
+            Provider::Client(client) => {
+                let request = WriteTextFileRequest::new(self.session().id(), path, content);
+                let client = caller(&client, Capability::WriteTextFile)?;
+                let writing = client.write_text_file(request);
+                self.core.unless_cancelled(writing).await?;
+                Ok(())
+            }
+            Provider::Local => self.core.write_locally(path, content.into()).await,
+        }
     }
 
-    /// Starts a command in a terminal of a client, in the session's working directory. There is no
-    /// shell: the command is a program, and each argument is passed as it is.
+    /// Starts a command in a terminal of a client, or else as [`read_file`](Self::read_file), in the
+    /// session's working directory. There is no shell: the command is a program, and each argument
+    /// is passed as it is.
     ///
     /// ```
     /// # async fn example(turn: acp_server::Turn) -> acp_server::Result<()> {
@@ -412,14 +441,19 @@ impl Turn {
     }
 
     /// Returns a client that offers a capability, for calls without a function here: the one that
-    /// prompted, or else another one. The client has been sent everything before.
+    /// prompted, or else another one. The client has been sent everything before. The agent's own
+    /// machine does not count.
     ///
     /// # Errors
     ///
     /// [`Error::Unsupported`](crate::Error::Unsupported) if there is none,
     /// [`Error::Cancelled`](crate::Error::Cancelled) when the turn is cancelled.
-    pub async fn client(&self, capability: Capability) -> Result<acp_sdk::v1::ClientHandle> {
+    pub async fn client(&self, capability: Capability) -> Result<ClientHandle> {
         let client = self.core.needs(capability).await?;
-        client.handle().ok_or(Error::Unsupported(capability))
+        caller(&client, capability)
     }
+}
+
+fn caller(client: &Client, capability: Capability) -> Result<ClientHandle> {
+    client.handle().ok_or(Error::Unsupported(capability))
 }

@@ -11,6 +11,7 @@ use acp_sdk::v1::{
 
 use super::{Core, Terminal};
 use crate::Result;
+use crate::local::Command;
 
 /// A tool call in progress. Dropped without an end, it fails.
 ///
@@ -26,8 +27,13 @@ pub struct ToolCall {
     title: String,
     kind: ToolKind,
     content: Vec<ToolCallContent>,
+    /// Commands of this machine, by their place in the content.
+    commands: Vec<(usize, Arc<Command>)>,
     started: AtomicBool,
 }
+
+/// Bytes of a local command's output that are displayed; escapes make them longer.
+const DISPLAYED_OUTPUT: usize = 16 << 10;
 
 impl ToolCall {
     pub(super) async fn announce(
@@ -42,6 +48,7 @@ impl ToolCall {
             title,
             kind,
             content: Vec::new(),
+            commands: Vec::new(),
             started: AtomicBool::new(false),
         };
         let announcement = Announcement::new(&call.id, call.title.as_str())
@@ -119,10 +126,17 @@ impl ToolCall {
 
     /// Adds a terminal, whose output the client displays, also after its release.
     ///
+    /// Clients do not know a terminal of the agent's own machine. They are sent the command and the
+    /// last 16 KiB of its output as text, with each later change of the content and at the end.
+    ///
     /// # Errors
     ///
     /// As [`start`](Self::start).
     pub async fn add_terminal(&mut self, terminal: &Terminal) -> Result<()> {
+        if let Some(command) = terminal.local() {
+            self.commands.push((self.content.len(), command.clone()));
+            return self.add(displayed(command)).await;
+        }
         let content = TerminalContent::new(terminal.id());
         self.add(ToolCallContent::Terminal(content)).await
     }
@@ -171,20 +185,48 @@ impl ToolCall {
 
     async fn add(&mut self, content: ToolCallContent) -> Result<()> {
         self.content.push(content);
+        self.refresh();
         self.update(self.change().with_content(self.content.clone()))
             .await
     }
 
+    /// Displays the current output of local commands.
+    fn refresh(&mut self) {
+        for (at, command) in &self.commands {
+            if let Some(content) = self.content.get_mut(*at) {
+                *content = displayed(command);
+            }
+        }
+    }
+
     async fn end(mut self, status: ToolCallStatus, text: String) -> Result<()> {
         let mut change = self.change().with_status(status);
-        if !text.is_empty() {
-            let block = ContentBlock::Text(TextContent::new(text));
-            self.content
-                .push(ToolCallContent::Content(Content::new(block)));
+        let has_text = !text.is_empty();
+        if has_text {
+            self.content.push(text_content(text));
+        }
+        if has_text || !self.commands.is_empty() {
+            self.refresh();
             change = change.with_content(std::mem::take(&mut self.content));
         }
         self.update(change).await
     }
+}
+
+fn text_content(text: String) -> ToolCallContent {
+    let block = ContentBlock::Text(TextContent::new(text));
+    ToolCallContent::Content(Content::new(block))
+}
+
+/// A local command as text: a block of code, with a fence that is not part of the output.
+fn displayed(command: &Command) -> ToolCallContent {
+    let response = command.output(DISPLAYED_OUTPUT);
+    let output = response.output.trim_end_matches('\n');
+    let longest = output.split(|other| other != '`').map(str::len).max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    let cut = if response.truncated { "…\n" } else { "" };
+    let line = command.line();
+    text_content(format!("{fence}\n$ {line}\n{cut}{output}\n{fence}"))
 }
 
 impl Drop for ToolCall {
