@@ -61,7 +61,8 @@ pub trait Handler: Send + Sync + 'static {
         async {}
     }
 
-    /// Is called before a client changes a mode or an option.
+    /// Is called before a client changes a mode or an option. If the store then refuses the change,
+    /// the session keeps the old value, and this is not called again.
     ///
     /// # Errors
     ///

@@ -93,7 +93,8 @@ async fn state(connection: &ServerConnection, params: Option<&Json>) -> HandlerR
     connection.client.initialized()?;
     let params: StateParams = read(params)?;
     let (session, _) = connection.attached(&params.session_id).await?;
-    requests::state(&session).ok_or_else(|| HandlerError::internal("the state has no JSON form"))
+    let state = requests::state(&connection.client, &session);
+    state.ok_or_else(|| HandlerError::internal("the state has no JSON form"))
 }
 
 #[derive(Deserialize)]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Client;
+use crate::event::TurnId;
 use crate::session::{Ask, Phase, Reply};
 use crate::{Capability, Session};
 
@@ -78,8 +79,22 @@ struct OpenQuestion {
     request: Option<Box<RawValue>>,
 }
 
-/// Returns the state of a session as JSON.
-pub(super) fn state(session: &Session) -> Option<Json> {
+/// The state of which a client was notified last.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Notified {
+    phase: Phase,
+    turn: Option<TurnId>,
+    queued: usize,
+    last_event_id: u64,
+    questions: Vec<u64>,
+}
+
+/// Returns the state of a session as JSON, with questions in the form of the client's version.
+pub(super) fn state(client: &Client, session: &Session) -> Option<Json> {
+    Some(current(client, session)?.0)
+}
+
+fn current(client: &Client, session: &Session) -> Option<(Json, Notified)> {
     let last_event_id = session.last_event();
     let (phase, turn, queued, questions) = {
         let state = session.state();
@@ -87,16 +102,20 @@ pub(super) fn state(session: &Session) -> Option<Json> {
         let questions: Vec<_> = state.questions.values().cloned().collect();
         (state.queue.phase(), turn, state.queue.waiting(), questions)
     };
-    let questions = questions.iter().map(|question| {
-        let (kind, text) = match &question.ask {
-            Ask::Permission(request) => ("permission", serde_json::to_string(request)),
-            Ask::Elicitation(request) => ("elicitation", serde_json::to_string(request)),
-        };
-        OpenQuestion {
-            event_id: question.id.0,
-            kind,
-            request: text.ok().as_deref().and_then(super::wire::raw),
-        }
+    let notified = Notified {
+        phase,
+        turn,
+        queued,
+        last_event_id,
+        questions: questions.iter().map(|question| question.id.0).collect(),
+    };
+    let questions = questions.iter().map(|question| OpenQuestion {
+        event_id: question.id.0,
+        kind: match &question.ask {
+            Ask::Permission(_) => "permission",
+            Ask::Elicitation(_) => "elicitation",
+        },
+        request: body(client, &question.ask),
     });
     let state = SessionState {
         session_id: session.id().as_str(),
@@ -111,18 +130,37 @@ pub(super) fn state(session: &Session) -> Option<Json> {
         last_event_id,
         questions: questions.collect(),
     };
-    Json::new(&state).ok()
+    Some((Json::new(&state).ok()?, notified))
 }
 
-/// Notifies a client of a session's state.
+/// Returns a question as this client is asked it; `None` if its version cannot express it.
+fn body(client: &Client, ask: &Ask) -> Option<Box<RawValue>> {
+    #[cfg(feature = "v2")]
+    if client.is_v2() {
+        return super::v2::question(ask);
+    }
+    let _ = client;
+    let text = match ask {
+        Ask::Permission(request) => serde_json::to_string(request),
+        Ask::Elicitation(request) => serde_json::to_string(request),
+    };
+    super::wire::raw(&text.ok()?)
+}
+
+/// Notifies a client of a session's state, unless it is the one that it was notified of last: the
+/// state is that of now, and several events can be sent after the same change.
 ///
 /// # Errors
 ///
 /// When the connection has ended.
 pub(super) async fn send_state(client: &Client, session: &Session) -> acp_sdk::Result<()> {
-    let (Some(peer), Some(state)) = (client.peer(), state(session)) else {
+    let (Some(peer), Some((state, now))) = (client.peer(), current(client, session)) else {
         return Ok(());
     };
+    let subscription = client.subscription(session.id());
+    if subscription.is_some_and(|subscription| !subscription.notifies(now)) {
+        return Ok(());
+    }
     peer.notify_ext("_acp-sdk/session/state_changed", Some(&state))
         .await
 }

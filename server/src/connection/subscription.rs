@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::Client;
 use super::joining;
+use super::requests::Notified;
 use super::wire::{self, Encoding, Phase};
 use crate::Session;
 use crate::event::{Batch, EventKind};
@@ -27,6 +28,8 @@ pub(crate) struct Subscription {
     echoes: bool,
     /// What the client's link implies for files and terminals that no client offers.
     pub(crate) local_tools: LocalTools,
+    /// The state that the client was notified of last.
+    notified: Mutex<Option<Notified>>,
     this: Weak<Subscription>,
 }
 
@@ -98,6 +101,7 @@ impl Subscription {
             sent: AtomicU64::new(0),
             echoes,
             local_tools: client.local_tools,
+            notified: Mutex::default(),
             this: this.clone(),
         })
     }
@@ -116,6 +120,14 @@ impl Subscription {
     /// Returns the number of the last event of the latest replay.
     pub(crate) fn replayed_until(&self) -> u64 {
         self.cursor().replay_until
+    }
+
+    /// Returns whether a state differs from the last one, and keeps it.
+    pub(super) fn notifies(&self, state: Notified) -> bool {
+        let mut last = self.notified.lock().unwrap_or_else(PoisonError::into_inner);
+        let differs = last.as_ref() != Some(&state);
+        *last = Some(state);
+        differs
     }
 
     /// Returns the number of updates that were sent.

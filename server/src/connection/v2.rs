@@ -1,14 +1,15 @@
 //! The agent's side of a connection of protocol version 2, in terms of that of version 1: the same
 //! sessions, with other messages.
 //!
-//! Methods of our own have the same form in both versions. The open questions in the result of
-//! `_acp-sdk/session/state` are in the vocabulary of version 1.
+//! Methods of our own have the same form in both versions; the open questions in the result of
+//! `_acp-sdk/session/state` are in the form in which the client is asked them.
 
 use std::sync::atomic::Ordering;
 
 use acp_sdk::v1::{self, Agent as _};
 use acp_sdk::v2::*;
 use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, V1, V2};
+use serde_json::value::RawValue;
 
 use super::wire::{self, Encoded, Phase};
 use super::{Client, ServerConnection};
@@ -339,6 +340,15 @@ pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
             Reply::Elicitation(questions::elicitation_answer(&answer).action)
         }
     })
+}
+
+/// Returns a question as clients are asked it; `None` if version 2 cannot express it.
+pub(super) fn question(ask: &Ask) -> Option<Box<RawValue>> {
+    let text = match ask {
+        Ask::Permission(request) => serde_json::to_string(&questions::permission(request)?),
+        Ask::Elicitation(request) => serde_json::to_string(&questions::elicitation(request)?),
+    };
+    wire::raw(&text.ok()?)
 }
 
 fn inexpressible(method: &str) -> acp_sdk::Error {

@@ -110,9 +110,7 @@ impl Log {
 
     /// Notifies `listener` of commits from now on, as long as it lives.
     pub(crate) fn subscribe(&self, listener: Weak<dyn Listener>) {
-        let mut state = self.0.state();
-        state.listeners.retain(|old| old.strong_count() > 0);
-        state.listeners.push(listener);
+        self.0.state().subscribe(listener);
     }
 
     /// Waits until there is room, then appends what `write` writes. All of it is committed
@@ -323,6 +321,16 @@ impl Appender<'_> {
     /// Returns the number that the next event will have.
     pub(crate) fn next_number(&self) -> u64 {
         self.state.open.last() + 1
+    }
+
+    /// Returns the number of the last committed event.
+    pub(crate) fn committed(&self) -> u64 {
+        self.state.committed
+    }
+
+    /// As [`Log::subscribe`].
+    pub(crate) fn subscribe(&mut self, listener: Weak<dyn Listener>) {
+        self.state.subscribe(listener);
     }
 
     /// Appends an event and returns its number.

@@ -146,6 +146,11 @@ impl State {
         (batch.first() <= number).then(|| batch.clone())
     }
 
+    pub(super) fn subscribe(&mut self, listener: Weak<dyn Listener>) {
+        self.listeners.retain(|old| old.strong_count() > 0);
+        self.listeners.push(listener);
+    }
+
     pub(super) fn listeners(&self) -> Vec<Arc<dyn Listener>> {
         self.listeners.iter().filter_map(Weak::upgrade).collect()
     }

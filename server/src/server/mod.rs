@@ -65,13 +65,26 @@ use crate::{AgentInfo, Handler, HandlerResult, ServerConnection, Session};
 #[derive(Clone)]
 pub struct Server(Arc<Guard>);
 
-/// Ends the sessions with the last handle and the last connection: they refer to the core, and it
-/// refers to them.
+/// Ends the sessions with the last handle and the last connection.
 struct Guard(Arc<Core>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.closed.cancel();
+        let sessions = Clear(self.0.clone());
+        // Without a runtime no handler can be closed, and no lease be given back.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { sessions.0.shut_down().await });
+        }
+    }
+}
+
+/// Drops the sessions in the end, even if the runtime drops the task: they refer to the core, and
+/// it refers to them.
+struct Clear(Arc<Core>);
+
+impl Drop for Clear {
+    fn drop(&mut self) {
         self.0.sessions.clear();
     }
 }
@@ -97,6 +110,15 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    async fn shut_down(self: &Arc<Self>) {
+        let mut closing = tokio::task::JoinSet::new();
+        for id in self.sessions.ids() {
+            let core = self.clone();
+            closing.spawn(async move { core.unload(&id).await });
+        }
+        while closing.join_next().await.is_some() {}
+    }
+
     pub(crate) fn next_client(&self) -> ClientId {
         ClientId(self.clients.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -298,16 +320,14 @@ impl Server {
         &self.core().store
     }
 
-    /// Closes all sessions: cancels their turns, commits what was appended, and gives the leases
-    /// back. The sessions can be loaded again.
+    /// Closes all sessions: cancels their turns, commits what was appended, closes their handlers,
+    /// and gives the leases back. The sessions can be loaded again.
+    ///
+    /// When the last handle and the last connection are dropped, the same happens in the
+    /// background. A program that ends should await it here. Dropped outside of a tokio runtime,
+    /// handlers are not closed, and the leases are free when the store is dropped.
     pub async fn shutdown(&self) {
-        let core = self.core();
-        let mut closing = tokio::task::JoinSet::new();
-        for id in core.sessions.ids() {
-            let core = core.clone();
-            closing.spawn(async move { core.unload(&id).await });
-        }
-        while closing.join_next().await.is_some() {}
+        self.core().shut_down().await;
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -4,6 +4,7 @@ mod events;
 mod history;
 mod questions;
 mod queue;
+mod rollback;
 pub(crate) mod runner;
 mod settings;
 
@@ -60,6 +61,7 @@ pub(crate) struct State {
     pub(crate) environment: Environment,
     pub(crate) settings: Settings,
     pub(crate) title: Option<String>,
+    uncommitted: rollback::Uncommitted,
     pub(crate) policies: Policies,
     pub(crate) queue: Queue,
     /// Absent while the runner has it.
@@ -129,6 +131,7 @@ impl Session {
             environment,
             settings: Settings::new(),
             title: record.title.clone(),
+            uncommitted: rollback::Uncommitted::default(),
             policies: core.policies.clone(),
             queue: Queue::default(),
             handler_state: None,

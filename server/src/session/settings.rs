@@ -14,9 +14,9 @@ use acp_sdk::v1::{
 };
 use acp_sdk::{HandlerError, HandlerResult};
 
-use crate::Session;
 use crate::log::Appender;
 use crate::store::RecordChange;
+use crate::{Error, Session};
 
 /// Modes, config options and slash commands of a session. None by default.
 ///
@@ -91,8 +91,12 @@ impl Session {
         self.state().settings.clone().apply(&change)?;
         self.core().handler.settings_change(self, &change).await?;
         let log = self.log();
-        log.append(log.epoch(), |appender| self.write_change(appender, &change))
-            .await
+        let epoch = log.epoch();
+        let last = log.append(epoch, |appender| self.write_change(appender, &change));
+        let last = last.await?;
+        // The client must not be answered that it is set, if it is not.
+        log.flush(epoch).await.map_err(Error::Store)?;
+        Ok(last)
     }
 
     /// Changes a setting under the log's lock, so that the order of events is that of changes.
@@ -105,6 +109,7 @@ impl Session {
         appender: &mut Appender<'_>,
         change: &SettingsChange,
     ) -> HandlerResult<u64> {
+        self.before_change(appender);
         let (mode, options, changed) = {
             let mut state = self.state();
             let before = state.settings.mode().map(str::to_owned);

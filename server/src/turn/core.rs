@@ -243,6 +243,7 @@ impl Core {
             }
             return push(appender, &update);
         }
+        super::settings::agree(&self.session, appender, &update);
         push(appender, &update)?;
         let mut open = self.open();
         open.message = None;
@@ -251,8 +252,6 @@ impl Core {
         } else if let Some(id) = finishes(&update) {
             open.calls.retain(|call| call != id);
         }
-        drop(open);
-        super::settings::agree(&self.session, &update);
         Ok(())
     }
 

@@ -410,6 +410,7 @@ impl Turn {
         let update = SessionInfoUpdate::new().with_title(title.as_str());
         let update = SessionUpdate::SessionInfoUpdate(update);
         let write = |appender: &mut crate::log::Appender<'_>| {
+            self.session().before_change(appender);
             self.core.write(appender, update)?;
             appender.change(RecordChange {
                 title: Some(Some(title.clone())),

@@ -6,6 +6,7 @@ use acp_sdk::v1::{
 };
 
 use super::Turn;
+use crate::log::Appender;
 use crate::{Error, Result, Session, SettingsChange};
 
 impl Turn {
@@ -64,14 +65,17 @@ impl Turn {
     }
 }
 
-/// Makes the settings agree with an update that the handler sent itself.
-pub(super) fn agree(session: &Session, update: &SessionUpdate) {
+/// Makes the settings agree with an update that the handler sent itself. Must be called under the
+/// log's lock before the update is appended.
+pub(super) fn agree(session: &Session, appender: &mut Appender<'_>, update: &SessionUpdate) {
     match update {
         SessionUpdate::CurrentModeUpdate(update) => {
+            session.before_change(appender);
             // A mode that was never announced is between the agent and the client.
             let _ = session.state().settings.set_mode(&update.current_mode_id);
         }
         SessionUpdate::AvailableCommandsUpdate(update) => {
+            session.before_change(appender);
             let commands = update.available_commands.clone();
             session.state().settings.set_commands(commands);
         }

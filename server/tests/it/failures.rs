@@ -354,3 +354,148 @@ async fn a_session_that_cannot_be_stored_is_closed_again() {
     let listed = desk.agent.list_sessions(list).await.unwrap().sessions;
     assert_eq!(listed.len(), 2);
 }
+
+/// Changes its mode, an option and the title, each when its prompt says so.
+struct Changing;
+
+impl Handler for Changing {
+    type State = ();
+
+    async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
+        let modes = vec![
+            SessionMode::new("ask", "Ask"),
+            SessionMode::new("code", "Code"),
+        ];
+        let flag = SessionConfigOption::new("web", "Web", SessionConfigBoolean::new(false));
+        Ok(Settings::new()
+            .modes(SessionModeState::new("ask", modes))
+            .option(flag)
+            .commands(vec![AvailableCommand::new("old", "Is there")]))
+    }
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        turn.set_mode("code").await?;
+        // The commit task has a turn.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        turn.set_boolean_option("web", true).await?;
+        turn.set_title("New").await?;
+        turn.set_commands(vec![AvailableCommand::new("new", "Is not there")])
+            .await?;
+        Ok(StopReason::EndTurn)
+    }
+}
+
+fn set(session: &Session) -> (Option<String>, Option<bool>, Option<String>) {
+    let settings = session.settings();
+    let mode = settings.mode().map(str::to_owned);
+    (mode, settings.is_on("web"), session.title())
+}
+
+#[tokio::test]
+async fn changes_that_the_store_refuses_are_undone() {
+    let store = faulty();
+    let server = Server::builder(Changing).store(store.clone()).build();
+    let desk = desk(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    let before = (Some("ask".into()), Some(false), None);
+    // By the client: it is not told that the mode has changed.
+    fail(&store, Operation::Commit, 1);
+    let mode = SetSessionModeRequest::new(&desk.session, "code");
+    let error = desk.agent.set_session_mode(mode.clone()).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("injected failure"), "{error}");
+    assert_eq!(set(&session), before);
+    // By the agent: what is in the first commit stays, what is in the second one is undone.
+    let gate = Gate::new();
+    let hold = Fault::Hold(gate.clone());
+    store.inject(Operation::Commit, 1, When::Before, hold);
+    let full = Fault::Fail(StoreErrorKind::Full);
+    store.inject(Operation::Commit, 2, When::Before, full);
+    let turn = desk.start("go");
+    soon("the first commit", gate.reached()).await;
+    let changed = (Some("code".into()), Some(true), Some("New".into()));
+    let changes = async {
+        while set(&session) != changed {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("the changes", changes).await;
+    gate.open();
+    let ended = soon("the end of the turn", turn).await;
+    ended.unwrap().unwrap_err();
+    assert_eq!(set(&session), (Some("code".into()), Some(false), None));
+    let loaded = desk.load().await.unwrap();
+    assert_eq!(loaded.modes.unwrap().current_mode_id.as_str(), "code");
+    desk.editor.until("available_commands_update").await;
+    let commands = json!(desk.editor.take()).to_string();
+    assert!(commands.contains("Is there") && !commands.contains("Is not there"));
+    let record = store.inner().find(&desk.session).await.unwrap().unwrap();
+    let record = json!(record.settings);
+    assert_eq!(record["mode"]["value"], "code", "{record}");
+}
+
+/// Notes that it was closed.
+#[derive(Clone)]
+struct Closing(Arc<tokio::sync::Semaphore>);
+
+impl Handler for Closing {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        turn.cancelled().await;
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn close(&self, (): (), _: &Session) {
+        self.0.add_permits(1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_dropped_closes_its_sessions() {
+    let store = faulty();
+    let handler = Closing(Arc::new(tokio::sync::Semaphore::new(0)));
+    let server = Server::builder(handler.clone())
+        .store(store.clone())
+        .build();
+    let id = server.create_session("/w").await.unwrap().id().clone();
+    let session = server.session(&id).await.unwrap();
+    let turn = session.prompt(vec!["go".into()]).unwrap();
+    drop(server);
+    let ended = soon("the end of the turn", turn.stop_reason()).await;
+    assert_eq!(ended.unwrap(), StopReason::Cancelled);
+    let closed = soon("the handler to be closed", handler.0.acquire()).await;
+    closed.unwrap().forget();
+    let released = async {
+        while !store.calls().contains(&Operation::Release) {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("the lease to be given back", released).await;
+    assert!(session.prompt(vec!["go".into()]).is_err());
+}
+
+/// Two stores are as two processes: each has its own lock.
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn the_lease_of_a_server_that_is_dropped_is_free() {
+    use acp_server::store::SqliteStore;
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sessions.db");
+    let kept: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).unwrap());
+    let first = Server::builder(Reference).store(kept.clone()).build();
+    let id = first.create_session("/w").await.unwrap().id().clone();
+    let second = server(SqliteStore::open(&path).unwrap());
+    second.session(&id).await.unwrap_err();
+    drop(first);
+    let opened = async {
+        while second.session(&id).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("the lease to be free", opened).await;
+    drop(kept);
+}

@@ -715,3 +715,21 @@ async fn clients_of_a_session_are_limited() {
     two.leave().await;
     three.resume(&id).await.unwrap();
 }
+
+/// A burst of events in one batch: the state is that of now, so it is notified once.
+#[tokio::test]
+async fn the_same_state_is_not_notified_twice() {
+    let server = Server::new(Reference);
+    let guest = Guest::offering(&server, Editor::default(), with_state()).await;
+    let session = guest.create().await;
+    for _ in 0..20 {
+        guest.prompt(&session, "ping").await.unwrap();
+    }
+    guest.prompt(&session, "permission").await.unwrap();
+    let seen = states(&guest);
+    assert!(!seen.is_empty());
+    for pair in seen.windows(2) {
+        assert_ne!(pair[0], pair[1], "{seen:?}");
+    }
+    assert_eq!(seen.last().unwrap()["state"], "idle");
+}

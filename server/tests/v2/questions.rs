@@ -105,3 +105,23 @@ async fn a_question_without_choices_fails() {
     let calls = client.view.of_kind("tool_call_update");
     assert_eq!(calls.last().unwrap()["status"], "failed");
 }
+
+#[tokio::test]
+async fn the_state_has_questions_in_the_form_of_its_client() {
+    let server = server();
+    let new = ClientV2::connect(&server, Answers::Never).await;
+    let session = new.new_session().await;
+    let old = ClientV1::connect(&server, Answers::Never).await;
+    old.resume(&session).await;
+    new.prompt(&session, "ask").await.unwrap();
+    let asked = new.view.wait_for(|body| body["options"].is_array()).await;
+    let params = acp_sdk::Json::from(serde_json::json!({ "sessionId": session }));
+    let method = "_acp-sdk/session/state";
+    let state = new.agent.peer().call_ext(method, Some(&params)).await;
+    let state: serde_json::Value = state.unwrap().parse().unwrap();
+    assert_eq!(state["questions"][0]["request"], asked.body);
+    let state = old.agent.peer().call_ext(method, Some(&params)).await;
+    let state: serde_json::Value = state.unwrap().parse().unwrap();
+    let question = &state["questions"][0]["request"];
+    assert_eq!(question["toolCall"]["title"], "Look around");
+}
