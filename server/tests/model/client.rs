@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use acp_sdk::v1::*;
-use acp_sdk::{HandlerResult, Json, RunningConnection};
+#[cfg(feature = "v2")]
+use acp_sdk::v2;
+use acp_sdk::{HandlerResult, Json, Meta, RunningConnection, V1};
 use acp_server::Server;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -11,7 +13,7 @@ use tokio::sync::watch;
 /// What a client was sent since it attached.
 #[derive(Default)]
 pub struct View {
-    /// The number and text of each update.
+    /// The number of each update, and the event that it stands for.
     pub updates: Vec<(u64, Value)>,
 }
 
@@ -21,24 +23,26 @@ struct Viewer {
     reading: watch::Receiver<bool>,
 }
 
+impl Viewer {
+    async fn record(&self, meta: Option<&Meta>, update: Value) -> HandlerResult<()> {
+        let mut reading = self.reading.clone();
+        // While it does not read, notifications gather up to the budget of the connection.
+        reading.wait_for(|reading| *reading).await?;
+        let meta: Value = meta.and_then(|meta| meta.get("acp-sdk")).unwrap();
+        let number = meta["eventId"].as_u64().unwrap();
+        self.view.lock().unwrap().updates.push((number, update));
+        Ok(())
+    }
+}
+
 impl Client for Viewer {
     async fn session_update(
         &self,
         _: &ClientContext,
         note: SessionNotification,
     ) -> HandlerResult<()> {
-        let mut reading = self.reading.clone();
-        // While it does not read, notifications gather up to the budget of the connection.
-        reading.wait_for(|reading| *reading).await?;
-        let meta: Value = note
-            .meta
-            .as_ref()
-            .and_then(|meta| meta.get("acp-sdk"))
-            .unwrap();
-        let number = meta["eventId"].as_u64().unwrap();
         let update = serde_json::to_value(&note.update)?;
-        self.view.lock().unwrap().updates.push((number, update));
-        Ok(())
+        self.record(note.meta.as_ref(), update).await
     }
 
     async fn request_permission(
@@ -53,9 +57,117 @@ impl Client for Viewer {
     }
 }
 
+#[cfg(feature = "v2")]
+impl v2::Client for Viewer {
+    async fn session_update(
+        &self,
+        _: &v2::ClientContext,
+        note: v2::UpdateSessionNotification,
+    ) -> HandlerResult<()> {
+        let update = serde_json::to_value(&note.update)?;
+        self.record(note.meta.as_ref(), crate::neutral::of_v2(update))
+            .await
+    }
+
+    async fn request_permission(
+        &self,
+        _: &v2::ClientContext,
+        req: v2::RequestPermissionRequest,
+    ) -> HandlerResult<v2::RequestPermissionResponse> {
+        let chosen = v2::SelectedPermissionOutcome::new(&req.options[0].option_id);
+        Ok(v2::RequestPermissionResponse::new(chosen))
+    }
+}
+
+/// The protocol version that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    V1,
+    #[cfg(feature = "v2")]
+    V2,
+}
+
+/// The typed caller of a client.
+#[derive(Clone)]
+pub enum Caller {
+    V1(AgentHandle),
+    #[cfg(feature = "v2")]
+    V2(v2::AgentHandle),
+}
+
+impl Caller {
+    /// Connects and initializes.
+    async fn new(
+        version: Version,
+        viewer: Viewer,
+        stream: tokio::io::DuplexStream,
+    ) -> (Self, Driver) {
+        let transport = tokio::io::split(stream);
+        match version {
+            Version::V1 => {
+                let (agent, driver) = acp_sdk::connect::<V1, _>(viewer, transport);
+                let driver = tokio::spawn(driver);
+                let hello = InitializeRequest::new(ProtocolVersion::V1);
+                agent.initialize(hello).await.unwrap();
+                (Self::V1(agent), driver)
+            }
+            #[cfg(feature = "v2")]
+            Version::V2 => {
+                let (agent, driver) = acp_sdk::connect::<v2::V2, _>(viewer, transport);
+                let driver = tokio::spawn(driver);
+                let info = v2::Implementation::new("model", "1");
+                let hello = v2::InitializeRequest::new(v2::ProtocolVersion::V2, info);
+                agent.initialize(hello).await.unwrap();
+                (Self::V2(agent), driver)
+            }
+        }
+    }
+
+    async fn resume(&self, params: &Json) -> Value {
+        const METHOD: &str = "_acp-sdk/session/resume";
+        let answer = match self {
+            Self::V1(agent) => agent.peer().call_ext(METHOD, Some(params)).await,
+            #[cfg(feature = "v2")]
+            Self::V2(agent) => agent.peer().call_ext(METHOD, Some(params)).await,
+        };
+        answer.unwrap().parse().unwrap()
+    }
+
+    /// Prompts, and waits for the answer or the end of the connection.
+    pub async fn prompt(self, session: SessionId, text: String) {
+        match self {
+            Self::V1(agent) => {
+                let block = ContentBlock::Text(TextContent::new(text));
+                drop(agent.prompt(PromptRequest::new(session, vec![block])).await);
+            }
+            #[cfg(feature = "v2")]
+            Self::V2(agent) => {
+                let block = v2::TextContent::new(text).into();
+                let request = v2::PromptRequest::new(session.as_str(), vec![block]);
+                drop(agent.prompt(request).await);
+            }
+        }
+    }
+
+    pub async fn cancel(&self, session: &SessionId) {
+        let sent = match self {
+            Self::V1(agent) => agent.cancel(CancelNotification::new(session)).await,
+            #[cfg(feature = "v2")]
+            Self::V2(agent) => {
+                let note = v2::CancelSessionNotification::new(session.as_str());
+                agent.cancel_session(note).await
+            }
+        };
+        sent.unwrap();
+    }
+}
+
+type Driver = tokio::task::JoinHandle<acp_sdk::Result<()>>;
+
 pub struct Attached {
     pub name: String,
-    pub agent: AgentHandle,
+    pub version: Version,
+    pub agent: Caller,
     pub view: Arc<Mutex<View>>,
     pub reading: watch::Sender<bool>,
     /// The view has the events after this one.
@@ -64,12 +176,17 @@ pub struct Attached {
     pub replayed: u64,
     prompts: u64,
     server_side: RunningConnection,
-    _driver: tokio::task::JoinHandle<acp_sdk::Result<()>>,
+    _driver: Driver,
 }
 
 impl Attached {
     /// Connects and continues after `since`.
-    pub async fn new(server: &Server, session: &SessionId, name: String, since: u64) -> Self {
+    pub async fn new(
+        server: &Server,
+        session: &SessionId,
+        (name, version): (String, Version),
+        since: u64,
+    ) -> Self {
         // Little room, so that a client that does not read is noticed.
         let (ours, theirs) = tokio::io::duplex(2048);
         let server_side = server.attach(tokio::io::split(theirs));
@@ -79,12 +196,10 @@ impl Attached {
             view: view.clone(),
             reading: receiver,
         };
-        let (agent, driver) = acp_sdk::connect(viewer, tokio::io::split(ours));
-        let driver = tokio::spawn(driver);
-        let hello = InitializeRequest::new(ProtocolVersion::V1);
-        agent.initialize(hello).await.unwrap();
+        let (agent, driver) = Caller::new(version, viewer, ours).await;
         let mut attached = Self {
             name,
+            version,
             agent,
             view,
             reading,
@@ -106,12 +221,7 @@ impl Attached {
         self.view.lock().unwrap().updates.clear();
         let params = json!({ "sessionId": session, "sinceEventId": since });
         let params = Json::new(&params).unwrap();
-        let answer = self
-            .agent
-            .peer()
-            .call_ext("_acp-sdk/session/resume", Some(&params))
-            .await;
-        let answer: Value = answer.unwrap().parse().unwrap();
+        let answer = self.agent.resume(&params).await;
         assert_eq!(answer["truncated"], false);
         self.since = since.min(answer["lastEventId"].as_u64().unwrap());
         self.replayed = answer["lastEventId"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! Random schedules of clients that come, go, prompt, cancel, resume and read slowly, and of
+//! Random schedules of clients of both versions that come, go, prompt, cancel, resume and read slowly, and of
 //! servers that end: every client's view is the log from its cursor on.
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
 
 mod client;
 mod dice;
+mod neutral;
 mod schedule;
 
 use schedule::Schedule;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use acp_sdk::HandlerResult;
 use acp_sdk::v1::*;
-use acp_server::event::EventBody;
+use acp_server::event::{Event, EventBody, TurnEvent};
 use acp_server::store::{MemoryStore, Store};
 use acp_server::{Handler, Limits, Phase, Policies, Received, Server, Turn};
 use serde_json::Value;
 
-use crate::client::Attached;
+use crate::client::{Attached, Version};
 use crate::dice::Dice;
+use crate::neutral;
 
 /// Streams as many chunks as the prompt says, asks for a permission now and then.
 struct Chatter;
@@ -116,8 +117,7 @@ impl Schedule {
             4..=7 => self.prompt().await,
             8 if !self.clients.is_empty() => {
                 let at = self.dice.pick(self.clients.len());
-                let note = CancelNotification::new(&self.session);
-                self.clients[at].agent.cancel(note).await.unwrap();
+                self.clients[at].agent.cancel(&self.session).await;
             }
             9 if !self.clients.is_empty() => {
                 let at = self.dice.pick(self.clients.len());
@@ -136,8 +136,23 @@ impl Schedule {
     async fn attach(&mut self, since: u64) {
         self.names += 1;
         let name = format!("c{}", self.names);
-        let client = Attached::new(&self.server, &self.session, name, since).await;
+        let version = self.version();
+        let client = (name, version);
+        let client = Attached::new(&self.server, &self.session, client, since).await;
         self.clients.push(client);
+    }
+
+    #[cfg(feature = "v2")]
+    fn version(&mut self) -> Version {
+        match self.dice.roll(2) {
+            0 => Version::V1,
+            _ => Version::V2,
+        }
+    }
+
+    #[cfg(not(feature = "v2"))]
+    fn version(&mut self) -> Version {
+        Version::V1
     }
 
     async fn prompt(&mut self) {
@@ -150,11 +165,8 @@ impl Schedule {
         }
         let at = self.dice.pick(self.clients.len());
         let text = self.clients[at].next_text(chunks);
-        let block = ContentBlock::Text(TextContent::new(text));
-        let request = PromptRequest::new(&self.session, vec![block]);
         let agent = self.clients[at].agent.clone();
-        self.prompts
-            .spawn(async move { drop(agent.prompt(request).await) });
+        self.prompts.spawn(agent.prompt(self.session.clone(), text));
         tokio::task::yield_now().await;
     }
 
@@ -194,22 +206,16 @@ impl Schedule {
         .await;
         let log = log(&session).await;
         for client in &self.clients {
-            let own = format!("{}:", client.name);
-            let expected = log.iter().filter(|(number, update)| {
-                let text = update["content"]["text"].as_str().unwrap_or_default();
-                let said =
-                    update["sessionUpdate"] == "user_message_chunk" && text.starts_with(&own);
-                *number > client.since && !(said && *number > client.replayed)
-            });
-            let expected: Vec<_> = expected.cloned().collect();
+            let expected = expected(&log, client);
             let arrived = || client.view.lock().unwrap().updates.len() >= expected.len();
             let missing = || {
                 let view = &client.view.lock().unwrap().updates;
                 let first = expected.iter().zip(view).position(|(a, b)| a != b);
-                let (name, since, until) = (&client.name, client.since, client.replayed);
+                let (name, version) = (&client.name, client.version);
+                let (since, until) = (client.since, client.replayed);
                 let first = first.unwrap_or(view.len());
                 format!(
-                    "seed {seed}: {name} since {since}, replayed {until}, has {} of {}; at {first} {:?}, not {:?}",
+                    "seed {seed}: {name} ({version:?}) since {since}, replayed {until}, has {} of {}; at {first} {:?}, not {:?}",
                     view.len(),
                     expected.len(),
                     view.get(first),
@@ -217,19 +223,33 @@ impl Schedule {
                 )
             };
             until(arrived, missing).await;
-            let view = &client.view.lock().unwrap().updates;
-            assert_eq!(
-                *view, expected,
-                "seed {}: {} since {}",
-                self.seed, client.name, client.since
-            );
+            let same = client.view.lock().unwrap().updates == expected;
+            assert!(same, "{}", missing());
         }
     }
 }
 
-/// The updates of a session, and that its numbers have no hole and its turns an end.
-async fn log(session: &acp_server::Session) -> Vec<(u64, Value)> {
-    let (mut history, mut updates, mut last) = (session.history(), Vec::new(), 0);
+/// What a client must have been sent.
+fn expected(log: &[Event], client: &Attached) -> Vec<(u64, Value)> {
+    let own = format!("{}:", client.name);
+    let events = log.iter().filter(|event| event.number > client.since);
+    let seen = events.filter_map(|event| {
+        let body = match client.version {
+            Version::V1 => neutral::for_v1(&event.body)?,
+            #[cfg(feature = "v2")]
+            Version::V2 => return Some((event.number, neutral::for_v2(&event.body))),
+        };
+        // In version 1 a client that prompts is not sent its own words, except by a replay.
+        let text = body["content"]["text"].as_str().unwrap_or_default();
+        let said = body["sessionUpdate"] == "user_message_chunk" && text.starts_with(&own);
+        (!said || event.number <= client.replayed).then_some((event.number, body))
+    });
+    seen.collect()
+}
+
+/// The events of a session, and that its numbers have no hole and its turns an end.
+async fn log(session: &acp_server::Session) -> Vec<Event> {
+    let (mut history, mut events, mut last) = (session.history(), Vec::new(), 0);
     let mut running = None;
     while let Some(received) = history.next().await.unwrap() {
         let Received::Event(event) = received else {
@@ -237,21 +257,19 @@ async fn log(session: &acp_server::Session) -> Vec<(u64, Value)> {
         };
         assert_eq!(event.number, last + 1);
         last = event.number;
-        match event.body {
-            EventBody::Update(update) => {
-                updates.push((last, serde_json::to_value(update).unwrap()))
+        match &event.body {
+            EventBody::Turn(TurnEvent::TurnStarted { turn }) => {
+                assert_eq!(running.replace(*turn), None, "two turns at once");
             }
-            EventBody::Turn(acp_server::event::TurnEvent::TurnStarted { turn }) => {
-                assert_eq!(running.replace(turn), None, "two turns at once");
-            }
-            EventBody::Turn(acp_server::event::TurnEvent::TurnEnded { turn, .. }) => {
-                assert_eq!(running.take(), Some(turn), "an end without a turn");
+            EventBody::Turn(TurnEvent::TurnEnded { turn, .. }) => {
+                assert_eq!(running.take(), Some(*turn), "an end without a turn");
             }
             _ => {}
         }
+        events.push(event);
     }
     assert_eq!(running, None, "a turn without an end");
-    updates
+    events
 }
 
 /// Waits until a condition holds; fails with a description of the state after a while.
