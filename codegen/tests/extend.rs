@@ -47,6 +47,37 @@ fn methods_types_members_and_meta() {
     );
 }
 
+/// A member that an overlay adds ends joining, unless the overlay adds it to the rule as well.
+#[test]
+fn an_overlay_changes_which_notifications_are_joined() {
+    let text = |patch: Value| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("overlay.json");
+        let member = json!({
+            "op": "add", "path": "/$defs/ContentChunk/properties/voice",
+            "value": { "type": "string" },
+        });
+        let patches: Vec<Value> = [member]
+            .into_iter()
+            .chain(patch.as_array().cloned().unwrap())
+            .collect();
+        std::fs::write(&path, json!({ "x-patch": patches }).to_string()).unwrap();
+        Builder::v1().overlay(path).generate().unwrap()
+    };
+    let rule = |text: &str| {
+        let begin = text.find("pub static COALESCING").unwrap();
+        let table = &text[begin..];
+        table[..table.find("];\n").unwrap()].to_owned()
+    };
+    assert!(!rule(&text(json!([]))).contains("voice"));
+    let equal = "/$defs/SessionNotification/x-coalesce/equal/-";
+    let named = json!([{ "op": "add", "path": equal, "value": "/update/voice" }]);
+    assert_has(
+        &rule(&text(named)),
+        &["(\"voice\", runtime::TextPattern::Equal)"],
+    );
+}
+
 #[test]
 fn an_extension_that_does_not_fit_says_where_and_what_to_do() {
     let error = |builder: Builder| builder.generate().unwrap_err().to_string();

@@ -8,13 +8,15 @@ use crate::walk::{escaped, schemas};
 use crate::{Error, V1, V2, infinite_types};
 
 /// The keywords that documents add to JSON Schema.
-const KEYWORDS: [&str; 11] = [
+const KEYWORDS: [&str; 12] = [
     // The method that a definition is the params or the result of.
     "x-method",
     // Who handles the method: a role, or `both`, `protocol` or `proxy`.
     "x-side",
     // The notification cancels the request whose id is in this member; see `cancellation`.
     "x-cancels",
+    // Senders may join texts of the notification; see `coalescing`.
+    "x-coalesce",
     // An envelope, which only routes; no type is made of it.
     "x-docs-ignore",
     // Readers take an invalid value as absent.
@@ -182,6 +184,7 @@ impl Document {
         self.check_schemas()?;
         self.version()?;
         self.transcript()?;
+        self.coalescing()?;
         let Some(way) = infinite_types::first(self) else {
             return Ok(());
         };

@@ -2,6 +2,7 @@
 //! table and, with the feature `validate`, a validator of messages.
 
 mod cancellation;
+mod coalescing;
 mod document;
 mod error;
 mod infinite_types;
@@ -15,6 +16,7 @@ mod version;
 mod walk;
 
 pub use self::cancellation::CancellationInfo;
+pub use self::coalescing::{CoalescingInfo, TextPattern};
 pub use self::document::Document;
 pub use self::error::Error;
 pub use self::protocol::{Kind, Method, Protocol};

@@ -1,8 +1,8 @@
 //! Finds the schemas in a document, and only those.
 //!
 //! What looks like a schema but is not one is left out: values of `const`,
-//! `default`, `enum`, `examples`, `x-version` and `x-transcript` are data, and the members of `properties` and
-//! `$defs` are named by the protocol, so that a member called `$ref` is no
+//! `default`, `enum`, `examples`, `x-coalesce`, `x-version` and `x-transcript` are data, and the
+//! members of `properties` and `$defs` are named by the protocol: a member called `$ref` is not a
 //! reference.
 
 use serde_json::{Map, Value};
@@ -23,7 +23,8 @@ pub(crate) fn schemas<'a, E>(
                 let at = format!("{at}/{}", escaped(keyword));
                 match (keyword.as_str(), value) {
                     (
-                        "const" | "default" | "enum" | "examples" | "x-version" | "x-transcript",
+                        "const" | "default" | "enum" | "examples" | "x-coalesce" | "x-version"
+                        | "x-transcript",
                         _,
                     ) => {}
                     ("properties" | "$defs", Value::Object(named)) => {

@@ -1,6 +1,8 @@
 //! The bundled documents are complete, and broken ones are named.
 
-use acp_schema::{Document, Error, Method, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE};
+use acp_schema::{
+    CoalescingInfo, Document, Error, Method, Protocol, Side, TextPattern, V1_UNSTABLE, V2_UNSTABLE,
+};
 
 const BASE: &str = r#"{"$defs": {"A": {"type": "object"}}}"#;
 
@@ -318,6 +320,82 @@ fn a_marked_notification_cancels_requests() {
     ] {
         let error = document(definitions).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn marked_notifications_are_joined_by_a_pattern() {
+    let document = |method: &str, keyword: &str| {
+        let text = format!(
+            r##"{{"$defs": {{
+                "Say": {{"type": "object", "properties": {{
+                    "id": {{"type": "string"}},
+                    "block": {{"$ref": "#/$defs/Block"}}}},
+                    "x-side": "client", {method} "x-coalesce": {keyword}}},
+                "Block": {{"oneOf": [
+                    {{"type": "object", "properties": {{"kind": {{"const": "text"}}}},
+                      "allOf": [{{"$ref": "#/$defs/Text"}}]}},
+                    {{"type": "object", "properties": {{"kind": {{"const": "image"}}}}}}]}},
+                "Text": {{"type": "object", "properties": {{
+                    "text": {{"type": "string"}}, "size": {{"type": "integer"}}}}}}}}}}"##
+        );
+        Document::parse("base.json", &text).unwrap()
+    };
+    let method = r#""x-method": "say","#;
+    let valid = r#"{"text": "/block/text", "tags": {"/block/kind": ["text"]}, "equal": ["/id"]}"#;
+    let (text, tag) = (TextPattern::Text, TextPattern::Tag(vec!["text".into()]));
+    let block = [("kind".to_owned(), tag), ("text".to_owned(), text)];
+    let members = [
+        ("block".to_owned(), TextPattern::Object(block.into())),
+        ("id".to_owned(), TextPattern::Equal),
+    ];
+    let info = CoalescingInfo {
+        method: "say".into(),
+        params: TextPattern::Object(members.into()),
+    };
+    let marked = document(method, valid);
+    assert_eq!(marked.coalescing().unwrap(), [("Say", info)]);
+    assert!(marked.check().is_ok());
+    for (method, keyword, expected) in [
+        ("", valid, "not the params of a notification"),
+        (method, "true", "invalid type"),
+        (method, "{}", "missing field `text`"),
+        (method, r#"{"text": "/a", "as": 1}"#, "unknown field `as`"),
+        (method, r#"{"text": "id"}"#, "`id` is not a path"),
+        (method, r#"{"text": "/text"}"#, "no member at `/text`"),
+        (
+            method,
+            r#"{"text": "/block/size"}"#,
+            "`/block/size` is not a string",
+        ),
+        (
+            method,
+            r#"{"text": "/id", "equal": ["/block/none"]}"#,
+            "no member at `/block/none`",
+        ),
+        (
+            method,
+            r#"{"text": "/id", "tags": {"/block/kind": ["txt"]}}"#,
+            "`txt` is not a value of `/block/kind`",
+        ),
+        (
+            method,
+            r#"{"text": "/id", "equal": ["/id"]}"#,
+            "`/id` is named twice",
+        ),
+        (
+            method,
+            r#"{"text": "/block/text", "equal": ["/block"]}"#,
+            "`/block` is named twice",
+        ),
+    ] {
+        let error = document(method, keyword).coalescing().unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.starts_with("base.json: /$defs/Say/x-coalesce: ") && error.contains(expected),
+            "{error}"
+        );
+        assert!(document(method, keyword).check().is_err());
     }
 }
 

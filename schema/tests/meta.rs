@@ -34,6 +34,7 @@ const KEYWORDS: &[&str] = &[
     "type",
     "unevaluatedProperties",
     "x-cancels",
+    "x-coalesce",
     "x-deserialize-default-on-error",
     "x-deserialize-default-on-null",
     "x-deserialize-skip-invalid-items",

@@ -9849,6 +9849,10 @@ impl<T: Agent> Service for AgentService<T> {
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
+
+    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
+        COALESCING.to_vec()
+    }
 }
 
 /// Dispatches the messages of a connection to an implementation of [`Client`].
@@ -9979,6 +9983,10 @@ impl<T: Client> Service for ClientService<T> {
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
+
+    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
+        COALESCING.to_vec()
+    }
 }
 
 /// The notification that cancels requests of this protocol.
@@ -9986,6 +9994,45 @@ pub static CANCELLATION: runtime::Cancellation = runtime::Cancellation {
     method: "$/cancel_request",
     request_id: "requestId",
 };
+
+/// Notifications of this protocol whose texts may be joined.
+pub static COALESCING: &[runtime::CoalescingRule] = &[
+    runtime::CoalescingRule {
+        method: "session/update",
+        params: runtime::TextPattern::Object(
+            &[
+                ("sessionId", runtime::TextPattern::Equal),
+                (
+                    "update",
+                    runtime::TextPattern::Object(
+                        &[
+                            (
+                                "content",
+                                runtime::TextPattern::Object(
+                                    &[
+                                        ("text", runtime::TextPattern::Text),
+                                        ("type", runtime::TextPattern::Tag(&["text"])),
+                                    ],
+                                ),
+                            ),
+                            ("messageId", runtime::TextPattern::Equal),
+                            (
+                                "sessionUpdate",
+                                runtime::TextPattern::Tag(
+                                    &[
+                                        "user_message_chunk",
+                                        "agent_message_chunk",
+                                        "agent_thought_chunk",
+                                    ],
+                                ),
+                            ),
+                        ],
+                    ),
+                ),
+            ],
+        ),
+    },
+];
 
 /// Stands for protocol version 1 where a type is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

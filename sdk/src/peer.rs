@@ -76,7 +76,7 @@ impl Peer {
     /// [`Error::Closed`] when the connection has ended.
     pub async fn notify<N: Notification>(&self, params: &N::Params) -> Result<()> {
         self.shared.wait_for_capacity().await?;
-        self.shared.notify_typed(N::NAME, params)
+        self.shared.notify(N::NAME, Some(params))
     }
 
     /// Sends a request that the protocol does not define and waits for its result.
@@ -97,7 +97,7 @@ impl Peer {
     /// As [`notify`](Self::notify).
     pub async fn notify_ext(&self, method: &str, params: Option<&Json>) -> Result<()> {
         self.shared.wait_for_capacity().await?;
-        self.shared.notify_untyped(method, params)
+        self.shared.notify(method, params.map(|params| params as _))
     }
 
     /// Sends a notification whose params `write` appends as JSON. For runtimes that keep messages

@@ -7,7 +7,7 @@ use acp_schema::Document;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{Call, Role, handled_by, markers, masking, services, traits};
+use super::{Call, Role, coalescing, handled_by, markers, masking, services, traits};
 use crate::Error;
 use crate::emit::{Model, described, written};
 
@@ -24,14 +24,16 @@ pub(crate) fn extension(
     if calls.is_empty() {
         return Ok(Vec::new());
     }
+    let coalescing = coalescing::items(document, |name| model.is_own(name))?;
     let mut chunks = vec![markers::params(model, calls), markers::module(calls, None)];
     for role in roles.iter().copied() {
         if handled_by(role, calls).next().is_some() {
             chunks.push(handlers(role, calls)?);
             chunks.push(callers(role, calls));
-            chunks.push(layer(role, calls));
+            chunks.push(layer(role, calls, coalescing.is_some()));
         }
     }
+    chunks.extend(coalescing);
     chunks.push(masking::items(document, calls, |name| model.is_own(name))?);
     Ok(chunks)
 }
@@ -110,7 +112,7 @@ fn caller(call: &Call<'_>) -> (TokenStream, TokenStream) {
 }
 
 /// The layer, and the service that it makes.
-fn layer(role: Role, calls: &[Call<'_>]) -> TokenStream {
+fn layer(role: Role, calls: &[Call<'_>], coalesces: bool) -> TokenStream {
     let (name, handler) = (role.ident("ExtensionLayer"), role.ident("Extension"));
     let service = role.ident("ExtensionService");
     let arm = |call: &Call<'_>| {
@@ -132,6 +134,7 @@ fn layer(role: Role, calls: &[Call<'_>]) -> TokenStream {
         &quote!(notification.method()),
         &quote!(self.inner.notification(notification)),
     );
+    let coalescing = coalesces.then(coalescing::method);
     let head = written(&format!(
         "A layer that dispatches the methods of [`{handler}`] and passes all others on."
     ));
@@ -169,6 +172,8 @@ fn layer(role: Role, calls: &[Call<'_>]) -> TokenStream {
             }
 
             fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> { Vec::from([&MASKING]) }
+
+            #coalescing
         }
     }
 }

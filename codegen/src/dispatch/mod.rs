@@ -5,6 +5,7 @@
 //! role, and one arm of that role's dispatch. A method that both roles handle is in
 //! both traits and handles, and has one marker. Behaviour stays in the runtime.
 
+mod coalescing;
 mod extension;
 mod handles;
 mod markers;
@@ -128,6 +129,7 @@ pub(crate) fn dispatch(
     let version = Version::of(document)?;
     let version = version.as_ref();
     let cancellation = document.cancellation()?;
+    let coalescing = coalescing::items(document, |_| true)?;
     let mut chunks = vec![
         markers::params(model, calls),
         markers::module(calls, version),
@@ -143,10 +145,14 @@ pub(crate) fn dispatch(
             *role,
             calls,
             version,
-            cancellation.is_some(),
+            services::Marks {
+                cancels: cancellation.is_some(),
+                coalesces: coalescing.is_some(),
+            },
         ));
     }
     chunks.extend(cancellation.map(services::cancellation));
+    chunks.extend(coalescing);
     if let Some(version) = version {
         chunks.push(version.items(model, calls)?);
     }

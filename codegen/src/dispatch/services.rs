@@ -5,14 +5,21 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::version::Version;
-use super::{Call, Role, handled_by};
+use super::{Call, Role, coalescing, handled_by};
 use crate::emit::written;
+
+/// The tables that a document has.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    pub(super) cancels: bool,
+    pub(super) coalesces: bool,
+}
 
 pub(super) fn items(
     role: Role,
     calls: &[Call<'_>],
     version: Option<&Version>,
-    cancels: bool,
+    marks: Marks,
 ) -> TokenStream {
     let service = role.ident("Service");
     let (name, ctx) = (role.ident(""), role.ident("Context"));
@@ -42,11 +49,12 @@ pub(super) fn items(
             fn takes_batches(&self) -> bool { true }
         }
     });
-    let cancellation = cancels.then(|| {
+    let cancellation = marks.cancels.then(|| {
         quote! {
             fn cancellation(&self) -> &'static runtime::Cancellation { &CANCELLATION }
         }
     });
+    let coalescing = marks.coalesces.then(coalescing::method);
     let head = written(&format!(
         "Dispatches the messages of a connection to an implementation of [`{name}`]."
     ));
@@ -81,6 +89,8 @@ pub(super) fn items(
             #cancellation
 
             fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> { Vec::from([&MASKING]) }
+
+            #coalescing
         }
     }
 }

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::coalesce::CoalescingRule;
 use super::observer::{NoObserver, Observer};
 use super::{Driver, RunningConnection};
 use crate::error::{CloseReason, Error, Result};
@@ -26,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) close_timeout: Duration,
     pub(crate) answers_invalid: bool,
     pub(crate) coalesce: bool,
+    /// Of the service's documents, unless `coalesce` is off.
+    pub(crate) coalescing_rules: Vec<CoalescingRule>,
     pub(crate) observer: Arc<dyn Observer>,
 }
 
@@ -88,6 +91,7 @@ impl ConnectionBuilder {
                 close_timeout: Duration::from_secs(5),
                 answers_invalid: true,
                 coalesce: false,
+                coalescing_rules: Vec::new(),
                 observer: Arc::new(NoObserver),
             },
             explain_close: None,
@@ -198,6 +202,9 @@ impl ConnectionBuilder {
     /// Sets whether adjacent text chunks of one message are joined while they wait to be written
     /// (default: no). The text stays the same; a slow client receives fewer, longer chunks, of at
     /// most 16 KiB.
+    ///
+    /// The service states which notifications are joined, in
+    /// [`Service::coalescing_rules`]; for generated services, the document does (`x-coalesce`).
     pub fn coalesce_chunks(mut self, join: bool) -> Self {
         self.options.coalesce = join;
         self
@@ -288,13 +295,22 @@ impl ConnectionBuilder {
     }
 
     /// Opens a connection for any service, such as one generated from another document.
-    pub fn open(self, service: impl Service, transport: impl Into<Transport>) -> (Peer, Driver) {
+    pub fn open(
+        mut self,
+        service: impl Service,
+        transport: impl Into<Transport>,
+    ) -> (Peer, Driver) {
         let protocol: Arc<dyn Service> = Arc::new(service);
         let mut masking_rules = protocol.masking_rules();
+        let mut coalescing_rules = protocol.coalescing_rules();
         let mut service = protocol.clone();
         for layer in self.layers.iter().rev() {
             service = layer.layer(service);
             masking_rules.extend(service.masking_rules());
+            coalescing_rules.extend(service.coalescing_rules());
+        }
+        if self.options.coalesce {
+            self.options.coalescing_rules = coalescing_rules;
         }
         let rules = Rules::new(masking_rules);
         let recorder = self

@@ -1,182 +1,233 @@
-//! Joins adjacent text chunks of one message while they wait to be written.
+//! Joins adjacent texts of one message while they wait to be written.
 //!
-//! Lossless: texts are concatenated in order, and only chunks that are equal except for their
-//! text are joined. Chunks with annotations or `_meta` are not changed. Any other message ends the
-//! chunk, so the order never changes.
+//! Lossless: encoded texts are concatenated in order, and only notifications that are equal except
+//! for their text are joined. Which ones, and where the text is, is data of the document
+//! (`x-coalesce`); a notification with a member that its rule does not name is not changed. Any
+//! other message ends the text, so the order never changes.
 
-use std::any::Any;
+use std::ops::Range;
 
-use crate::json::{Encode, EncodeError, Json, encode_raw};
-use crate::runtime::Notification as _;
-use crate::v1::{
-    ContentBlock, ContentChunk, SessionNotification, SessionUpdate, TextContent, methods,
-};
+use crate::json::TextPattern;
 
-/// The most text of a joined chunk, in bytes.
+/// The most text of a joined notification, in encoded bytes.
 const LARGEST: usize = 16 << 10;
 
-/// Params with the serializer of their type, which would otherwise be compiled here a second
-/// time.
-pub(crate) trait Typed: Any + Encode {
-    /// Returns the serializer of the type.
-    fn encoder(&self) -> EncodeAny;
+/// A notification that may be joined with the one before, generated from `x-coalesce`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoalescingRule {
+    /// The name on the wire.
+    pub method: &'static str,
+    /// The members of the params.
+    pub params: TextPattern<'static>,
 }
 
-/// Serializes values of one type.
-pub(crate) type EncodeAny = fn(&dyn Any, &mut Vec<u8>) -> Result<(), EncodeError>;
+impl CoalescingRule {
+    /// Returns the position of the text in an encoded notification that the rule is for.
+    fn find(&self, message: &str) -> Option<Range<usize>> {
+        let envelope = [
+            ("jsonrpc", TextPattern::Equal),
+            ("method", TextPattern::Tag(&[self.method])),
+            ("params", self.params),
+        ];
+        TextPattern::Object(&envelope).find(message)
+    }
+}
 
-impl<T: Any + Encode> Typed for T {
-    fn encoder(&self) -> EncodeAny {
-        |value, bytes| match value.downcast_ref::<T>() {
-            Some(value) => value.encode(bytes),
-            None => Ok(()),
+/// An encoded value whose text may be joined with that of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JoinableText<'a> {
+    /// Everything before the text.
+    pub head: &'a str,
+    /// The text with its escapes, without quotes.
+    pub text: &'a str,
+    /// Everything after the text.
+    pub tail: &'a str,
+}
+
+impl<'a> JoinableText<'a> {
+    /// Splits `json`; returns `None` when it does not match `pattern`.
+    #[must_use]
+    pub fn find(pattern: &TextPattern<'_>, json: &'a str) -> Option<Self> {
+        let text = pattern.find(json)?;
+        Some(Self {
+            head: json.get(..text.start)?,
+            tail: json.get(text.end..)?,
+            text: json.get(text)?,
+        })
+    }
+
+    /// Returns the text of `next`, when it is equal except for its text and is short enough to be
+    /// joined with `joined` bytes of text.
+    #[must_use]
+    pub fn next<'b>(&self, next: &'b str, joined: usize) -> Option<&'b str> {
+        let (head, tail) = (self.head.as_bytes(), self.tail.as_bytes());
+        next.get(next_text(head, tail, next.as_bytes(), joined)?)
+    }
+}
+
+/// Returns the position of the text in `next`, which is to be joined with `joined` bytes of text
+/// between `head` and `tail`.
+fn next_text(head: &[u8], tail: &[u8], next: &[u8], joined: usize) -> Option<Range<usize>> {
+    let rest = next.strip_prefix(head)?;
+    let length = end_of_string(rest)?;
+    let is_joined = rest.get(length..) == Some(tail) && joined.checked_add(length)? <= LARGEST;
+    is_joined.then(|| head.len()..head.len() + length)
+}
+
+/// Returns the position of the closing quote of a string whose opening quote was read.
+fn end_of_string(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text.get(at) == Some(&b'"') {
+            return Some(at);
         }
+        at += 2;
     }
 }
 
-/// Returns the notification in `params` if its text may be joined with another's.
-pub(crate) fn text_chunk(params: &dyn Any) -> Option<&SessionNotification> {
-    let note: &SessionNotification = params.downcast_ref()?;
-    let chunk = chunk(&note.update)?;
-    let text = text(chunk)?;
-    let plain = text.meta.is_none() && text.annotations.is_none();
-    (plain && chunk.meta.is_none() && note.meta.is_none()).then_some(note)
+/// The last message of a buffer, when more text may be joined to it.
+#[derive(Debug)]
+pub(super) struct LastText {
+    message: Range<usize>,
+    text: Range<usize>,
 }
 
-/// Returns the notification that untyped params contain, if its text may be joined with
-/// another's and its type keeps all of it: members that the type does not know would be lost.
-pub(crate) fn untyped_chunk(method: &str, params: &Json) -> Option<SessionNotification> {
-    if method != methods::SessionUpdate::NAME {
-        return None;
+impl LastText {
+    /// Finds the text of the message in `bytes` from `begin` on.
+    pub(super) fn find(bytes: &[u8], begin: usize, rules: &[CoalescingRule]) -> Option<Self> {
+        let message = str::from_utf8(bytes.get(begin..)?).ok()?;
+        let text = rules.iter().find_map(|rule| rule.find(message))?;
+        Some(Self {
+            message: begin..bytes.len(),
+            text: begin + text.start..begin + text.end,
+        })
     }
-    let note: SessionNotification = params.parse().ok()?;
-    text_chunk(&note)?;
-    let same = encode_raw(&note).is_ok_and(|raw| raw.get() == params.get());
-    same.then_some(note)
-}
 
-/// Appends the text of `next` to `open`; `false` if they do not belong together.
-pub(super) fn join(open: &mut SessionNotification, next: &SessionNotification) -> bool {
-    let same_kind = std::mem::discriminant(&open.update) == std::mem::discriminant(&next.update);
-    if !same_kind || open.session_id != next.session_id {
-        return false;
-    }
-    let (Some(into), Some(from)) = (chunk_mut(&mut open.update), chunk(&next.update)) else {
-        return false;
-    };
-    if into.message_id != from.message_id {
-        return false;
-    }
-    let (ContentBlock::Text(into), Some(from)) = (&mut into.content, text(from)) else {
-        return false;
-    };
-    if into.text.len() + from.text.len() > LARGEST {
-        return false;
-    }
-    into.text.push_str(&from.text);
-    true
-}
-
-/// Returns the bytes of text in a chunk that [`text_chunk`] returned.
-pub(super) fn text_bytes(note: &SessionNotification) -> usize {
-    chunk(&note.update)
-        .and_then(text)
-        .map_or(0, |text| text.text.len())
-}
-
-fn chunk(update: &SessionUpdate) -> Option<&ContentChunk> {
-    match update {
-        SessionUpdate::UserMessageChunk(chunk)
-        | SessionUpdate::AgentMessageChunk(chunk)
-        | SessionUpdate::AgentThoughtChunk(chunk) => Some(chunk),
-        _ => None,
-    }
-}
-
-fn chunk_mut(update: &mut SessionUpdate) -> Option<&mut ContentChunk> {
-    match update {
-        SessionUpdate::UserMessageChunk(chunk)
-        | SessionUpdate::AgentMessageChunk(chunk)
-        | SessionUpdate::AgentThoughtChunk(chunk) => Some(chunk),
-        _ => None,
-    }
-}
-
-fn text(chunk: &ContentChunk) -> Option<&TextContent> {
-    match &chunk.content {
-        ContentBlock::Text(text) => Some(text),
-        _ => None,
+    /// Moves the text of the message in `bytes` from `begin` on into this message, and removes the
+    /// rest of it. Returns `false`, and changes nothing, when they differ in more than their text
+    /// or are not adjacent.
+    pub(super) fn join(&mut self, bytes: &mut Vec<u8>, begin: usize) -> bool {
+        let Range { start, end } = self.text;
+        if self.message.end != begin {
+            return false;
+        }
+        let parts = (
+            bytes.get(self.message.start..start),
+            bytes.get(end..begin),
+            bytes.get(begin..),
+        );
+        let (Some(head), Some(tail), Some(next)) = parts else {
+            return false;
+        };
+        let Some(text) = next_text(head, tail, next, end - start) else {
+            return false;
+        };
+        // The tail of the next message is equal, so it follows the text to its new place.
+        bytes.copy_within(begin + text.start.., end);
+        bytes.truncate(bytes.len() - (begin + text.start - end));
+        self.text.end += text.len();
+        self.message.end = bytes.len();
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
-
     use super::*;
-    use crate::v1::{Annotations, ImageContent};
 
-    fn note(session: &str, content: impl Into<ContentBlock>) -> SessionNotification {
-        let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(content));
-        SessionNotification::new(session, update)
-    }
+    const RULES: &[CoalescingRule] = &[CoalescingRule {
+        method: "_say",
+        params: TextPattern::Object(&[
+            ("id", TextPattern::Equal),
+            (
+                "block",
+                TextPattern::Object(&[
+                    ("kind", TextPattern::Tag(&["a", "b"])),
+                    ("text", TextPattern::Text),
+                ]),
+            ),
+        ]),
+    }];
 
-    fn say(text: &str) -> SessionNotification {
-        note("s", TextContent::new(text))
+    /// Returns the lines of a buffer that these params were written to.
+    fn joined(params: &[&str]) -> Vec<String> {
+        let (mut bytes, mut last) = (Vec::new(), None::<LastText>);
+        for params in params {
+            let begin = bytes.len();
+            let message =
+                format!("{{\"jsonrpc\":\"2.0\",\"method\":\"_say\",\"params\":{params}}}\n");
+            bytes.extend_from_slice(message.as_bytes());
+            if !last
+                .as_mut()
+                .is_some_and(|last| last.join(&mut bytes, begin))
+            {
+                last = LastText::find(&bytes, begin, RULES);
+            }
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        let lines = text.lines().map(|line| {
+            let params = line.split_once("\"params\":").unwrap().1;
+            params.strip_suffix('}').unwrap().to_owned()
+        });
+        lines.collect()
     }
 
     #[test]
-    fn texts_of_one_message_are_joined_in_order() {
-        let mut open = say("Hel");
-        assert!(join(&mut open, &say("lo")) && join(&mut open, &say("")));
-        assert_eq!(open, say("Hello"));
-        assert_eq!(text_bytes(&open), 5);
+    fn texts_are_joined_as_they_are_encoded() {
+        let say = |text: &str| format!(r#"{{"block":{{"text":"{text}","kind":"a"}},"id":[1]}}"#);
+        let texts = [r#"a\"\\"#, r"\\", "\\u0001ü\\n", "", "end"].map(say);
+        let texts = texts.each_ref().map(String::as_str);
+        assert_eq!(joined(&texts), [say("a\\\"\\\\\\\\\\u0001ü\\nend")]);
     }
 
     #[test]
-    fn chunks_that_differ_in_more_than_their_text_are_not() {
-        let thought = SessionUpdate::AgentThoughtChunk(ContentChunk::new(TextContent::new("x")));
-        let message = ContentChunk::new(TextContent::new("x")).with_message_id("m2");
-        let others = [
-            note("t", TextContent::new("x")),
-            SessionNotification::new("s", thought),
-            SessionNotification::new("s", SessionUpdate::AgentMessageChunk(message)),
-            say(&"x".repeat(LARGEST)),
+    fn notifications_with_other_members_are_not_joined() {
+        let unnamed = [
+            r#"{"block":{"text":"x","kind":"c"}}"#,
+            r#"{"block":{"text":"x","kind":1}}"#,
+            r#"{"block":{"text":"x"}}"#,
+            r#"{"block":{"text":1,"kind":"a"}}"#,
+            r#"{"block":{"kind":"a"}}"#,
+            r#"{"block":{"text":"x","text":"y","kind":"a"}}"#,
+            r#"{"block":{"text":"x","kind":"a","more":1}}"#,
+            r#"{"block":{"text":"x","kind":"a"},"_meta":null}"#,
+            r#"{"block":"x"}"#,
+            r#"{"id":1}"#,
+            "[]",
+            "null",
         ];
-        for other in others {
-            let mut open = say("y");
-            assert!(!join(&mut open, &other), "{other:?}");
-            assert_eq!(open, say("y"));
+        for params in unnamed {
+            assert_eq!(joined(&[params, params]), [params, params]);
         }
     }
 
     #[test]
-    fn untyped_chunks_count_if_their_type_keeps_all_of_them() {
-        let method = "session/update";
-        let raw = |text: &str| Json::from(serde_json::from_str::<Box<RawValue>>(text).unwrap());
-        let plain = encode_raw(&say("x")).unwrap();
-        let note = untyped_chunk(method, &Json::from(plain.clone()));
-        assert_eq!(note, Some(say("x")));
-        assert!(untyped_chunk("_other", &Json::from(plain.clone())).is_none());
-        let with_unknown = plain.get().replacen('{', "{\"novel\":1,", 1);
-        assert!(untyped_chunk(method, &raw(&with_unknown)).is_none());
-        assert!(untyped_chunk(method, &raw("[]")).is_none());
+    fn notifications_that_differ_are_not_joined() {
+        let first = r#"{"block":{"text":"x","kind":"a"},"id":1}"#;
+        for other in [
+            r#"{"block":{"text":"x","kind":"b"},"id":1}"#,
+            r#"{"block":{"text":"x","kind":"a"},"id":2}"#,
+            r#"{"block":{"text":"x","kind":"a"}}"#,
+            r#"{"block":{"kind":"a","text":"x"},"id":1}"#,
+            r#"{"block":{"text":"x" ,"kind":"a"},"id":1}"#,
+        ] {
+            assert_eq!(joined(&[first, other]), [first, other]);
+            assert_eq!(joined(&[other, first]), [other, first]);
+        }
+        let third = joined(&[first, "{}", first, first]);
+        let both = first.replace("\"x\"", "\"xx\"");
+        assert_eq!(third, [first, "{}", &both]);
     }
 
     #[test]
-    fn what_carries_more_than_text_is_left_alone() {
-        assert!(text_chunk(&say("x")).is_some());
-        let annotated = TextContent::new("x").with_annotations(Annotations::new());
-        let image = ImageContent::new("aGk=", "image/png");
-        let meta: crate::Meta = serde_json::from_str("{\"a\":1}").unwrap();
-        let tagged = TextContent::new("x").with_meta(meta.clone());
-        assert!(text_chunk(&note("s", annotated)).is_none());
-        assert!(text_chunk(&note("s", tagged)).is_none());
-        assert!(text_chunk(&note("s", image)).is_none());
-        let chunk = ContentChunk::new(TextContent::new("x")).with_meta(meta.clone());
-        let chunk = SessionUpdate::AgentMessageChunk(chunk);
-        assert!(text_chunk(&SessionNotification::new("s", chunk)).is_none());
-        assert!(text_chunk(&say("x").with_meta(meta)).is_none());
-        assert!(text_chunk(&TextContent::new("x")).is_none(), "other params");
+    fn a_joined_text_has_at_most_16_kib() {
+        let say = |length: usize| {
+            let text = "x".repeat(length);
+            format!(r#"{{"block":{{"text":"{text}","kind":"a"}}}}"#)
+        };
+        let [one, rest, full] = [say(1), say(LARGEST - 1), say(LARGEST)];
+        assert_eq!(joined(&[&one, &rest]), [full.as_str()]);
+        assert_eq!(joined(&[&full, &one]), [full, one]);
     }
 }

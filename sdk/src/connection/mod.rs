@@ -44,7 +44,7 @@ pub(crate) use batch::Batch;
 pub use builder::ConnectionBuilder;
 use builder::Options;
 pub(crate) use builder::stdio_failed;
-pub(crate) use coalesce::Typed;
+pub use coalesce::{CoalescingRule, JoinableText};
 pub use driver::Driver;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
@@ -59,7 +59,7 @@ pub(crate) use running::joined;
 pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
-use crate::json::{Encode, EncodeError, Json, encode_raw};
+use crate::json::{Encode, EncodeError, encode_raw};
 use crate::jsonrpc::RpcError;
 use crate::jsonrpc::{Notification, Request, Response};
 use crate::service::Service;
@@ -147,29 +147,15 @@ impl Shared {
         result
     }
 
-    /// Sends a notification; the caller has waited for room.
+    /// Sends a notification, or joins its text to the last one where that is permitted; the
+    /// caller has waited for room.
     pub(crate) fn notify(&self, method: &str, params: Option<&dyn Encode>) -> Result<()> {
-        self.outbox.push(method, &Notification::new(method, params))
-    }
-
-    /// The same; text chunks join the one before if that is allowed.
-    pub(crate) fn notify_typed(&self, method: &str, params: &dyn Typed) -> Result<()> {
-        if self.options.coalesce
-            && let Some(chunk) = coalesce::text_chunk(params)
-        {
-            return self.outbox.push_chunk(chunk, params.encoder());
+        let notification = Notification::new(method, params);
+        let rules = &self.options.coalescing_rules;
+        if rules.iter().any(|rule| rule.method == method) {
+            return self.outbox.push_coalescing(method, &notification, rules);
         }
-        self.notify(method, Some(params))
-    }
-
-    /// The same for params without a type.
-    pub(crate) fn notify_untyped(&self, method: &str, params: Option<&Json>) -> Result<()> {
-        if self.options.coalesce
-            && let Some(chunk) = params.and_then(|params| coalesce::untyped_chunk(method, params))
-        {
-            return self.outbox.push_chunk(&chunk, chunk.encoder());
-        }
-        self.notify(method, params.map(|params| params as _))
+        self.outbox.push(method, &notification)
     }
 
     /// The same for params that `write` appends as JSON.

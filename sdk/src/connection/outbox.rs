@@ -10,13 +10,10 @@ use std::task::Waker;
 
 use tokio::sync::Semaphore;
 
-use super::coalesce::{self, EncodeAny};
+use super::coalesce::{CoalescingRule, LastText};
 use crate::error::{CloseReason, Error, Result};
 use crate::json::{Encode, EncodeError};
-use crate::jsonrpc::Notification;
-use crate::runtime::Notification as _;
 use crate::sync::{Mutex, MutexGuard, Notify, PoisonError};
-use crate::v1::{SessionNotification, methods};
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -35,8 +32,8 @@ struct State {
     whole: usize,
     /// Bytes added above the high-water mark by senders that cannot wait.
     excess: usize,
-    /// The last message, not serialized yet because more text may be joined to it.
-    open: Option<Open>,
+    /// The last message, if more text may be joined to it.
+    last_text: Option<LastText>,
     /// Wakes the connection's loop.
     writer: Option<Waker>,
     /// Whether the loop waits to be woken. While it runs, it looks here before it waits.
@@ -59,19 +56,6 @@ pub(crate) enum Taken {
     Nothing,
     /// Nothing, and nothing will follow.
     Finished,
-}
-
-/// A chunk that more text may be joined to.
-#[derive(Debug)]
-struct Open {
-    note: Box<SessionNotification>,
-    encode: EncodeAny,
-}
-
-impl Encode for Open {
-    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
-        (self.encode)(&*self.note, bytes)
-    }
 }
 
 impl Outbox {
@@ -110,7 +94,7 @@ impl Outbox {
     }
 
     fn has_room(&self) -> Result<bool> {
-        Ok(self.accepting()?.unsent() < self.high_water)
+        Ok(self.accepting()?.bytes.len() < self.high_water)
     }
 
     /// Appends a message, whether or not there is capacity.
@@ -120,33 +104,29 @@ impl Outbox {
     /// [`Error::Closed`] when the connection has ended, [`Error::Encode`] when
     /// the message cannot be serialized; nothing is appended then.
     pub(crate) fn push(&self, method: &str, message: &dyn Encode) -> Result<()> {
-        let mut state = self.accepting()?;
-        let full = state.unsent() >= self.high_water;
-        state.write_open();
-        let before = state.bytes.len();
-        state.write(method, message)?;
-        if full {
-            state.excess += state.bytes.len() - before;
-        }
-        wake(state);
-        Ok(())
+        self.push_coalescing(method, message, &[])
     }
 
-    /// Appends a text chunk, or joins its text to the last one. `encode` serializes it.
+    /// Appends a message, or joins its text to the last one as `rules` permit.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] when the connection has ended.
-    pub(crate) fn push_chunk(&self, note: &SessionNotification, encode: EncodeAny) -> Result<()> {
+    /// As [`push`](Self::push).
+    pub(crate) fn push_coalescing(
+        &self,
+        method: &str,
+        message: &dyn Encode,
+        rules: &[CoalescingRule],
+    ) -> Result<()> {
         let mut state = self.accepting()?;
-        let joined = state
-            .open
-            .as_mut()
-            .is_some_and(|open| coalesce::join(&mut open.note, note));
-        if !joined {
-            state.write_open();
-            let note = Box::new(note.clone());
-            state.open = Some(Open { note, encode });
+        let full = state.bytes.len() >= self.high_water;
+        let before = state.bytes.len();
+        state.write(method, message)?;
+        if !rules.is_empty() {
+            state.coalesce(before, rules);
+        }
+        if full {
+            state.excess += state.bytes.len() - before;
         }
         wake(state);
         Ok(())
@@ -158,7 +138,6 @@ impl Outbox {
     /// decided under the lock that senders take, so a message is either written or refused.
     pub(crate) fn take(&self, batch: &mut Vec<u8>) -> Taken {
         let mut state = self.lock();
-        state.write_open();
         if state.bytes.is_empty() {
             let Some(reason) = state.finishing.clone() else {
                 return Taken::Nothing;
@@ -171,6 +150,7 @@ impl Outbox {
         batch.clear();
         std::mem::swap(batch, &mut state.bytes);
         (state.whole, state.excess) = (0, 0);
+        state.last_text = None;
         let full = batch.len() >= self.high_water;
         drop(state);
         if full {
@@ -237,7 +217,7 @@ impl Outbox {
     }
 
     pub(crate) fn has_unsent(&self) -> bool {
-        self.lock().unsent() > 0
+        !self.lock().bytes.is_empty()
     }
 
     /// Asks the loop to close the connection.
@@ -255,7 +235,7 @@ impl Outbox {
     pub(crate) fn close(&self, reason: &CloseReason) {
         let mut state = self.lock();
         state.closed.get_or_insert_with(|| reason.clone());
-        state.open = None;
+        state.last_text = None;
         (state.bytes, state.whole, state.excess) = (Vec::new(), 0, 0);
         drop(state);
         self.drained.notify_waiters();
@@ -291,22 +271,18 @@ impl State {
         }
     }
 
-    fn unsent(&self) -> usize {
-        self.bytes.len()
-            + self
-                .open
-                .as_ref()
-                .map_or(0, |open| coalesce::text_bytes(&open.note))
-    }
-
-    /// Serializes the chunk that texts were joined to.
-    fn write_open(&mut self) {
-        if let Some(open) = self.open.take() {
-            let method = methods::SessionUpdate::NAME;
-            let message = Notification::new(method, Some(&open));
-            // Strings can always be serialized.
-            let _ = self.write(method, &message);
+    /// Joins the message from `begin` on with the one before, if `rules` permit it.
+    fn coalesce(&mut self, begin: usize, rules: &[CoalescingRule]) {
+        let Self {
+            bytes, last_text, ..
+        } = self;
+        if !last_text
+            .as_mut()
+            .is_some_and(|last| last.join(bytes, begin))
+        {
+            *last_text = LastText::find(bytes, begin, rules);
         }
+        self.whole = self.bytes.len();
     }
 
     fn write(&mut self, method: &str, message: &dyn Encode) -> Result<()> {

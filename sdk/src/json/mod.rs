@@ -67,6 +67,8 @@ pub use self::decode::{decode, decode_leniently, decode_result};
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::patch::Patch;
+#[doc(hidden)]
+pub use self::reader::TextPattern;
 pub(crate) use self::reader::{StrictError, read_members, read_text};
 pub use self::tagged::UnknownVariant;
 pub use self::value::Json;

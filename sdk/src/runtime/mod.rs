@@ -2,11 +2,12 @@
 //!
 //! Generated text calls this module only; behaviour is written by hand elsewhere.
 
+pub use crate::connection::{CoalescingRule, JoinableText};
 pub use crate::error::{Error, HandlerError, HandlerResult, Result};
 #[doc(hidden)]
 pub use crate::json::codegen::*;
 pub use crate::json::{
-    DecodeError, Described, EncodeError, Json, Leniency, Map, Meta, Patch, RawValue,
+    DecodeError, Described, EncodeError, Json, Leniency, Map, Meta, Patch, RawValue, TextPattern,
     TypeDescriptor, UnknownVariant, decode, decode_leniently, decode_result, encode,
 };
 pub use crate::jsonrpc::Cancellation;

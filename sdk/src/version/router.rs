@@ -12,8 +12,8 @@ use crate::error::{HandlerError, Result};
 use crate::json::encode_raw;
 use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{
-    Cancellation, HandlerFuture, IncomingNotification, IncomingRequest, Json, MaskingRules, Peer,
-    Service, decode,
+    Cancellation, CoalescingRule, HandlerFuture, IncomingNotification, IncomingRequest, Json,
+    MaskingRules, Peer, Service, decode,
 };
 
 /// The request that negotiates the version, in every version.
@@ -212,6 +212,13 @@ impl Service for VersionRouter {
             .flat_map(|service| service.masking_rules())
             .collect()
     }
+
+    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
+        let services = self.entries.iter().map(|entry| &entry.service);
+        services
+            .flat_map(|service| service.coalescing_rules())
+            .collect()
+    }
 }
 
 /// Whether agents of a version answer clients that ask for `requested`.
@@ -269,10 +276,24 @@ impl<S: Service> Service for SingleVersion<S> {
         }
     }
 
+    fn cancellation(&self) -> &'static Cancellation {
+        match self {
+            Self::Direct(service) => service.cancellation(),
+            Self::Routed(router) => router.cancellation(),
+        }
+    }
+
     fn masking_rules(&self) -> Vec<&'static MaskingRules> {
         match self {
             Self::Direct(service) => service.masking_rules(),
             Self::Routed(router) => router.masking_rules(),
+        }
+    }
+
+    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
+        match self {
+            Self::Direct(service) => service.coalescing_rules(),
+            Self::Routed(router) => router.coalescing_rules(),
         }
     }
 }

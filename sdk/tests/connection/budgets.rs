@@ -3,6 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use acp_sdk::service::{
+    CoalescingRule, HandlerFuture, IncomingNotification, IncomingRequest, Service,
+};
 use acp_sdk::{ConnectionBuilder, Json, Peer};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -146,13 +149,30 @@ async fn reading_goes_on_when_held_responses_are_delivered_at_the_limit() {
     assert_eq!(begin.elapsed().as_secs(), 12, "not read before");
 }
 
+/// A service written by hand with the coalescing rules of version 1.
+struct WithRules(Handlers);
+
+impl Service for WithRules {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
+        self.0.request(request)
+    }
+
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+        self.0.notification(notification)
+    }
+
+    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
+        acp_sdk::v1::COALESCING.to_vec()
+    }
+}
+
 /// Returns what the peer receives when all these updates are sent before the first write.
 async fn coalesced(updates: &[Value]) -> Vec<Value> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
     let (peer, driver) = ConnectionBuilder::new()
         .coalesce_chunks(true)
-        .open(Handlers::new(), (reader, writer));
+        .open(WithRules(Handlers::new()), (reader, writer));
     for update in updates {
         let update = Json::from(update.clone());
         peer.notify_ext("session/update", Some(&update))

@@ -11,6 +11,7 @@
 mod agents;
 mod batches;
 mod clients;
+mod coalesce;
 mod combinations;
 mod flow;
 mod support;

@@ -17,7 +17,7 @@ use crate::v3::{self, V3};
 
 /// An agent of version 3.
 #[derive(Clone, Default)]
-struct Newest(Log);
+pub struct Newest(Log);
 
 impl v3::Agent for Newest {
     async fn initialize(

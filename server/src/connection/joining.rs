@@ -4,71 +4,33 @@
 //! Lossless: the texts are concatenated as they are encoded, and only chunks that are equal except
 //! for their text are joined. The joined chunk has the number of the last one.
 
+use acp_sdk::runtime::{JoinableText, TextPattern};
+
 use crate::event::Batch;
 
-/// The most text of a joined chunk, in bytes.
-const LARGEST: usize = 16 << 10;
-
-/// How chunks begin that can be joined.
-const HEADS: [&str; 2] = [
-    r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""#,
-    r#"{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":""#,
-];
-
-/// An encoded chunk of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TextChunk<'a> {
-    head: &'static str,
-    /// The text with its escapes.
-    text: &'a str,
-    tail: &'a str,
-}
-
-impl<'a> TextChunk<'a> {
-    /// Reads a chunk, if nothing but its text and the id of its message is in it.
-    fn read(update: &'a str) -> Option<Self> {
-        let head = HEADS.into_iter().find(|head| update.starts_with(head))?;
-        let rest = &update[head.len()..];
-        let (text, tail) = rest.split_at(end_of_string(rest)?);
-        let id = tail.strip_prefix(r#""},"messageId":""#)?;
-        let id = id.strip_suffix(r#""}"#)?;
-        (!id.contains(['"', '\\'])).then_some(Self { head, text, tail })
-    }
-}
-
-/// Returns where a JSON string ends whose opening quote has been read.
-fn end_of_string(text: &str) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', text.as_bytes().get(at..)?)?;
-        if text.as_bytes()[at] == b'"' {
-            return Some(at);
-        }
-        at += 2;
-    }
+/// Returns the pattern of updates whose text may be joined, of the document of version 1.
+fn pattern() -> Option<TextPattern<'static>> {
+    let rules = acp_sdk::v1::COALESCING.iter();
+    let mut patterns = rules.filter_map(|rule| rule.params.member("update"));
+    patterns.next()
 }
 
 /// Joins the chunk `first` with those that follow it up to `last`. Returns the joined chunk and the
 /// number of the last one in it; `None` if there is nothing to join.
 pub(super) fn join(batch: &Batch, first: u64, last: u64) -> Option<(String, u64)> {
-    let open = TextChunk::read(batch.get(first)?)?;
+    let open = JoinableText::find(&pattern()?, batch.get(first)?)?;
     let mut joined = String::new();
     let (mut bytes, mut until) = (open.text.len(), first);
     for number in first + 1..=last {
-        let next = batch.get(number).and_then(TextChunk::read);
-        let Some(next) = next.filter(|next| next.head == open.head && next.tail == open.tail)
-        else {
+        let Some(text) = batch.get(number).and_then(|next| open.next(next, bytes)) else {
             break;
         };
-        bytes += next.text.len();
-        if bytes > LARGEST {
-            break;
-        }
+        bytes += text.len();
         if joined.is_empty() {
             joined.push_str(open.head);
             joined.push_str(open.text);
         }
-        joined.push_str(next.text);
+        joined.push_str(text);
         until = number;
     }
     if until == first {
@@ -122,7 +84,7 @@ mod tests {
             let turned = [pair[1].clone(), pair[0].clone()];
             assert_eq!(join(&batch(&turned), 1, 2), None, "{turned:?}");
         }
-        let large = chunk(&"x".repeat(LARGEST), "m");
+        let large = chunk(&"x".repeat(16 << 10), "m");
         assert_eq!(join(&batch(&[chunk("y", "m"), large]), 1, 2), None);
     }
 }

@@ -1,6 +1,6 @@
 //! A template for an extension of the protocol, typed on both sides.
 //!
-//! The build script adds a request that the agent handles, a request and a notification that
+//! The build script adds a request that the agent handles, a request and two notifications that
 //! the client handles, a content block, and a typed key of `_meta`. The module [`extension`]
 //! has only that; everything else is in [`acp_sdk::v1`].
 //!

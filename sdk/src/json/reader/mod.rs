@@ -11,6 +11,7 @@ mod envelope;
 mod error;
 mod key;
 mod number;
+mod pattern;
 mod skip;
 mod string;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use serde_json::value::RawValue;
 use self::access::{Items, Members, RawText, Whole};
 pub(crate) use self::envelope::{read_members, read_text};
 pub(crate) use self::error::StrictError;
+pub use self::pattern::TextPattern;
 use self::string::Text;
 use super::raw_value;
 

@@ -2,8 +2,8 @@
 
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::{
-    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Method,
-    Notification, Params, Peer, Service,
+    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, IntoOption,
+    Json, Method, Notification, Params, Peer, Service,
 };
 
 /// Opens the connection.
@@ -160,11 +160,80 @@ impl ProgressNotification {
 
 runtime::members!(ProgressNotification { topic "topic": String = required });
 
+/// Reports a piece of output.
+///
+/// Handled by [`Client::output`], sent by [`ClientHandle::output`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutputNotification {
+    /// Where it was written.
+    pub stream: OutputNotificationStream,
+    /// The text.
+    pub piece: String,
+    /// The number of its line.
+    pub line: Option<i64>,
+    /// What wrote it.
+    pub job: Option<String>,
+}
+
+impl OutputNotification {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(
+        stream: impl Into<OutputNotificationStream>,
+        piece: impl Into<String>,
+    ) -> Self {
+        Self {
+            stream: stream.into(),
+            piece: piece.into(),
+            line: None,
+            job: None,
+        }
+    }
+
+    /// Sets [`line`](Self::line).
+    #[must_use]
+    pub fn with_line(mut self, line: impl Into<Option<i64>>) -> Self {
+        self.line = line.into();
+        self
+    }
+
+    /// Sets [`job`](Self::job).
+    #[must_use]
+    pub fn with_job<M>(mut self, job: impl IntoOption<String, M>) -> Self {
+        self.job = job.into_option();
+        self
+    }
+}
+
+runtime::members!(OutputNotification {
+    stream "stream": OutputNotificationStream = required,
+    piece "piece": String = required,
+    line "line": Option<i64> = optional,
+    job "job": Option<String> = optional,
+});
+
+/// Where it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutputNotificationStream {
+    /// `out`
+    Out,
+    /// `err`
+    Err,
+    /// Any other value, unchanged.
+    Unknown(String),
+}
+
+runtime::string_enum!(OutputNotificationStream { Out = "out", Err = "err", ..Unknown });
+
 impl Params for InitializeRequest {}
 
 impl Params for EchoRequest {}
 
 impl Params for ProgressNotification {}
+
+impl Params for OutputNotification {}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
@@ -204,6 +273,17 @@ pub mod methods {
     impl Notification for Progress {
         const NAME: &'static str = "progress";
         type Params = super::ProgressNotification;
+    }
+
+    /// Reports a piece of output.
+    ///
+    /// Method `output`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Output;
+
+    impl Notification for Output {
+        const NAME: &'static str = "output";
+        type Params = super::OutputNotification;
     }
 }
 
@@ -303,6 +383,18 @@ pub trait Client: Send + Sync + 'static {
         &self,
         ctx: &ClientContext,
         notification: ProgressNotification,
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, notification);
+        async { Ok(()) }
+    }
+
+    /// Reports a piece of output.
+    ///
+    /// Method `output`.
+    fn output(
+        &self,
+        ctx: &ClientContext,
+        notification: OutputNotification,
     ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
         let _ = (ctx, notification);
         async { Ok(()) }
@@ -474,6 +566,16 @@ impl ClientHandle {
         self.0.notify::<methods::Progress>(&notification).await
     }
 
+    /// Reports a piece of output.
+    ///
+    /// Method `output`.
+    ///
+    /// # Errors
+    /// Fails when the connection is closed.
+    pub async fn output(&self, notification: OutputNotification) -> runtime::Result<()> {
+        self.0.notify::<methods::Output>(&notification).await
+    }
+
     /// Sends a request that the protocol does not define and returns the result.
     ///
     /// # Errors
@@ -563,6 +665,10 @@ impl<T: Agent> Service for AgentService<T> {
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
+
+    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
+        COALESCING.to_vec()
+    }
 }
 
 /// Dispatches the messages of a connection to an implementation of [`Client`].
@@ -601,6 +707,12 @@ impl<T: Client> Service for ClientService<T> {
                         handler.progress(&ClientContext::new(ctx), params).await
                     })
             }
+            "output" => {
+                notification
+                    .handle(move |ctx, params| async move {
+                        handler.output(&ClientContext::new(ctx), params).await
+                    })
+            }
             _ => {
                 notification
                     .handle_ext(move |ctx, method, params| async move {
@@ -619,7 +731,25 @@ impl<T: Client> Service for ClientService<T> {
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
+
+    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
+        COALESCING.to_vec()
+    }
 }
+
+/// Notifications of this protocol whose texts may be joined.
+pub static COALESCING: &[runtime::CoalescingRule] = &[
+    runtime::CoalescingRule {
+        method: "output",
+        params: runtime::TextPattern::Object(
+            &[
+                ("job", runtime::TextPattern::Equal),
+                ("piece", runtime::TextPattern::Text),
+                ("stream", runtime::TextPattern::Tag(&["out"])),
+            ],
+        ),
+    },
+];
 
 /// Stands for protocol version 3 where a type is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -669,7 +799,7 @@ impl<T: Client> runtime::IntoClient<V3> for ClientService<T> {
 
 /// Masking rules for transcripts of this protocol.
 pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
-    shown: &["agentName", "topic"],
+    shown: &["agentName", "stream", "topic"],
     uris: &[],
     sensitive: &["credentials"],
     methods: &[
@@ -680,6 +810,11 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
         },
         runtime::MethodMasking {
             method: "initialize",
+            params: runtime::Visible::Members,
+            result: runtime::Visible::Members,
+        },
+        runtime::MethodMasking {
+            method: "output",
             params: runtime::Visible::Members,
             result: runtime::Visible::Members,
         },
