@@ -30,8 +30,17 @@ static WRITTEN: LazyLock<[&'static str; 2]> = LazyLock::new(|| {
 });
 
 /// Returns the newtype name by which a `RawValue` requests the text of a value.
+#[inline]
 pub(super) fn asked_name() -> &'static str {
     &ASKED
+}
+
+/// Returns whether `name` is [`asked_name`].
+#[inline]
+pub(super) fn is_asked(name: &str) -> bool {
+    let asked: &str = &ASKED;
+    // Mostly it is the same string, and a comparison of addresses is enough.
+    name.len() == asked.len() && (std::ptr::eq(name, asked) || name == asked)
 }
 
 /// Returns whether a struct of one member holds JSON text.

@@ -106,14 +106,9 @@ impl<'de> Visitor<'de> for RawJsonVisitor {
     /// Readers of JSON text pass the text as the only member of an object.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let first = map.next_key::<MemberName<'_>>()?;
-        if first
-            .as_ref()
-            .is_none_or(|MemberName(name)| *name != raw_value::asked_name())
-        {
-            let mut text = Vec::new();
-            let name = first.as_ref().map(|MemberName(name)| &**name);
-            Transcoder::new(Writer::new(&mut text)).object(name, map)?;
-            return owned(text);
+        match first {
+            Some(MemberName(name)) if raw_value::is_asked(&name) => {}
+            first => return transcode_map(first, map),
         }
         match map.next_value()? {
             MemberName(Cow::Borrowed(text)) => reader::raw(text)
@@ -154,6 +149,18 @@ impl<'de> Visitor<'de> for RawJsonVisitor {
         visit_none(),
         visit_unit(),
     }
+}
+
+/// Transcodes an object whose first name was read. Apart, because JSON text has no need of it.
+#[cold]
+fn transcode_map<'a, 'de, A: MapAccess<'de>>(
+    first: Option<MemberName<'de>>,
+    map: A,
+) -> Result<RawJson<'a>, A::Error> {
+    let mut text = Vec::new();
+    let name = first.as_ref().map(|MemberName(name)| &**name);
+    Transcoder::new(Writer::new(&mut text)).object(name, map)?;
+    owned(text)
 }
 
 /// Turns written JSON text into a value.

@@ -25,6 +25,8 @@ impl<'r, 'de> Members<'r, 'de> {
 impl<'de> MapAccess<'de> for Members<'_, 'de> {
     type Error = StrictError;
 
+    /// Always inlined: without, every member costs a call that saves and restores registers.
+    #[inline(always)]
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
@@ -83,7 +85,7 @@ impl Reader<'_> {
     pub(super) fn more(&mut self, close: u8, first: &mut bool) -> Result<bool, StrictError> {
         let next = self.next()?;
         if next == close {
-            self.closed = Some(self.at);
+            self.closed = self.at;
             return Ok(false);
         }
         if std::mem::take(first) {

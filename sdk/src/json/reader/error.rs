@@ -91,7 +91,7 @@ impl<'de> Reader<'de> {
     /// Returns the JSON Pointer of the value that failed.
     #[cold]
     pub(super) fn place(&self) -> String {
-        Place::find(self.text, self.at, self.closed == Some(self.at))
+        Place::find(self.text, self.at, self.closed == self.at)
     }
 }
 

@@ -138,6 +138,10 @@ fn integer(text: &str) -> Option<Integer> {
     if let Ok(number) = text.parse() {
         return Some(Integer::Positive(number));
     }
+    // Error codes are negative. `-0` is not.
+    if let Ok(number @ ..0) = text.parse() {
+        return Some(Integer::Negative(number));
+    }
     by_value(text)
 }
 
