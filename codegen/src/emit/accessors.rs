@@ -1,4 +1,4 @@
-//! Getter and setter of a typed key of an open object.
+//! Generates getter and setter of a typed key of an open object.
 
 use heck::ToSnakeCase as _;
 use proc_macro2::TokenStream;
@@ -8,7 +8,7 @@ use syn::Ident;
 use super::{described, written};
 use crate::ir::Typed;
 
-/// Both functions, in parts.
+/// The parts of both functions.
 pub(crate) struct Accessors {
     get_docs: TokenStream,
     get: TokenStream,
@@ -19,8 +19,8 @@ pub(crate) struct Accessors {
     set_body: TokenStream,
 }
 
-/// Makes the accessors of the key `typed` in the field `field` of the type `owner`; the field
-/// is an `Option` if it is `optional`.
+/// Generates the accessors of the key `typed` in the field `field` of the type `owner`.
+/// `optional`: the field is an `Option`.
 pub(crate) fn accessors(field: &Ident, owner: &Ident, optional: bool, typed: &Typed) -> Accessors {
     let Typed { key, docs, ty } = typed;
     let ty = format_ident!("{ty}");
@@ -68,7 +68,7 @@ pub(crate) fn accessors(field: &Ident, owner: &Ident, optional: bool, typed: &Ty
 }
 
 impl Accessors {
-    /// The functions as members of the type itself.
+    /// Returns the functions as inherent methods of the type.
     pub(super) fn inherent(&self) -> TokenStream {
         let Self {
             get_docs,
@@ -90,7 +90,7 @@ impl Accessors {
         }
     }
 
-    /// The declarations in a trait.
+    /// Returns the declarations in a trait.
     pub(crate) fn declared(&self) -> TokenStream {
         let Self {
             get_docs,
@@ -111,7 +111,7 @@ impl Accessors {
         }
     }
 
-    /// The functions in the implementation of a trait.
+    /// Returns the functions in the implementation of a trait.
     pub(crate) fn implemented(&self) -> TokenStream {
         let Self {
             get,

@@ -1,4 +1,4 @@
-//! Constructors: `new` with what is required, a setter for each of the rest.
+//! Generates constructors: `new` with the required fields, and a setter for each other field.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -49,7 +49,7 @@ pub(super) fn items(
     }
 }
 
-/// The function that makes the default of a field, when it is not the type's own.
+/// Returns the function with the default of a field, if it differs from that of its type.
 pub(super) fn default_name(field: &Ident) -> Ident {
     format_ident!("default_{}", field.to_string().trim_end_matches('_'))
 }
@@ -106,8 +106,8 @@ fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool
     }
 }
 
-/// The position of a constructor's argument: ids, other values, lists; otherwise in the order of
-/// the document. Documents do not order the members of related types alike.
+/// Returns the sort key of a constructor's argument: ids, other values, lists; otherwise in the
+/// order of the document. Documents order the members of related types differently.
 fn rank(model: &Model<'_>, ty: &RustType) -> usize {
     let (name, _) = head(ty);
     match name.as_str() {
@@ -150,8 +150,8 @@ fn setter(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     }
 }
 
-/// The setter of an optional field. It accepts a value or an `Option`, except for lists, whose
-/// arguments are often collected and would lose their inferred type.
+/// Generates the setter of an optional field. It accepts a value or an `Option`, except for
+/// lists: their arguments are often collected and would lose their inferred type.
 fn optional_setter(model: &Model<'_>, part: &Part<'_>, name: &Ident, doc: &str) -> TokenStream {
     let (ident, inner) = (part.ident, unwrap_option(&part.ty));
     let (generics, parameter, value) = if matches!(head(inner).0.as_str(), "Vec" | "Map") {
@@ -176,10 +176,10 @@ fn optional_setter(model: &Model<'_>, part: &Part<'_>, name: &Ident, doc: &str) 
     }
 }
 
-/// How a value of type `ty` is passed, and what converts it.
+/// Returns the type of an argument for a value of type `ty`, and its conversion.
 ///
-/// `impl Into<T>` only where there is something to convert from; for lists and
-/// plain structs it would only make inference fail.
+/// `impl Into<T>` only where conversions exist. For lists and plain structs it would only
+/// break inference.
 fn parameter(
     model: &Model<'_>,
     ident: &Ident,

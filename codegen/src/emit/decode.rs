@@ -1,5 +1,5 @@
-//! How a struct is read and written: its members as data, one line each, and `Deserialize`
-//! where that is not enough.
+//! Generates how a struct is read and written: a table with a line per member, and `Deserialize`
+//! where the table does not suffice.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -17,7 +17,7 @@ pub(super) fn items(
     flattened: bool,
 ) -> TokenStream {
     let members = parts.iter().map(|part| member(model, part));
-    // A struct that shares its object with a union cannot be read member by member.
+    // A struct whose object also holds a union cannot be read member by member.
     let deserialize = flattened.then(|| shared(model, name, parts));
     let marker = flattened.then(|| quote!(shared));
     quote! {
@@ -27,11 +27,11 @@ pub(super) fn items(
     }
 }
 
-/// The entry of a member: its field, its name, its type, and what it may lack.
+/// Returns the line of a member: field, name, type, presence and leniency.
 fn member(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     let required = part.field.presence == Presence::Required;
     let leniency = part.field.leniency;
-    // A required field that has no default cannot be dropped.
+    // An invalid value of a required field without a default cannot be dropped.
     let or_default = leniency.on_error && (!required || has_default(part));
     let presence = match required {
         true => quote!(required),
@@ -50,7 +50,7 @@ fn member(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     quote!(#ident #wire: #ty = #presence #default #or_default #valid_items #or_null)
 }
 
-/// What a member is when it is absent, unless absence is a value of its type.
+/// Returns the value of an absent member, unless absence is a value of its type.
 fn default(part: &Part<'_>) -> TokenStream {
     match (&part.field.presence, &part.default) {
         (Presence::Default(_), Some(_)) => {
@@ -62,9 +62,9 @@ fn default(part: &Part<'_>) -> TokenStream {
     }
 }
 
-/// `Deserialize` by the members that are kept until all are there.
+/// Generates `Deserialize` from buffered members.
 fn shared(model: &Model<'_>, name: &Ident, parts: &[Part<'_>]) -> TokenStream {
-    // Unions take what is left, so they come last.
+    // A union reads the remaining members, so it comes last.
     let (unions, own): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.field.flattened);
     let reads = own.into_iter().chain(unions).map(|part| {
         let (ident, read) = (part.ident, read(model, part));
@@ -103,7 +103,7 @@ fn read(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     }
 }
 
-/// The tag of a union among the members; empty if it has none.
+/// Returns the tag of a union in the object; empty if it has none.
 fn tag<'a>(model: &Model<'a>, part: &Part<'_>) -> &'a str {
     let (name, _) = super::head(super::unwrap_option(&part.ty));
     match model.get(&name).map(|ty| &ty.shape) {
@@ -112,7 +112,7 @@ fn tag<'a>(model: &Model<'a>, part: &Part<'_>) -> &'a str {
     }
 }
 
-/// Whether a required field's type has an obvious default.
+/// Returns whether the type of a required field has a default.
 fn has_default(part: &Part<'_>) -> bool {
     matches!(super::head(&part.ty).0.as_str(), "Option" | "Vec" | "Map")
 }

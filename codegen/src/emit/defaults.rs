@@ -1,4 +1,4 @@
-//! Schema defaults as Rust expressions.
+//! Turns schema defaults into Rust expressions.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -9,8 +9,7 @@ use super::{Model, head};
 use crate::Error;
 use crate::ir::{Presence, Shape};
 
-/// A default that is not its type's own, as an expression; `None` when
-/// `Default::default()` is it.
+/// Returns a default as an expression; `None` when it equals `Default::default()`.
 pub(super) fn expression(
     model: &Model<'_>,
     at: &str,
@@ -54,7 +53,7 @@ fn text_expression(model: &Model<'_>, ty: &RustType, text: &str) -> Result<Token
     }
 }
 
-/// Whether an object of defaults only repeats what its type has anyway.
+/// Returns whether an object of defaults equals the default of its type.
 fn is_own(model: &Model<'_>, ty: &RustType, members: &serde_json::Map<String, Value>) -> bool {
     let (name, _) = head(ty);
     let Some(Shape::Struct(fields)) = model.get(&name).map(|ty| &ty.shape) else {

@@ -1,11 +1,11 @@
-//! Descriptions as rustdoc: safe Markdown, no accidental links or tags.
+//! Turns descriptions into rustdoc: valid Markdown without unintended links or tags.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// The doc attributes of a description, or of `fallback` when there is none.
+/// Returns the doc attributes of a description, or of `fallback` when there is none.
 pub(crate) fn described(text: Option<&str>, fallback: &str) -> TokenStream {
-    // The compiler refuses comments that could look different from what they are.
+    // The compiler rejects comments with characters that change the direction of text.
     let text = text.map(|text| text.replace(turns_direction, ""));
     match text.as_deref().map(str::trim) {
         Some(text) if !text.is_empty() => {
@@ -24,7 +24,7 @@ pub(crate) fn described(text: Option<&str>, fallback: &str) -> TokenStream {
     }
 }
 
-/// The doc attributes of a text of ours, which is Markdown already.
+/// Returns the doc attributes of a text of the generator, which is Markdown already.
 pub(crate) fn written(text: &str) -> TokenStream {
     attributes(text.lines().map(str::to_owned))
 }
@@ -40,23 +40,23 @@ fn attributes(lines: impl Iterator<Item = String>) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// The width that lines are broken at, as the source of a careful person.
+/// The largest width of a line.
 const WIDTH: usize = 88;
 
-/// One line as several that rustdoc reads as the same paragraph or list item.
+/// Wraps a line; rustdoc reads the result as the same paragraph or list item.
 fn wrapped(line: &str) -> Vec<String> {
     let body = line.trim_start();
     let mut indent = " ".repeat(line.len() - body.len());
     let mut lines = Vec::new();
     let mut current = indent.clone();
     if starts_block(body.split(' ').next().unwrap_or_default()) {
-        // What continues a list item stands below its text.
+        // Further lines of a list item are indented to its text.
         indent.push_str("  ");
     }
     for word in body.split(' ') {
         let started = !current.trim().is_empty();
         let in_link = current.matches('[').count() > current.matches(']').count();
-        // At the start of a line some words would begin a list or a heading.
+        // At the start of a line, some words would begin a list or a heading.
         let breaks = !in_link && !starts_block(word);
         if started && breaks && current.len() + 1 + word.len() > WIDTH {
             lines.push(std::mem::replace(&mut current, indent.clone()));
@@ -69,7 +69,7 @@ fn wrapped(line: &str) -> Vec<String> {
     lines
 }
 
-/// Whether Markdown reads a word at the start of a line as more than a word.
+/// Returns whether a word is Markdown syntax at the start of a line.
 fn starts_block(word: &str) -> bool {
     let number = word.strip_suffix(['.', ')']).unwrap_or_default();
     let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
@@ -79,12 +79,12 @@ fn starts_block(word: &str) -> bool {
         || word.starts_with("```")
 }
 
-/// Whether a character changes the direction in which text around it is shown.
+/// Returns whether a character changes the direction of the text around it.
 fn turns_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// One line without what rustdoc would misread.
+/// Escapes the parts of a line that rustdoc would misinterpret.
 fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut code = false;
@@ -117,7 +117,7 @@ fn safe(text: &str) -> String {
     out
 }
 
-/// Whether `text` starts with an inline link, `[words](address)`.
+/// Returns whether `text` starts with an inline link, `[words](address)`.
 fn is_link(text: &str) -> bool {
     text.find(']')
         .is_some_and(|end| text[end + 1..].starts_with('('))

@@ -1,6 +1,6 @@
-//! Items as a careful person would write them: docs, constructors, serde.
+//! Generates the items of types: docs, constructors, serde.
 //!
-//! Each file has one concern and adds it to a type's skeleton.
+//! Each file adds one aspect to the skeleton of a type.
 
 mod accessors;
 mod construct;
@@ -52,14 +52,14 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The types to generate, which are all but external ones.
+    /// Returns the types to generate: all except external ones.
     pub(crate) fn own_types(&self) -> impl Iterator<Item = &'a Type> {
         let external = self.external;
         let own = move |ty: &&Type| !external.contains(&ty.name);
         self.types.iter().filter(own)
     }
 
-    /// Whether the type `name` is generated.
+    /// Returns whether the type `name` is generated.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         self.by_name.contains_key(name) && !self.external.contains(name)
     }
@@ -73,7 +73,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The imports that `chunks` need, and no other.
+/// Returns the imports that `chunks` need, and no others.
 pub(crate) fn imports(chunks: &[TokenStream]) -> TokenStream {
     let mut used = BTreeSet::new();
     chunks
@@ -121,10 +121,10 @@ pub(crate) fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The items of all types, one chunk a type; `uses` says by name where a type is used.
+/// Generates the items of all types, a chunk per type. `uses` has a note about the use of a type.
 ///
 /// # Errors
-/// When a default cannot be expressed in Rust.
+/// Fails when a default has no Rust expression.
 pub(crate) fn types(
     model: &Model<'_>,
     uses: &BTreeMap<String, String>,
@@ -167,13 +167,13 @@ fn wrapper(model: &Model<'_>, ty: &Type) -> Result<TokenStream, Error> {
     })
 }
 
-/// The name of the variant that keeps what no other takes.
+/// Name of the catch-all variant.
 pub(crate) fn catch_all<'a>(mut idents: impl Iterator<Item = &'a Ident>) -> Ident {
     let taken = idents.any(|ident| ident == "Unknown");
     format_ident!("{}", if taken { "Unrecognized" } else { "Unknown" })
 }
 
-/// The last segment of a path type and its first argument: `Vec<T>` is `("Vec", T)`.
+/// Returns the last segment of a path type and its first argument: `("Vec", T)` for `Vec<T>`.
 pub(crate) fn head(ty: &RustType) -> (String, Option<&RustType>) {
     let RustType::Path(path) = ty else {
         return (String::new(), None);
@@ -193,7 +193,7 @@ pub(crate) fn head(ty: &RustType) -> (String, Option<&RustType>) {
     (last.ident.to_string(), argument)
 }
 
-/// The type inside `Option<…>`, or the type itself.
+/// Returns the type inside `Option<…>`, or the type itself.
 pub(crate) fn unwrap_option(ty: &RustType) -> &RustType {
     match head(ty) {
         (name, Some(inner)) if name == "Option" => inner,

@@ -1,4 +1,4 @@
-//! Ids, enums of strings, integers: small types over macros of the runtime.
+//! Generates ids, enums of strings and integers, with macros of the runtime.
 
 use heck::{ToShoutySnakeCase as _, ToSnakeCase as _};
 use proc_macro2::{Literal, TokenStream};
@@ -88,7 +88,7 @@ pub(super) fn integer(model: &Model<'_>, ty: &Type, values: &[Constant<i64>]) ->
     }
 }
 
-/// The named values of an integer whose type exists elsewhere, as a module of constants.
+/// Generates a module of constants for the named values of an integer with an external type.
 pub(crate) fn codes(ty: &Type) -> Option<TokenStream> {
     let Shape::Integer(values) = &ty.shape else {
         return None;

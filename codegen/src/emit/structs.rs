@@ -1,4 +1,4 @@
-//! Struct items: fields with their docs.
+//! Generates structs: fields with their docs.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -8,12 +8,12 @@ use super::{Model, construct, decode, defaults, described, traits, unwrap_option
 use crate::Error;
 use crate::ir::{Field, Presence, Type};
 
-/// A field with what typify made of it.
+/// A field, and its name and type from typify.
 pub(super) struct Part<'a> {
     pub(super) field: &'a Field,
     pub(super) ident: &'a Ident,
     pub(super) ty: RustType,
-    /// The default that is not the type's own.
+    /// The default, if it differs from that of the type.
     pub(super) default: Option<TokenStream>,
 }
 

@@ -1,4 +1,4 @@
-//! Which traits are sound for which types.
+//! Selects the traits that each type can derive.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) fn derives(model: &Model<'_>, ty: &Type, more: &[&str]) -> TokenStrea
     quote!(#[derive(Clone, Debug, PartialEq #(, #more)*)])
 }
 
-/// Whether a union is of plain values, so that it can be a key, as request ids are.
+/// Returns whether a union consists of scalars and can be a map key, as request ids are.
 pub(super) fn is_hash(model: &Model<'_>, ty: &Type) -> bool {
     const PLAIN: &[&str] = &[
         "String", "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
@@ -27,7 +27,7 @@ pub(super) fn is_hash(model: &Model<'_>, ty: &Type) -> bool {
             .all(|part| PLAIN.contains(&part.as_str()))
 }
 
-/// The types that hold a floating-point number somewhere, which has no `Eq`.
+/// Returns the types that contain a floating-point number, which has no `Eq`.
 pub(super) fn not_eq<'a>(types: &'a [Type], skeletons: &Skeletons) -> BTreeSet<&'a str> {
     let parts: Vec<(&str, BTreeSet<String>)> = types
         .iter()
@@ -50,7 +50,7 @@ pub(super) fn not_eq<'a>(types: &'a [Type], skeletons: &Skeletons) -> BTreeSet<&
     }
 }
 
-/// The names in the types that a type is made of.
+/// Returns the names of the types that a type contains.
 fn parts(skeleton: Option<&Skeleton>) -> BTreeSet<String> {
     let types: Vec<TokenStream> = match skeleton {
         Some(Skeleton::Struct(slots) | Skeleton::Enum(slots)) => slots

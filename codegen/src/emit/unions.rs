@@ -1,4 +1,4 @@
-//! Unions: enums of newtype variants, told apart by a tag or by their form.
+//! Generates unions: enums of newtype variants, identified by a tag or by their JSON kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -188,14 +188,14 @@ fn untagged(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Tok
     }
 }
 
-/// The type of a variant's payload.
+/// Returns the type of a variant's payload.
 fn payload(slot: &Slot) -> TokenStream {
     slot.ty
         .as_ref()
         .map_or_else(|| quote!(()), |ty| quote!(#ty))
 }
 
-/// Conversions from the only field of a payload that the union defines itself.
+/// Generates conversions from the only field of a payload that is defined inline.
 fn inner_froms(model: &Model<'_>, ty: &Type, slots: &[(&Variant, &Slot)]) -> Vec<TokenStream> {
     let name = format_ident!("{}", ty.name);
     let mut seen = BTreeSet::new();
@@ -233,8 +233,8 @@ fn inner_froms(model: &Model<'_>, ty: &Type, slots: &[(&Variant, &Slot)]) -> Vec
     inner.collect()
 }
 
-/// Conversion from text, when there is a variant that is nothing but text: its tag is also
-/// the name of the only member that it needs.
+/// Generates the conversion from a string, if a variant holds only text: the name of its only
+/// required member equals its tag.
 fn text_from(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Option<TokenStream> {
     slots.iter().find_map(|(variant, slot)| {
         let payload = super::head(slot.ty.as_ref()?).0;
@@ -256,7 +256,7 @@ fn text_from(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Op
     })
 }
 
-/// The members without which an object is not the payload of a variant.
+/// Returns the required members of the payload of a variant.
 fn required<'a>(model: &Model<'a>, slot: &Slot) -> Vec<&'a str> {
     let name = slot
         .ty
@@ -274,7 +274,7 @@ fn required<'a>(model: &Model<'a>, slot: &Slot) -> Vec<&'a str> {
         .collect()
 }
 
-/// The form of a variant's JSON, as the runtime calls it.
+/// Returns the JSON kind of a variant, as the runtime names it.
 fn form(content: Content) -> &'static str {
     match content {
         Content::Null => "Null",
@@ -290,12 +290,12 @@ fn form(content: Content) -> &'static str {
     }
 }
 
-/// Whether there is something to convert into the union from.
+/// Returns whether a conversion into the union exists.
 pub(super) fn has_from(model: &Model<'_>, name: &str, union: &Union) -> bool {
     !froms(model, name, union).is_empty()
 }
 
-/// The variants whose payload no other variant has.
+/// Returns the variants whose payload type is unique in the union.
 fn froms<'a>(model: &Model<'a>, name: &str, union: &Union) -> Vec<&'a Slot> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let slots: Vec<&Slot> = union

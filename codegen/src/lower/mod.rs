@@ -1,9 +1,9 @@
-//! 2020-12 idioms to what typify digests, and beside it what typify cannot carry.
+//! Lowers a JSON Schema 2020-12 document to the plain schema that typify accepts, and to the IR.
 //!
-//! One walk over the document gives two results: a plain schema, from which typify
-//! makes names and Rust types, and the [`ir`](crate::ir), which says what the wire
-//! asks of each. Unions become *externally tagged* in the plain schema, for that is
-//! the form of which typify makes one clean variant each; the real tag is in the IR.
+//! One pass over the document has two results: a plain schema, from which typify generates
+//! names and Rust types, and the [`ir`](crate::ir), which holds the wire format of each type.
+//! Unions are *externally tagged* in the plain schema, because typify generates one variant
+//! per branch from this form only. The real tag is in the IR.
 
 mod object;
 mod union;
@@ -25,7 +25,7 @@ use crate::overrides::{Hint, Overrides};
 /// The plain schema and the IR of a document.
 #[derive(Debug)]
 pub(crate) struct Lowered {
-    /// In document order; inline types follow the type they stand in.
+    /// In document order; inline types follow the type that contains them.
     pub(crate) types: Vec<Type>,
     /// Plain schemas by type name, for typify.
     pub(crate) plain: Map<String, Value>,
@@ -33,12 +33,12 @@ pub(crate) struct Lowered {
     pub(crate) schemas: BTreeMap<String, Value>,
 }
 
-/// The name of the plain schema that stands for any JSON value.
+/// Name of the plain schema of any JSON value.
 pub(crate) const ANY: &str = "Json";
-/// The name of the plain schema that stands for an object of free content.
+/// Name of the plain schema of an object with arbitrary members.
 pub(crate) const FREE_OBJECT: &str = "Meta";
 
-/// Keywords that say nothing about the form of a value.
+/// Keywords that do not restrict a value.
 const ANNOTATIONS: &[&str] = &[
     "title",
     "description",
@@ -48,10 +48,10 @@ const ANNOTATIONS: &[&str] = &[
     "$comment",
 ];
 
-/// Lowers all definitions but the envelopes and those that accept anything.
+/// Lowers all definitions except envelopes and those that accept any value.
 ///
 /// # Errors
-/// When a definition has a form without a Rust type.
+/// Fails when a definition has no equivalent Rust type.
 pub(crate) fn lower(document: &Document, overrides: &Overrides) -> Result<Lowered, Error> {
     let any = document
         .defs()
@@ -91,7 +91,7 @@ struct Lowerer<'a> {
     any: BTreeSet<String>,
     types: Vec<Type>,
     plain: Map<String, Value>,
-    /// Where each type comes from.
+    /// JSON Pointer of the schema of each type.
     sources: BTreeMap<String, (String, Value)>,
 }
 
@@ -103,7 +103,7 @@ impl Lowerer<'_> {
         self.add(slot, name, at, schema, shape, plain)
     }
 
-    /// Adds a type at `slot`, so that it stands before the types found inside it.
+    /// Adds a type at `slot`, before the types found inside it.
     fn add(
         &mut self,
         slot: usize,
@@ -114,7 +114,7 @@ impl Lowerer<'_> {
         plain: Value,
     ) -> Result<(), Error> {
         match self.sources.get(name) {
-            // Several places may share one inline type when they say the same.
+            // Several schemas may share one inline type when they are equal.
             Some((_, known)) if same_facts(known, schema) => return Ok(()),
             Some((source, _)) => {
                 return Err(Error::NameTaken {
@@ -174,19 +174,19 @@ impl Lowerer<'_> {
     }
 }
 
-/// The branches of a `oneOf` or `anyOf`, with the keyword.
+/// Returns the branches of a `oneOf` or `anyOf`, with the keyword.
 pub(crate) fn branches(schema: &Value) -> Option<(&'static str, &Vec<Value>)> {
     ["oneOf", "anyOf"]
         .into_iter()
         .find_map(|key| Some((key, schema.get(key)?.as_array()?)))
 }
 
-/// The description of a schema.
+/// Returns the description of a schema.
 fn docs(schema: &Value) -> Option<String> {
     Some(schema.get("description")?.as_str()?.trim().to_owned())
 }
 
-/// The description of a union's open end, which takes what no other branch does.
+/// Returns the description of the catch-all branch of a union.
 fn unknown(schema: &Value) -> Option<String> {
     let tag = union::tag(schema);
     let (_, branches) = branches(schema)?;
@@ -202,7 +202,7 @@ fn unknown(schema: &Value) -> Option<String> {
     docs(branches.iter().find(is_open)?)
 }
 
-/// Whether a schema accepts any value.
+/// Returns whether a schema accepts any value.
 pub(crate) fn is_any(schema: &Value) -> bool {
     match schema {
         Value::Bool(accepts) => *accepts,
@@ -213,7 +213,7 @@ pub(crate) fn is_any(schema: &Value) -> bool {
     }
 }
 
-/// The values of an enum of strings, be it closed or with an open end.
+/// Returns the values of an enum of strings, closed or with a catch-all branch.
 fn text_values(schema: &Value) -> Option<Vec<Constant<String>>> {
     if let Some(values) = schema.get("enum") {
         let value = |value: &Value| {
@@ -248,14 +248,14 @@ fn text_values(schema: &Value) -> Option<Vec<Constant<String>>> {
                     value: text,
                 });
             }
-            // The open end: any other text.
+            // The catch-all branch: any other string.
             None => continue,
         }
     }
     (!values.is_empty()).then_some(values)
 }
 
-/// The named values and format of an integer.
+/// Returns the named values and the format of an integer.
 fn integer_values(schema: &Value) -> Option<(Vec<Constant<i64>>, String)> {
     if schema.get("type").and_then(Value::as_str) == Some("integer") {
         return Some((Vec::new(), value::integer_format(schema).to_owned()));
@@ -280,7 +280,7 @@ fn integer_values(schema: &Value) -> Option<(Vec<Constant<i64>>, String)> {
     Some((values, format.to_owned()))
 }
 
-/// Whether two schemas differ in their words at most.
+/// Returns whether two schemas are equal except for their descriptions.
 pub(crate) fn same_facts(a: &Value, b: &Value) -> bool {
     fn facts(schema: &Value) -> Value {
         match schema {
@@ -305,7 +305,7 @@ pub(crate) fn same_facts(a: &Value, b: &Value) -> bool {
     facts(a) == facts(b)
 }
 
-/// A name as a reference token of a JSON Pointer.
+/// Escapes a name as a reference token of a JSON Pointer.
 pub(crate) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

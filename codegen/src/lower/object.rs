@@ -1,4 +1,4 @@
-//! Objects: their fields, and the union that may stand among them.
+//! Lowers objects: their fields, and a union whose members are in the same object.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::overrides::Hint;
 pub(super) struct Members {
     fields: Vec<Field>,
     plain: Map<String, Value>,
-    /// What typify must not wrap in an `Option`.
+    /// The properties that typify must not wrap in an `Option`.
     required: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Lowerer<'_> {
         let mut members = self.members(name, at, schema, tag.as_deref())?;
         let (field, union, docs) = self.union_names(name, schema);
         self.flattened_union(&union, at, schema, docs.clone())?;
-        // A tag that is also a property, and may be null, means an optional union.
+        // The union is optional when its tag is a property too and may be null.
         let own =
             tag.and_then(|tag| schema.pointer(&format!("/properties/{}", super::escape(&tag))));
         let optional = own.is_some_and(|own| nullable(own).is_some());
@@ -76,7 +76,7 @@ impl Lowerer<'_> {
         Ok(members.finish())
     }
 
-    /// The fields of an object but for the one that is a tag.
+    /// Returns the fields of an object except the tag.
     pub(super) fn members(
         &mut self,
         name: &str,
@@ -107,8 +107,8 @@ impl Lowerer<'_> {
                 false => nullable_free(property),
             };
             let presence = presence(required.contains(&wire.as_str()), property, &value);
-            // typify wraps what is not required in an `Option`, which is right for
-            // these two only.
+            // typify wraps properties that are not required in an `Option`. Only these two need
+            // one.
             if !matches!(presence, Presence::Optional | Presence::Patch) {
                 members.required.push(wire.clone());
             }
@@ -125,7 +125,7 @@ impl Lowerer<'_> {
         Ok(members)
     }
 
-    /// The typed members of an object that says itself that it is open.
+    /// Returns the typed members of an object with `additionalProperties`.
     fn typed(&self, at: &str, property: &Value) -> Result<Vec<Typed>, Error> {
         let open = property.get("additionalProperties") == Some(&Value::Bool(true));
         let members = property.get("properties").and_then(Value::as_object);
@@ -151,7 +151,7 @@ impl Lowerer<'_> {
         members.map(typed).collect()
     }
 
-    /// Field, type and description of a union among an object's members.
+    /// Returns field, type and description of a union whose members are in an object.
     fn union_names(&self, name: &str, schema: &Value) -> (String, String, String) {
         let named = self.overrides.find(name, |hint| match hint {
             Hint::Union { field, name, docs } => {
@@ -172,7 +172,7 @@ impl Lowerer<'_> {
     }
 }
 
-/// An object of free content, as optional as the property is.
+/// Returns the schema of an object with arbitrary members, nullable if the property is.
 fn nullable_free(property: &Value) -> Value {
     let free = reference(FREE_OBJECT);
     match nullable(property) {

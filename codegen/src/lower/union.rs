@@ -1,4 +1,4 @@
-//! Unions: tagged, tagged with a default, and without tags.
+//! Lowers unions: tagged, tagged with a default branch, and untagged.
 
 use heck::ToUpperCamelCase as _;
 use serde_json::{Map, Value, json};
@@ -9,8 +9,8 @@ use crate::Error;
 use crate::ir::{Content, Form, Shape, Union, Variant};
 use crate::overrides::Hint;
 
-/// The key of a variant that typify is given and that is dropped later: with it
-/// even a union of one branch becomes an enum.
+/// Name of a variant that is added for typify and removed later. With it, typify generates an
+/// enum for a union of one branch too.
 const FILLER: &str = "typify-filler";
 
 impl Lowerer<'_> {
@@ -26,7 +26,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Lowers the union that is part of an object and described by `docs`.
+    /// Lowers the union that is part of an object; `docs` is its description.
     pub(super) fn flattened_union(
         &mut self,
         name: &str,
@@ -68,8 +68,8 @@ impl Lowerer<'_> {
             let at = format!("{at}/{keyword}/{index}");
             let value = tag_schema(branch, &tag);
             if value.is_some_and(|value| value.get("const").is_none()) {
-                // The open end, which is kept as `Unknown`, or no tag at all, in which
-                // case the union as a whole is optional.
+                // The catch-all branch, which becomes `Unknown`, or the absence of the tag: the
+                // whole union is optional then.
                 continue;
             }
             let key = match value.and_then(|value| value.get("const")?.as_str()) {
@@ -94,7 +94,7 @@ impl Lowerer<'_> {
         Ok(finish(Some(tag), variants, plain))
     }
 
-    /// What a branch holds beside its tag.
+    /// Returns the schema of the members of a branch besides its tag.
     fn payload(
         &mut self,
         union: &str,
@@ -116,7 +116,7 @@ impl Lowerer<'_> {
                 Ok(Some(reference(&name)))
             }
             (Some(_), false) => {
-                // Without its own properties the branch is the type it refers to.
+                // A branch without properties of its own is the type that it refers to.
                 let mut base = branch.clone();
                 if let Some(members) = base.as_object_mut() {
                     members.retain(|keyword, _| matches!(keyword.as_str(), "allOf" | "$ref"));
@@ -154,7 +154,7 @@ impl Lowerer<'_> {
         Ok(finish(None, variants, plain))
     }
 
-    /// What kind of value a branch without a tag takes.
+    /// Returns the kind of value that a branch of an untagged union accepts.
     fn content(&self, branch: &Value) -> Content {
         let referred = target(branch)
             .and_then(|target| self.document.def(target.strip_prefix("#/$defs/")?))
@@ -176,7 +176,7 @@ impl Lowerer<'_> {
     }
 }
 
-/// The member that tells the branches of a union apart.
+/// Returns the name of the tag: the member whose constant identifies a branch.
 pub(crate) fn tag(schema: &Value) -> Option<String> {
     if let Some(name) = schema.pointer("/discriminator/propertyName") {
         return Some(name.as_str()?.to_owned());
@@ -194,7 +194,7 @@ fn tag_schema<'a>(branch: &'a Value, tag: &str) -> Option<&'a Value> {
     branch.get("properties")?.get(tag)
 }
 
-/// The name of a branch that has no tag.
+/// Returns the name of a branch without a tag.
 fn title(branch: &Value, at: &str) -> Result<String, Error> {
     let title = branch.get("title").and_then(Value::as_str);
     let title = title.or_else(|| target(branch)?.strip_prefix("#/$defs/"));
@@ -210,7 +210,7 @@ fn title(branch: &Value, at: &str) -> Result<String, Error> {
     )
 }
 
-/// A branch in the externally tagged form that typify makes a variant of.
+/// Returns a branch in externally tagged form, from which typify generates a variant.
 fn external(key: &str, payload: Option<Value>) -> Value {
     match payload {
         Some(payload) => json!({

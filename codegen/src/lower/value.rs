@@ -1,4 +1,4 @@
-//! The schema of a value inside a type: a field, an item, a payload.
+//! Lowers the schema of a value inside a type: a field, an item, a payload.
 
 use heck::ToUpperCamelCase as _;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// The name of the inline type that stands in the field `field` of `parent`.
+    /// Returns the name of the inline type of the field `field` of `parent`.
     pub(super) fn inline_name(parent: &str, field: &str) -> String {
         format!("{parent}{}", field.to_upper_camel_case())
     }
@@ -83,12 +83,12 @@ impl Lowerer<'_> {
     }
 }
 
-/// A reference in the plain schema.
+/// Returns a reference in the plain schema.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/definitions/{name}") })
 }
 
-/// The target of a `$ref`, bare or as the only member of an `allOf`.
+/// Returns the target of a `$ref`, alone or as the only item of an `allOf`.
 pub(crate) fn target(schema: &Value) -> Option<&str> {
     schema
         .get("$ref")
@@ -96,7 +96,7 @@ pub(crate) fn target(schema: &Value) -> Option<&str> {
         .as_str()
 }
 
-/// The only member of an `allOf`.
+/// Returns the only item of an `allOf`.
 fn wrapped(schema: &Value) -> Option<&Value> {
     match schema.get("allOf")?.as_array()?.as_slice() {
         [only] if schema.get("properties").is_none() => Some(only),
@@ -104,7 +104,7 @@ fn wrapped(schema: &Value) -> Option<&Value> {
     }
 }
 
-/// The schema without `null`, when it has `null` beside something else.
+/// Returns the schema without `null`, if it accepts `null` and other values.
 pub(crate) fn nullable(schema: &Value) -> Option<Value> {
     let mut inner = schema.clone();
     if let Some(types) = schema.get("type").and_then(Value::as_array) {
@@ -119,7 +119,7 @@ pub(crate) fn nullable(schema: &Value) -> Option<Value> {
     }
     let (key, branches) = branches(schema)?;
     let is_null = |branch: &Value| branch.get("type").is_some_and(|kind| kind == "null");
-    // A branch with a title is a variant of a union rather than the absence of one.
+    // A branch with a title is a variant of the union. Without a title, `null` makes it optional.
     if !branches
         .iter()
         .any(|branch| is_null(branch) && branch.get("title").is_none())
@@ -140,7 +140,7 @@ pub(crate) fn nullable(schema: &Value) -> Option<Value> {
     }
 }
 
-/// The format that says how wide an integer is.
+/// Returns the format that states the width of an integer.
 pub(crate) fn integer_format(schema: &Value) -> &str {
     let unsigned = schema
         .get("minimum")
@@ -153,7 +153,7 @@ pub(crate) fn integer_format(schema: &Value) -> &str {
     }
 }
 
-/// The least and greatest number of an integer format; `None` if it is not one.
+/// Returns the smallest and largest number of an integer format; `None` for other formats.
 #[cfg(feature = "tools")]
 pub(crate) fn integer_range(format: &str) -> Option<(i128, i128)> {
     Some(match format {
