@@ -62,6 +62,7 @@ pub use self::decode::{
     DecodeError, Described, Leniency, TypeDescriptor, from_str, from_str_reporting,
 };
 // Called by the connection, benchmarks and tests.
+pub(crate) use self::decode::decode_or;
 #[doc(hidden)]
 pub use self::decode::{decode, decode_leniently, decode_result};
 pub use self::map::Map;

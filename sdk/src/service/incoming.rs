@@ -9,7 +9,7 @@ use tracing::Span;
 use super::{Context, HandlerFuture, Outcome};
 use crate::connection::{Batch, NotificationId, RequestState, Shared, Trace};
 use crate::error::{HandlerError, HandlerResult};
-use crate::json::{Encode, Json, Leniency, decode};
+use crate::json::{Encode, Json, Leniency, decode, decode_or};
 use crate::jsonrpc::{ErrorCode, clip};
 use crate::peer::{Peer, report};
 use crate::runtime::{Method, Params, Payload};
@@ -337,8 +337,9 @@ fn read_params<P: Params>(
         Some(text) => text,
     };
     let mut dropped = |leniency: Leniency| report(shared, method, &leniency);
-    decode(text, &mut dropped)
-        .map_err(|error| HandlerError::invalid_params(&error.path, error.message))
+    decode_or(text, &mut dropped, |error| {
+        HandlerError::invalid_params(&error.path, error.message)
+    })
 }
 
 fn read_ext_params(

@@ -74,9 +74,23 @@ pub fn decode<T: DeserializeOwned + Described>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
+    decode_or(text, observer, |error| error)
+}
+
+/// Reads as [`decode()`] does, with an error from `convert`. Converting the result of [`decode()`]
+/// would copy the value once more. Always inlined for the same reason.
+///
+/// # Errors
+/// Fails as [`decode()`] does.
+#[inline(always)]
+pub(crate) fn decode_or<T: DeserializeOwned + Described, E>(
+    text: &str,
+    observer: &mut dyn FnMut(Leniency),
+    convert: impl FnOnce(DecodeError) -> E,
+) -> Result<T, E> {
     match reader::read(text) {
         Ok(value) => Ok(value),
-        Err(_) => decode_leniently(text, observer),
+        Err(_) => decode_leniently(text, observer).map_err(convert),
     }
 }
 
