@@ -1,5 +1,5 @@
-//! Invalid values: each member missing, of each wrong type, out of range, or with a value of
-//! a later protocol version.
+//! Generates invalid values: each member missing, of each wrong type, out of range, or with a
+//! value of a later protocol version.
 
 use acp_schema::Document;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::resolved::{Alternative, Field, Form, View};
 use super::sample::{Amount, number, object, sample};
 use crate::lower::target;
 
-/// One value of each kind of JSON.
+/// One value of each JSON type.
 pub(super) fn kinds() -> [Value; 7] {
     [
         Value::Null,
@@ -21,13 +21,13 @@ pub(super) fn kinds() -> [Value; 7] {
     ]
 }
 
-/// A word that no schema has.
+/// A string that no schema defines.
 const LATER: &str = "_later";
 
-/// A value with what was done to it.
+/// A value and the name of the change that was made to it.
 pub(super) type Named = (String, Value);
 
-/// Faulty values of a definition, and some that turn out not to be.
+/// Returns changed values of a definition. Most are invalid.
 pub(super) fn faults(document: &Document, name: &str) -> Vec<Named> {
     let top = View::definition(document, name);
     let mut found: Vec<Named> = wrong(document, &top, 1)
@@ -94,7 +94,7 @@ fn wrong_members(document: &Document, field: &Field<'_>) -> Vec<Value> {
     }
 }
 
-/// Values that a view may refuse; those inside lists and maps to some levels.
+/// Returns values that may be invalid for a schema; inside lists and maps down to some depth.
 fn wrong(document: &Document, view: &View<'_>, levels: usize) -> Vec<Value> {
     let mut values: Vec<Value> = kinds().into();
     let inner = |schema| match levels {
@@ -116,7 +116,7 @@ fn wrong(document: &Document, view: &View<'_>, levels: usize) -> Vec<Value> {
             values.extend((!text.words.is_empty()).then(|| LATER.into()));
         }
         Form::Array { items, .. } => {
-            // A valid item before and after shows which one is to blame.
+            // Valid items before and after the invalid one show that its index is reported.
             let good = sample(document, &View::of(document, items), Amount::Least);
             let lists = inner(items)
                 .into_iter()
@@ -127,7 +127,7 @@ fn wrong(document: &Document, view: &View<'_>, levels: usize) -> Vec<Value> {
             values.extend(inner(schema).into_iter().map(|bad| json!({ "a/b~": bad })))
         }
         Form::Object(forms) if levels > 0 => {
-            // One fault a form; the definition's own vectors have them all.
+            // One invalid value per alternative; the vectors of the definition itself contain all.
             values.extend(forms.iter().filter(|form| !form.open).filter_map(|form| {
                 let mut value = object(document, form, Amount::Least);
                 let missing = form.fields.iter().rev().find(|field| field.required)?;
@@ -140,7 +140,7 @@ fn wrong(document: &Document, view: &View<'_>, levels: usize) -> Vec<Value> {
     values
 }
 
-/// A value as part of a name.
+/// Formats a value as part of a name.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

@@ -1,13 +1,13 @@
 //! Test values for every definition of a document, with the expected result of reading each.
 //!
-//! Valid values are the least and the fullest of each form, every member of a union
-//! and of an enum, numbers at their boundaries. Then each member is taken out, made
-//! of each wrong kind, put out of range, or taken from a later protocol, and the
-//! schema with its leniency keywords says what is to become of that: it is refused
-//! with a path, or accepted with what is dropped.
+//! Valid values: with required members only and with all members, each variant of a union and of
+//! an enum, numbers at their boundaries. Invalid values: each member removed, of each wrong type,
+//! out of range, or with a value of a later protocol version. The schema with its leniency
+//! keywords defines the expected result: an error with its path, or a value with the paths of
+//! what was dropped.
 //!
-//! The vectors are derived from the document alone, so an implementation in any
-//! language can be held against them.
+//! The vectors are derived from the document alone, and can test an implementation in any
+//! language.
 
 mod invalid;
 mod oracle;
@@ -62,12 +62,12 @@ pub enum Expect {
         /// empty.
         means: Value,
     },
-    /// Against the schema, but readers accept it: because of a leniency keyword, or because
-    /// an unknown value of a later version is kept.
+    /// Invalid for the schema, but readers accept it: a leniency keyword applies, or an unknown
+    /// value of a later version is kept.
     Lenient {
-        /// As of a valid value, without what was dropped.
+        /// The value as it is written again, without the dropped parts.
         means: Value,
-        /// JSON Pointers of what is dropped and reported.
+        /// JSON Pointers of the values that are dropped and reported.
         dropped: Vec<String>,
     },
     /// Invalid; readers reject it.
@@ -77,13 +77,13 @@ pub enum Expect {
     },
 }
 
-/// Derives the vectors of all definitions but envelopes and those that accept
-/// anything, in the order of the document.
+/// Derives the vectors of all definitions in the order of the document, except envelopes and
+/// definitions that accept any value.
 ///
 /// # Errors
-/// When the methods are not complete, or a definition has a form without a Rust type.
+/// Fails when the methods are not complete, or a definition has no equivalent Rust type.
 pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
-    // What the generator refuses has no vectors either.
+    // A document that the generator rejects has no vectors.
     Protocol::from_document(document)?;
     let lowered = lower(document, &Overrides::new(overrides::V1));
     let lowered = lowered.map_err(|error| error.in_document(document))?;
@@ -146,7 +146,7 @@ fn expected<'a>(views: &Views<'a>, top: &View<'a>, value: &Value) -> Expect {
     }
 }
 
-/// Valid values with their names.
+/// Returns valid values with their names.
 fn valid(document: &Document, name: &str) -> Vec<invalid::Named> {
     let top = View::definition(document, name);
     let Form::Object(forms) = &top.form else {

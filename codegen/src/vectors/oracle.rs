@@ -1,8 +1,8 @@
-//! The expected result of reading a value, by the schema alone.
+//! Computes the expected result of reading a value, from the schema alone.
 //!
-//! A small interpreter of schemas with their leniency: it says whether a value is
-//! valid, which parts of an invalid one are dropped, which places are to blame when
-//! it cannot be read, and what it means with absent members filled in.
+//! A small interpreter of schemas and their leniency keywords. It returns whether a value is
+//! valid, which parts of an invalid value are dropped, which places are invalid when it cannot be
+//! read, and the value with defaults for absent members.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -17,13 +17,13 @@ use crate::lower::escape;
 pub(super) enum Verdict {
     /// The schema accepts it.
     Valid { means: Value },
-    /// The schema refuses it, but readers take it without what is in `dropped`.
+    /// Invalid for the schema; readers accept it without the parts in `dropped`.
     Lenient { means: Value, dropped: Vec<String> },
-    /// It cannot be read; one of these places is to blame.
+    /// It cannot be read; one of these places is reported.
     Invalid { paths: Vec<String> },
 }
 
-/// Reads a value as one of the definition whose view is `top`.
+/// Reads a value of the definition whose resolved schema is `top`.
 pub(super) fn classify<'a>(views: &Views<'a>, top: &View<'a>, value: &Value) -> Verdict {
     let mut oracle = Oracle::new(views);
     match oracle.read(top, value, "") {
@@ -36,13 +36,13 @@ pub(super) fn classify<'a>(views: &Views<'a>, top: &View<'a>, value: &Value) -> 
     }
 }
 
-/// What a value means, or the places that are to blame.
+/// The value that was read, or the invalid places.
 type Read = Result<Value, Vec<String>>;
 
 struct Oracle<'v, 'a> {
     views: &'v Views<'a>,
     dropped: Vec<String>,
-    /// Something is not as the schema says, though nothing was dropped.
+    /// Whether a value is invalid for the schema, although nothing was dropped.
     odd: bool,
 }
 
@@ -105,7 +105,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
         }
     }
 
-    /// Notes numbers that fit the type but not the schema.
+    /// Records numbers that are valid for the type but not for the schema.
     fn fits(&mut self, range: &Integer, number: i128) -> bool {
         let within = |(least, most): (i128, i128)| (least..=most).contains(&number);
         self.odd |= !within(range.allowed);
@@ -138,7 +138,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
                 .flat_map(tags_in)
                 .any(|pair| pair == (tag, word))
         };
-        // A tag inside a variant says nothing where the tags around it name another one, or none.
+        // The tag of an inner union is ignored unless the outer tags select its variant.
         let reached = |tag: &str| {
             forms.iter().any(|form| {
                 form.fields.iter().any(|field| field.name == tag)
@@ -163,8 +163,8 @@ impl<'v, 'a> Oracle<'v, 'a> {
             oracle.fields(&form.fields, value, at)
         });
         read.map_err(|mut paths| {
-            // A tag that is missing or no text may be to blame as well, and so may
-            // what stands beside the union.
+            // Readers may also report a tag that is missing or not a string, or a member beside
+            // the union.
             let odd = tags.iter().filter(|tag| word(tag).is_none());
             paths.extend(odd.map(|tag| format!("{at}/{}", escape(tag))));
             if fullest.is_empty() {
@@ -178,8 +178,8 @@ impl<'v, 'a> Oracle<'v, 'a> {
         })
     }
 
-    /// A tag with a word that nobody knows: what stands beside its union is read, and
-    /// the rest is kept as it is.
+    /// Reads an object whose tag is unknown: members beside the union are read, the others are
+    /// kept unchanged.
     fn unknown(
         &mut self,
         forms: &[Alternative<'a>],
@@ -199,7 +199,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
             .find(has_union)
             .map_or_else(Default::default, |form| split(form, tag));
         let is_beside = |name: &str| beside.iter().any(|field| field.name == name);
-        // Whether the schema has a place for it is all that the open end decides.
+        // The catch-all branch only decides whether the schema permits it.
         let valid = forms.iter().filter(|form| form.open).any(|form| {
             let mut strict = Oracle::new(self.views);
             let (_, union) = split(form, tag);
@@ -235,7 +235,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
         }
     }
 
-    /// What a member means; `None` when that is the same as its absence.
+    /// Reads a member; `None` when the result equals its absence.
     fn member(
         &mut self,
         field: &Field<'a>,
@@ -255,7 +255,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
                 return Ok(kept.then_some(Value::Null));
             }
             let list = matches!(view.form, Form::Array { .. } | Form::Map(_));
-            // Null says no more than absence, so nothing is lost.
+            // Null is equivalent to absence here, so nothing is dropped.
             let absent = !field.required && !list && field.schema.get("default").is_none();
             if absent || field.marked("x-deserialize-default-on-null") {
                 self.odd = true;
@@ -280,7 +280,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
                     Value::Object(members) => members.is_empty(),
                     _ => false,
                 };
-                // Absence of a list and an empty one are the same.
+                // An absent list and an empty list are equivalent.
                 let omitted = list
                     && empty
                     && !view.null
@@ -318,7 +318,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
         Value::Array(items)
     }
 
-    /// What stands for a value that was dropped.
+    /// Returns the replacement of a dropped value.
     fn stand_in(&mut self, field: &Field<'a>, view: &View<'a>) -> Option<Value> {
         if !field.required {
             return self.default(field, view);
@@ -330,7 +330,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
         })
     }
 
-    /// What the absence of a member means.
+    /// Returns the value of an absent member.
     fn default(&mut self, field: &Field<'a>, view: &View<'a>) -> Option<Value> {
         let default = field
             .schema
@@ -339,15 +339,15 @@ impl<'v, 'a> Oracle<'v, 'a> {
         if view.null {
             return None;
         }
-        // A default may leave out the defaults of its own members.
+        // A default may omit members that have defaults.
         Some(
             self.read(view, default, "")
                 .unwrap_or_else(|_| default.clone()),
         )
     }
 
-    /// The first of several readings: all are tried strictly before any is tried
-    /// with leniency.
+    /// Reads with the first alternative that succeeds: all are tried strictly before any is tried
+    /// leniently.
     fn first<T>(&mut self, all: &[T], read: impl Fn(&mut Self, &T) -> Read) -> Read {
         let mut lenient = None;
         let mut wrong = Vec::new();
@@ -368,7 +368,7 @@ impl<'v, 'a> Oracle<'v, 'a> {
     }
 }
 
-/// The members beside the union that `tag` belongs to, and those in its branches.
+/// Returns the members beside the union with the tag `tag`, and those in its branches.
 fn split<'a>(form: &Alternative<'a>, tag: &str) -> (Vec<Field<'a>>, Vec<Field<'a>>) {
     let fields = form.fields.iter().cloned();
     fields.partition(|field| !field.within.contains(&tag))
@@ -380,13 +380,13 @@ fn tags_in<'a, 'b>(form: &'b Alternative<'a>) -> impl Iterator<Item = (&'a str, 
         .filter_map(|field| Some((field.name, field.tag?)))
 }
 
-/// The number, if it is an integer by its value; `1.0` is one.
+/// Returns the number if its value is an integer, as that of `1.0`.
 fn whole(value: &Value) -> Option<i128> {
     let signed = value.as_i64().map(i128::from);
     let exact = signed.or_else(|| value.as_u64().map(i128::from));
     exact.or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
-        // Beyond this the digits that it was written with are not known any more.
+        // Larger doubles have lost the digits that they were written with.
         let exact = (1_u64 << f64::MANTISSA_DIGITS) as f64;
         (number.abs() <= exact).then_some(number as i128)
     })

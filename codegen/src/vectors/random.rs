@@ -1,5 +1,5 @@
-//! Pseudo-random values by seed: whole messages with some invalid parts, and members in any
-//! order.
+//! Generates pseudo-random values from a seed: whole messages with some invalid parts, and members
+//! in any order.
 
 use acp_schema::Document;
 use serde_json::{Map, Value, json};
@@ -8,11 +8,11 @@ use super::invalid::kinds;
 use super::resolved::{Alternative, Form, View};
 use super::sample::number;
 
-/// How deep a value nests before only what is required follows.
+/// Depth from which values have required members only.
 const DEPTH: usize = 5;
 
-/// A value of the definition `name`, the same for the same seed. `faults` is how many
-/// of a thousand parts are made wrong.
+/// Returns a value of the definition `name`, the same for the same seed. About `faults` of 1,000
+/// parts are invalid.
 pub(super) fn random(document: &Document, name: &str, seed: u64, faults: u64) -> Value {
     let mut random = Random {
         document,
@@ -29,7 +29,7 @@ struct Random<'a> {
 }
 
 impl<'a> Random<'a> {
-    /// The next number, by SplitMix64.
+    /// Returns the next number (SplitMix64).
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
@@ -47,7 +47,7 @@ impl<'a> Random<'a> {
         self.below(times) == 0
     }
 
-    /// Whether the part that comes next is to be wrong.
+    /// Returns whether the next part is made invalid.
     fn fault(&mut self) -> bool {
         self.next() % 1000 < self.faults
     }
@@ -154,7 +154,7 @@ impl<'a> Random<'a> {
         if self.fault() {
             members.push(("notDefined".to_owned(), json!({ "a": [null] })));
         }
-        // Half of the objects keep their order, as most peers write it.
+        // Half of the objects keep the order of the schema, as most peers write it.
         if self.one_in(2) {
             for end in (1..members.len()).rev() {
                 let other = self.below(end + 1);

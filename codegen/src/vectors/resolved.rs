@@ -1,8 +1,8 @@
-//! A schema as a reader of values sees it: references resolved, unions spread out.
+//! Resolves schemas for reading values: references replaced, unions expanded.
 //!
-//! This view is independent of the one that code is generated from, so that the
-//! two check each other. It covers the documents that `generate` accepts; a form
-//! that it does not know accepts anything.
+//! It is independent of `lower`, from which code is generated, so a test that compares both finds
+//! errors in either. It covers the documents that `generate` accepts; an unknown schema accepts any
+//! value.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::lower::{branches, escape, integer_format, integer_range, is_any, target};
 
-/// What a schema accepts.
+/// The values that a schema accepts.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     /// Whether `null` is accepted.
@@ -37,15 +37,15 @@ pub(super) enum Form<'a> {
         least: usize,
     },
     Map(&'a Value),
-    /// An object of free content.
+    /// An object with arbitrary members.
     Free,
-    /// An object in one of several forms, mostly in one.
+    /// An object of one of several alternatives; mostly there is one.
     Object(Vec<Alternative<'a>>),
-    /// A value in one of several forms that no tag tells apart.
+    /// A value of one of several alternatives without a tag.
     Choice(Vec<&'a Value>),
 }
 
-/// The range of an integer: what fits the type, and what the schema allows of it.
+/// The range of an integer: that of the type, and that of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Integer {
     pub(super) width: (i128, i128),
@@ -54,25 +54,25 @@ pub(super) struct Integer {
 
 #[derive(Debug)]
 pub(super) struct Text<'a> {
-    /// The words that have a meaning.
+    /// The defined values.
     pub(super) words: Vec<&'a str>,
-    /// The same, to look up.
+    /// The same values as a set.
     pub(super) known: HashSet<&'a str>,
-    /// Whether other words are valid.
+    /// Whether other values are valid.
     pub(super) open: bool,
     pub(super) least: usize,
     pub(super) format: Option<&'a str>,
 }
 
-/// One form of an object.
+/// One alternative of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Alternative<'a> {
-    /// What tells it from the others, for people.
+    /// Name that distinguishes it from the others.
     pub(super) label: String,
     pub(super) fields: Vec<Field<'a>>,
-    /// Takes the tags that no other alternative has.
+    /// Whether it accepts tags that no other alternative has.
     pub(super) open: bool,
-    /// The tags of unions that are absent when their tag is odd.
+    /// The tags of unions that are taken as absent when their tag is invalid.
     pub(super) tolerant: Vec<&'a str>,
 }
 
@@ -81,9 +81,9 @@ pub(super) struct Field<'a> {
     pub(super) name: &'a str,
     pub(super) schema: &'a Value,
     pub(super) required: bool,
-    /// The value that the member must have, when it tells alternatives apart.
+    /// The required value, if the member distinguishes alternatives.
     pub(super) tag: Option<&'a str>,
-    /// The tags of the unions in whose branches it stands; one without a tag is empty.
+    /// The tags of the unions whose branches contain it; empty for an untagged union.
     pub(super) within: Vec<&'a str>,
 }
 
@@ -94,25 +94,25 @@ impl Field<'_> {
 }
 
 impl<'a> View<'a> {
-    /// The view of the definition `name`.
+    /// Returns the resolved schema of the definition `name`.
     pub(super) fn definition(document: &'a Document, name: &str) -> Self {
         let schema = document.def(name).unwrap_or(&Value::Null);
         look(document, schema, true)
     }
 
-    /// The view of a schema inside a definition.
+    /// Returns the resolved schema inside a definition.
     pub(super) fn of(document: &'a Document, schema: &'a Value) -> Self {
         look(document, schema, false)
     }
 }
 
-/// The views of a document, each made once.
+/// The resolved schemas of a document, each computed once.
 ///
-/// Many vectors are read by the same schema, and the view of an enum has all its words.
+/// Many vectors use the same schema, and that of an enum contains all its values.
 #[derive(Debug)]
 pub(super) struct Views<'a> {
     document: &'a Document,
-    /// By the address of the schema, which the document keeps in its place.
+    /// By the address of the schema, which is constant while the document is borrowed.
     known: RefCell<HashMap<*const Value, Rc<View<'a>>>>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// The view of a schema inside a definition.
+    /// Returns the resolved schema inside a definition.
     pub(super) fn of(&self, schema: &'a Value) -> Rc<View<'a>> {
         let known = self
             .known
@@ -186,7 +186,7 @@ fn look<'a>(document: &'a Document, schema: &'a Value, root: bool) -> View<'a> {
     View { null, form }
 }
 
-/// The type of a schema but for `null`, and whether `null` is one.
+/// Returns the type of a schema without `null`, and whether it accepts `null`.
 fn kind(schema: &Value) -> (Option<&str>, bool) {
     match schema.get("type") {
         Some(Value::Array(types)) => {
@@ -211,14 +211,14 @@ fn size(schema: &Value, keyword: &str) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 
-/// A union that is a schema by itself.
+/// Resolves a union that is not part of an object.
 fn union<'a>(document: &'a Document, schema: &'a Value, rest: &[&'a Value]) -> Form<'a> {
     if let Some(text) = text(schema, rest) {
         return Form::Text(text);
     }
     let integers = rest.iter().all(|branch| kind(branch).0 == Some("integer"));
     if let (true, Some(first)) = (integers, rest.first()) {
-        // Named values and the open end are of one width.
+        // Named values and the catch-all branch have the same integer format.
         return Form::Integer(integer(first));
     }
     if rest.iter().all(|branch| is_object(document, branch)) {
@@ -231,7 +231,7 @@ fn is_object(document: &Document, schema: &Value) -> bool {
     matches!(look(document, schema, true).form, Form::Object(_))
 }
 
-/// Text, when all of `branches` are.
+/// Resolves a union of strings; `None` when a branch is not a string.
 fn text<'a>(schema: &'a Value, branches: &[&'a Value]) -> Option<Text<'a>> {
     let mut text = Text {
         words: Vec::new(),
@@ -274,7 +274,7 @@ fn integer(schema: &Value) -> Integer {
 
 fn object<'a>(document: &'a Document, schema: &'a Value, root: bool) -> Form<'a> {
     if !root && schema.get("additionalProperties") == Some(&Value::Bool(true)) {
-        // Members of such an object are read when somebody asks for them.
+        // The members of such an object are read on demand.
         return Form::Free;
     }
     let fields = schema.get("properties").is_some() || schema.get("allOf").is_some();
@@ -283,13 +283,13 @@ fn object<'a>(document: &'a Document, schema: &'a Value, root: bool) -> Form<'a>
     }
     match schema.get("additionalProperties") {
         Some(values) if !is_any(values) => Form::Map(values),
-        // A definition is a type of its own, even without members.
+        // A definition is a separate type, even without members.
         _ if root => Form::Object(vec![Alternative::default()]),
         _ => Form::Free,
     }
 }
 
-/// All forms of an object: its members, with those of each branch of its unions.
+/// Returns all alternatives of an object: its members with those of each branch of its unions.
 fn alternatives<'a>(document: &'a Document, schema: &'a Value) -> Vec<Alternative<'a>> {
     let mut found = vec![Alternative {
         fields: own_fields(schema),
@@ -326,11 +326,11 @@ fn alternatives<'a>(document: &'a Document, schema: &'a Value) -> Vec<Alternativ
     found
 }
 
-/// The name of the member that tells the branches of a union apart.
+/// Returns the name of the tag of a union.
 fn tag(schema: &Value) -> Option<&str> {
     let name = crate::lower::tag(schema)?;
     let (_, branches) = branches(schema)?;
-    // The same text, borrowed from the document.
+    // Equal to the name, but borrowed from the document.
     branches.iter().find_map(|branch| {
         let properties = branch.get("properties")?.as_object()?;
         properties
@@ -379,7 +379,7 @@ fn branch_forms<'a>(
     forms
 }
 
-/// Each of `left` with each of `right`; a member of the latter replaces its like.
+/// Combines each of `left` with each of `right`, whose members replace those of the same name.
 fn cross<'a>(left: &[Alternative<'a>], right: &[Alternative<'a>]) -> Vec<Alternative<'a>> {
     let pair = |one: &Alternative<'a>, two: &Alternative<'a>| {
         let kept = one

@@ -1,4 +1,4 @@
-//! Valid values of a schema: the least, the most, and one for each choice in it.
+//! Generates valid values of a schema: minimal, complete, and one for each choice in it.
 
 use acp_schema::Document;
 use serde_json::{Map, Number, Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Map, Number, Value, json};
 use super::resolved::{Alternative, Field, Form, View};
 use crate::lower::target;
 
-/// How deep the fullest value nests before the rest of it is the least.
+/// Depth from which a complete value has required members only.
 const DEPTH: usize = 6;
 
-/// How much a sample has in it.
+/// The members of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// Only what is required.
+    /// Required members only.
     Least,
-    /// Everything, to this many levels.
+    /// All members, down to this depth.
     Most(usize),
 }
 
@@ -29,7 +29,7 @@ impl Amount {
     }
 }
 
-/// A value of a view.
+/// Returns a value of a resolved schema.
 pub(super) fn sample(document: &Document, view: &View<'_>, amount: Amount) -> Value {
     let full = amount != Amount::Least;
     let inner = |schema| sample(document, &View::of(document, schema), amount.inner());
@@ -61,7 +61,7 @@ pub(super) fn sample(document: &Document, view: &View<'_>, amount: Amount) -> Va
             let more = (2..*least).map(|_| inner(items));
             all.into_iter().chain(more).collect()
         }
-        // An item is not even made when there need be none: it may be a list of its like.
+        // No item is computed for an optional one: the type may be recursive.
         Form::Array { items, least } => (0..*least).map(|_| inner(items)).collect(),
         Form::Map(values) if full => json!({ "key": inner(values), "a/b~": inner(values) }),
         Form::Free if full => json!({ "example.com/key": [null, { "a": 1 }] }),
@@ -73,7 +73,7 @@ pub(super) fn sample(document: &Document, view: &View<'_>, amount: Amount) -> Va
     }
 }
 
-/// An object in one of its forms.
+/// Returns an object of one alternative.
 pub(super) fn object(document: &Document, form: &Alternative<'_>, amount: Amount) -> Value {
     let full = amount != Amount::Least;
     let fields = form.fields.iter().filter(|field| full || field.required);
@@ -87,8 +87,8 @@ pub(super) fn object(document: &Document, form: &Alternative<'_>, amount: Amount
     Value::Object(fields.map(member).collect::<Map<_, _>>())
 }
 
-/// Values that differ in kind or stand at a boundary. What a reference leads to is
-/// only sampled, for it has vectors of its own.
+/// Returns values of different types and at boundaries. Referenced definitions are only sampled,
+/// because they have vectors of their own.
 pub(super) fn variations(document: &Document, schema: &Value) -> Vec<Value> {
     let view = View::of(document, schema);
     let mut values = if is_reference(schema) {
@@ -102,7 +102,7 @@ pub(super) fn variations(document: &Document, schema: &Value) -> Vec<Value> {
     values
 }
 
-/// Every choice that a view gives by itself.
+/// Returns a value for each choice of a resolved schema itself.
 pub(super) fn choices(document: &Document, view: &View<'_>) -> Vec<Value> {
     let both = |view| [Amount::Least, Amount::MOST].map(|amount| sample(document, view, amount));
     match &view.form {
@@ -150,7 +150,7 @@ pub(super) fn choices(document: &Document, view: &View<'_>) -> Vec<Value> {
     }
 }
 
-/// Whether a schema is a reference, with or without `null` beside it.
+/// Returns whether a schema is a reference, nullable or not.
 fn is_reference(schema: &Value) -> bool {
     let (key, rest) = match crate::lower::branches(schema) {
         Some(branches) => branches,
@@ -162,7 +162,7 @@ fn is_reference(schema: &Value) -> bool {
         .all(|branch| target(branch).is_some() && branch.get("title").is_none())
 }
 
-/// A number of up to 64 bits; one beyond becomes the nearest double.
+/// Returns a number; beyond 64 bits, the nearest double.
 pub(super) fn number(number: i128) -> Value {
     let signed = i64::try_from(number).map(Number::from);
     let unsigned = || u64::try_from(number).map(Number::from);
