@@ -1,6 +1,6 @@
 //! The task that sends a client what is new in its sessions.
 //!
-//! It goes round the sessions that have something new, a batch at a time, so that a long replay
+//! It serves the sessions that have something new in turn, a batch at a time, so that a long replay
 //! does not keep the other sessions of the client waiting.
 
 use std::collections::VecDeque;

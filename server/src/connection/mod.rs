@@ -45,7 +45,7 @@ pub(crate) struct Client {
     pub(crate) local_tools: LocalTools,
     state: Mutex<State>,
     authenticated: AtomicBool,
-    /// Whether it speaks version 2. Set before it is initialized.
+    /// Whether the client uses version 2. Set before it is initialized.
     #[cfg(feature = "v2")]
     is_v2: AtomicBool,
     pub(crate) delivery: Delivery,

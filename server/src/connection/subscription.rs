@@ -435,7 +435,7 @@ impl Subscription {
             }
         }
         for waiting in reached {
-            // Whoever waited may have given up.
+            // The receiver may have been dropped.
             let _ = waiting.send(Ok(()));
         }
     }

@@ -101,7 +101,7 @@ pub(crate) struct Core {
     pub(crate) next_session: Mutex<Option<NextSession>>,
     clients: AtomicU64,
     /// Cancelled when nobody can use the server any more: what waits for a client or for a time
-    /// waits in vain.
+    /// stops waiting.
     pub(crate) closed: CancellationToken,
     /// Held by handlers that open a session.
     opens: Semaphore,

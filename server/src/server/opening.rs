@@ -14,7 +14,7 @@ use crate::session::{Environment, Opening, OpeningKind};
 use crate::store::{Lease, ListQuery, SessionRecord};
 use crate::{Session, Settings};
 
-/// What the handler is told of the client that opens a session.
+/// What the handler learns about the client that opens a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpeningClient {
     pub(crate) capabilities: Arc<ClientCapabilities>,

@@ -88,7 +88,7 @@ pub(crate) struct Environment {
     pub(crate) mcp_servers: Vec<McpServer>,
 }
 
-/// What [`Handler::open`](crate::Handler::open) is told.
+/// The parameters of [`Handler::open`](crate::Handler::open).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Opening {

@@ -24,7 +24,7 @@ pub(super) fn start(session: Session) {
                         let waiting = locked.queue.take_idle_waiters();
                         drop(locked);
                         for waiter in waiting {
-                            // Whoever waited may have given up.
+                            // The receiver may have been dropped.
                             let _ = waiter.send(());
                         }
                         session.core().sessions.became_idle(&session);
