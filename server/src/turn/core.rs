@@ -137,7 +137,7 @@ impl Core {
             ended: AtomicBool::new(false),
             open: Mutex::default(),
             errands: TaskTracker::new(),
-            local: super::local::Local::new(session, prompt.origin.as_ref()),
+            local: super::local::Local::new(prompt.origin.as_ref()),
         }))
     }
 

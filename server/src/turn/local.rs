@@ -1,6 +1,6 @@
 //! Who serves a turn's calls for files and terminals: a client, or this machine.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::RpcError;
 use acp_sdk::v1::{CreateTerminalRequest, ErrorCode, ReadTextFileRequest};
@@ -13,7 +13,7 @@ use crate::connection::Client;
 use crate::limits::LocalTools;
 use crate::local::{self, Command, Roots};
 use crate::session::Origin;
-use crate::{Capability, Error, Result, Session};
+use crate::{Capability, Error, Result};
 
 /// Where a call goes.
 pub(super) enum Provider {
@@ -27,26 +27,65 @@ pub(super) enum Provider {
 pub(super) struct Local {
     /// By the link of the client that prompted.
     default: LocalTools,
-    /// Held by commands until they are released.
-    terminals: Arc<Semaphore>,
+    commands: Mutex<Commands>,
+}
+
+/// Most turns start none, so that nothing is allocated before the first one.
+#[derive(Debug, Default)]
+struct Commands {
+    started: Option<Shared>,
+    ended: bool,
+}
+
+/// What the commands of a turn share.
+#[derive(Clone, Debug)]
+struct Shared {
+    /// Held by each until it is released.
+    places: Arc<Semaphore>,
     /// Cancelled at the end of the turn: commands whose guard was leaked are released, too.
     release: CancellationToken,
 }
 
 impl Local {
-    pub(super) fn new(session: &Session, origin: Option<&Origin>) -> Self {
-        let limit = session.core().limits.local.terminals;
+    pub(super) fn new(origin: Option<&Origin>) -> Self {
         let default = origin.map(|origin| origin.subscription.local_tools);
         Self {
             default: default.unwrap_or(LocalTools::Off),
-            terminals: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))),
-            release: CancellationToken::new(),
+            commands: Mutex::default(),
         }
     }
 
-    /// Releases all commands.
+    /// Returns what the next command shares with the others; `limit` of them can be open.
+    fn shared(&self, limit: usize) -> Shared {
+        let (shared, ended) = {
+            let mut commands = self.commands();
+            let new = || Shared {
+                places: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))),
+                release: CancellationToken::new(),
+            };
+            let shared = commands.started.get_or_insert_with(new).clone();
+            (shared, commands.ended)
+        };
+        if ended {
+            shared.release.cancel();
+        }
+        shared
+    }
+
+    /// Releases all commands, and those that are started later at once.
     pub(super) fn end(&self) {
-        self.release.cancel();
+        let shared = {
+            let mut commands = self.commands();
+            commands.ended = true;
+            commands.started.clone()
+        };
+        if let Some(shared) = shared {
+            shared.release.cancel();
+        }
+    }
+
+    fn commands(&self) -> MutexGuard<'_, Commands> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,14 +132,15 @@ impl Core {
     pub(super) async fn start_locally(&self, request: CreateTerminalRequest) -> Result<Command> {
         const METHOD: &str = "terminal/create";
         let limits = self.session.core().limits.local.clone();
-        let held = self.local.terminals.clone().try_acquire_owned();
+        let shared = self.local.shared(limits.terminals);
+        let held = shared.places.try_acquire_owned();
         let held = held.map_err(|_| {
             let reason = format!("{} terminals are open; release one first", limits.terminals);
             failed(METHOD, RpcError::new(ErrorCode::INTERNAL_ERROR, reason))
         })?;
         let id = self.next_id("terminal").into();
         let (roots, cwd) = (self.roots(), self.session.cwd().to_owned());
-        let release = self.local.release.child_token();
+        let release = shared.release.child_token();
         let tasks = self.errands.clone();
         let start = move || {
             let cwd = (&roots, cwd.as_str());
