@@ -2,7 +2,7 @@
 
 use std::io;
 
-use acp_server::{Reference, Server};
+use acp_server::Reference;
 
 use super::Verdict;
 use crate::subject::second;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         .enable_all()
         .build()
         .map_err(failed)?;
-    let served = runtime.block_on(Server::new(Reference).serve_stdio());
+    let served = runtime.block_on(Reference::server().build().serve_stdio());
     served.map_err(|error| failed(io::Error::other(error.to_string())))?;
     Ok(Verdict::Conformant)
 }

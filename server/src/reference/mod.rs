@@ -18,25 +18,32 @@ use acp_sdk::v1::{
 };
 
 use crate::{
-    AgentInfo, Handler, HandlerResult, Link, LocalTools, Opening, Policies, Server,
+    AgentInfo, Handler, HandlerResult, Link, LocalTools, Opening, Policies, Server, ServerBuilder,
     ServerConnection, Settings, Turn,
 };
 
-/// Returns the reference agent with sessions in memory, to be served over a transport. What its
-/// client does not offer is not done on this machine instead: it exists to exercise clients.
+/// Returns the reference agent with sessions in memory, to be served over a transport.
 #[must_use]
 pub fn reference_agent() -> ServerConnection {
-    let policies = Policies {
-        local_tools: Some(LocalTools::Off),
-        ..Policies::default()
-    };
-    let server = Server::builder(Reference).policies(policies).build();
-    server.connection(Link::Stdio)
+    Reference::server().build().connection(Link::Stdio)
 }
 
 /// The handler of the reference agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference;
+
+impl Reference {
+    /// Returns a server of the reference agent with sessions in memory. What its client does not
+    /// offer is not done on this machine instead ([`LocalTools::Off`]): it exists to exercise
+    /// clients.
+    pub fn server() -> ServerBuilder {
+        let policies = Policies {
+            local_tools: Some(LocalTools::Off),
+            ..Policies::default()
+        };
+        Server::builder(Self).policies(policies)
+    }
+}
 
 impl Handler for Reference {
     type State = ();
