@@ -1,6 +1,12 @@
 //! Joined texts in version 2, in several versions at once, and in a version of another crate.
 
-use acp_sdk::{ConnectionBuilder, IntoAgent, MultiVersion, v1, v2};
+use std::sync::Arc;
+
+use acp_sdk::service::{
+    CoalescingRule, HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service,
+    TextPattern,
+};
+use acp_sdk::{ConnectionBuilder, IntoAgent, Json, MultiVersion, v1, v2};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
@@ -10,8 +16,16 @@ use crate::v3;
 
 /// Returns the params of what a client receives when `send` sends all before the first write.
 async fn received<V, A: IntoAgent<V>>(agent: A, send: impl AsyncFnOnce(A::Client)) -> Vec<Value> {
+    received_with(ConnectionBuilder::new(), agent, send).await
+}
+
+async fn received_with<V, A: IntoAgent<V>>(
+    connection: ConnectionBuilder,
+    agent: A,
+    send: impl AsyncFnOnce(A::Client),
+) -> Vec<Value> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
-    let (client, driver) = ConnectionBuilder::new()
+    let (client, driver) = connection
         .coalesce_chunks(true)
         .agent(agent, tokio::io::split(ours));
     send(client).await;
@@ -122,4 +136,58 @@ async fn a_version_of_another_crate_brings_its_rules() {
         json!({"stream": "out", "piece": "h", "line": 1}),
     ];
     assert_eq!(got.await, expected);
+}
+
+/// A layer with a notification of its own.
+struct Notes;
+
+impl Layer for Notes {
+    fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {
+        Arc::new(WithNotes(inner))
+    }
+}
+
+struct WithNotes(Arc<dyn Service>);
+
+impl Service for WithNotes {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
+        self.0.request(request)
+    }
+
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+        self.0.notification(notification)
+    }
+
+    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
+        let params = TextPattern::Object(&[("text", TextPattern::Text)]);
+        vec![CoalescingRule {
+            method: "_note",
+            params,
+        }]
+    }
+}
+
+#[tokio::test]
+async fn a_layer_adds_rules_to_those_of_the_protocol() {
+    let connection = ConnectionBuilder::new().layer(Notes);
+    let got = received_with(
+        connection,
+        New::default(),
+        async |client: v2::ClientHandle| {
+            for text in ["a", "b"] {
+                let note = Json::from(json!({"text": text}));
+                client
+                    .peer()
+                    .notify_ext("_note", Some(&note))
+                    .await
+                    .unwrap();
+            }
+            for text in ["c", "d"] {
+                let update = v2::SessionUpdate::AgentMessageChunk(chunk("m", text));
+                let note = v2::UpdateSessionNotification::new("s", update);
+                client.session_update(note).await.unwrap();
+            }
+        },
+    );
+    assert_eq!(got.await, [json!({"text": "ab"}), said("m", "cd")]);
 }
