@@ -4,8 +4,12 @@
 //! begins and for a question that is answered. What it makes of an event is mapped back here by hand,
 //! apart from the encoder of the server.
 
-use acp_server::event::{EventBody, TurnEvent};
-use serde_json::{Value, json};
+use acp_server::event::EventBody;
+#[cfg(feature = "v2")]
+use acp_server::event::TurnEvent;
+use serde_json::Value;
+#[cfg(feature = "v2")]
+use serde_json::json;
 
 /// Returns an event as clients of version 1 see it; `None` if they do not.
 pub fn for_v1(body: &EventBody) -> Option<Value> {
@@ -16,6 +20,7 @@ pub fn for_v1(body: &EventBody) -> Option<Value> {
 }
 
 /// Returns an event as clients of version 2 see it.
+#[cfg(feature = "v2")]
 pub fn for_v2(body: &EventBody) -> Value {
     let turn = match body {
         EventBody::Update(update) => return serde_json::to_value(update).unwrap(),
