@@ -49,6 +49,8 @@ mod limits;
 mod local;
 mod log;
 mod reference;
+#[cfg(feature = "remote")]
+pub mod remote;
 mod server;
 mod session;
 pub mod store;

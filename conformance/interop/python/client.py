@@ -1,6 +1,6 @@
 """Drives an agent with the official Python SDK: one line per step, exit code 1 if a step failed.
 
-Usage: client.py AGENT [ARG...]   (an agent that understands the words of acp-server)
+Usage: client.py AGENT [ARG...] | client.py URL   (an agent that understands the words of acp-server)
 """
 
 import asyncio
@@ -171,13 +171,29 @@ class Drive(Steps):
 
 async def main(command):
     host = Host()
-    pipes = {"stderr": None, "limit": 50 << 20}
     with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        if command[0].startswith(("http", "ws")):
+            agent = acp.connect_to_agent(host, await stream(command[0]), use_unstable_protocol=True)
+            return 1 if await run(Drive(host, agent, folder)) else 0
+        pipes = {"stderr": None, "limit": 50 << 20}
         spawned = acp.spawn_agent_process(host, *command, transport_kwargs=pipes, use_unstable_protocol=True)
         async with spawned as (agent, process):
-            failed = await run(Drive(host, agent, pathlib.Path(folder)))
+            failed = await run(Drive(host, agent, folder))
     print("ok  " if process.returncode == 0 else "FAIL", "exit of the agent:", process.returncode)
     return 1 if failed or process.returncode != 0 else 0
+
+
+async def stream(url):
+    if url.startswith("ws"):
+        from acp.ws import create_websocket_stream
+
+        # Its WebSocket takes a mebibyte at most, and cannot be told otherwise.
+        del Drive.one_mebibyte
+        return await create_websocket_stream(url)
+    from acp.http import create_http_stream
+
+    return create_http_stream(url)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // Drives an agent with the official TypeScript SDK: one line per step, exit code 1 if a step failed.
-// Usage: client.mjs AGENT [ARG...]   (an agent that understands the words of acp-server)
+// Usage: client.mjs AGENT [ARG...] | client.mjs URL   (an agent that understands the words of acp-server)
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -195,12 +195,31 @@ class Drive extends Steps {
 
 const host = new Host();
 const folder = await mkdtemp(join(tmpdir(), "interop-"));
-const child = spawn(process.argv[2], process.argv.slice(3), { stdio: ["pipe", "pipe", "inherit"] });
-const exit = new Promise((resolve) => child.on("close", (code, signal) => resolve(code ?? signal)));
-const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+const { stream, end } = await connect(process.argv[2], process.argv.slice(3));
 const failed = await host.app().connectWith(stream, (agent) => run(new Drive(host, agent, folder)));
-child.stdin.end();
-const code = await within(5_000, exit).catch((error) => error.message);
-console.log(code === 0 ? "ok  " : "FAIL", "exit of the agent:", code);
+const problem = await end();
 await rm(folder, { recursive: true });
-process.exit(failed || code !== 0 ? 1 : 0);
+process.exit(failed || problem ? 1 : 0);
+
+/** Opens the URL of an agent, or starts the command of one. `end` tells whether it ended as it should. */
+async function connect(target, args) {
+  if (/^https?:/.test(target)) {
+    const { createHttpStream } = await import("@agentclientprotocol/sdk/experimental/http-client");
+    return { stream: createHttpStream(target), end: async () => false };
+  }
+  if (/^wss?:/.test(target)) {
+    const { createWebSocketStream } = await import("@agentclientprotocol/sdk/experimental/ws-client");
+    const { WebSocket } = await import("ws");
+    return { stream: createWebSocketStream(target, { WebSocket }), end: async () => false };
+  }
+  const child = spawn(target, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const exit = new Promise((resolve) => child.on("close", (code, signal) => resolve(code ?? signal)));
+  const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+  const end = async () => {
+    child.stdin.end();
+    const code = await within(5_000, exit).catch((error) => error.message);
+    console.log(code === 0 ? "ok  " : "FAIL", "exit of the agent:", code);
+    return code !== 0;
+  };
+  return { stream, end };
+}

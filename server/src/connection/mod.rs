@@ -13,10 +13,12 @@ mod wire;
 
 pub(crate) use delivery::Delivery;
 pub(crate) use requests::elicitation_needs;
-pub(crate) use subscription::{Barrier, Replay, Subscription};
+pub(crate) use subscription::{Barrier, Gate, Replay, Subscription};
 pub use v1::ServerConnection;
 pub(crate) use v1::store_failed;
 pub(crate) use wire::Encoding;
+#[cfg(feature = "remote")]
+pub(crate) use wire::RESTARTED;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -49,6 +51,8 @@ pub(crate) struct Client {
     #[cfg(feature = "v2")]
     is_v2: AtomicBool,
     pub(crate) delivery: Delivery,
+    /// Decides when a session's events are sent; without one, at once.
+    pub(crate) gate: Option<Arc<dyn Gate>>,
 }
 
 struct State {
@@ -67,6 +71,7 @@ impl Client {
         on_disconnect: OnDisconnect,
         paced: bool,
         local_tools: LocalTools,
+        gate: Option<Arc<dyn Gate>>,
     ) -> Arc<Self> {
         let id = core.next_client();
         let authenticated = !core.info.auth_required;
@@ -88,6 +93,7 @@ impl Client {
             #[cfg(feature = "v2")]
             is_v2: AtomicBool::new(false),
             delivery: Delivery::default(),
+            gate,
         })
     }
 

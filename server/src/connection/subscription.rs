@@ -17,6 +17,9 @@ use crate::limits::LocalTools;
 use crate::log::{Listener, Next};
 use crate::store::StoreError;
 
+/// The prompts of a client that it is not sent although it asks for older events again.
+const KEPT_KNOWN: usize = 256;
+
 pub(crate) struct Subscription {
     session: Session,
     client: Weak<Client>,
@@ -30,6 +33,8 @@ pub(crate) struct Subscription {
     pub(crate) local_tools: LocalTools,
     /// The state that the client was notified of last.
     notified: Mutex<Option<Notified>>,
+    /// Whether the client may lose what it was sent, and ask for it again.
+    may_lose: bool,
     this: Weak<Subscription>,
 }
 
@@ -52,6 +57,10 @@ struct Cursor {
     older: VecDeque<Arc<Batch>>,
     /// Counts restarts.
     generation: u64,
+    /// The latest one that the client's gate knows.
+    announced: u64,
+    /// Nothing is sent for now.
+    held: bool,
     ended: bool,
     encoding: Option<Encoding>,
 }
@@ -60,6 +69,12 @@ struct Cursor {
 pub(crate) struct Barrier {
     subscription: Arc<Subscription>,
     number: u64,
+}
+
+/// Decides when the events of a client's sessions are sent.
+pub(crate) trait Gate: Send + Sync {
+    /// The client is attached to a session. Its events are [held](Subscription::hold).
+    fn attached(&self, subscription: &Arc<Subscription>);
 }
 
 /// What a replay sends.
@@ -95,6 +110,8 @@ impl Subscription {
                 waiting: Vec::new(),
                 older: VecDeque::new(),
                 generation: 0,
+                announced: 0,
+                held: client.gate.is_some(),
                 ended: false,
                 encoding: Some(encoding),
             }),
@@ -102,6 +119,7 @@ impl Subscription {
             echoes,
             local_tools: client.local_tools,
             notified: Mutex::default(),
+            may_lose: client.gate.is_some(),
             this: this.clone(),
         })
     }
@@ -176,6 +194,37 @@ impl Subscription {
             number: held,
         };
         (held, barrier)
+    }
+
+    /// Sends again what follows an event, to a client that has lost what was on its way. Returns
+    /// which restart that is.
+    #[cfg(feature = "remote")]
+    pub(crate) fn send_again(&self, after: u64) -> u64 {
+        let generation = self.session.log().at_last(|last| {
+            let mut cursor = self.cursor();
+            cursor.generation += 1;
+            cursor.is_load &= cursor.delivered < cursor.replay_until;
+            cursor.live_from = cursor.delivered.max(cursor.live_from);
+            cursor.replay_until = cursor.replay_until.max(cursor.live_from);
+            cursor.delivered = after.min(last);
+            cursor.older.clear();
+            cursor.generation
+        });
+        self.schedule();
+        generation
+    }
+
+    /// Holds back what has not been sent, or lets it go on.
+    #[cfg(feature = "remote")]
+    pub(crate) fn hold(&self, hold: bool) {
+        let before = std::mem::replace(&mut self.cursor().held, hold);
+        if before && !hold {
+            self.schedule();
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.cursor().held
     }
 
     /// Ends a replay where it is: the cursor moves to where it was before.
@@ -271,11 +320,13 @@ impl Subscription {
     /// When the connection has ended.
     pub(super) async fn send_batch(&self, client: &Arc<Client>) -> acp_sdk::Result<bool> {
         self.scheduled.store(false, Ordering::Release);
-        let (after, limit, generation, greet, mut older, encoding) = {
+        let (after, limit, generation, restarted, greet, mut older, encoding) = {
             let mut cursor = self.cursor();
-            if cursor.ended {
+            if cursor.ended || cursor.held {
                 return Ok(false);
             }
+            let restarted = client.gate.is_some() && cursor.announced < cursor.generation;
+            cursor.announced = cursor.generation;
             let limit = cursor.barriers.front().copied().unwrap_or(u64::MAX);
             let replayed = cursor.delivered >= cursor.replay_until;
             let greet = cursor.greet && replayed && limit > cursor.delivered;
@@ -286,6 +337,7 @@ impl Subscription {
                 cursor.delivered,
                 limit,
                 cursor.generation,
+                restarted,
                 greet,
                 older,
                 encoding,
@@ -295,6 +347,9 @@ impl Subscription {
             // Sent by another task; cannot happen, as there is one per connection.
             return Ok(false);
         };
+        if restarted {
+            wire::send_restarted(client, &self.session, generation).await?;
+        }
         if greet {
             wire::send_commands(client, &self.session, &mut encoding).await?;
         }
@@ -418,10 +473,13 @@ impl Subscription {
                 }
             }
             let delivered = cursor.delivered;
-            while cursor
-                .known
-                .front()
-                .is_some_and(|(_, last)| *last <= delivered)
+            // They may be sent again.
+            let keep = if self.may_lose { KEPT_KNOWN } else { 0 };
+            while cursor.known.len() > keep
+                && cursor
+                    .known
+                    .front()
+                    .is_some_and(|(_, last)| *last <= delivered)
             {
                 cursor.known.pop_front();
             }

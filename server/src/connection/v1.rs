@@ -125,9 +125,16 @@ impl ServerConnection {
         let attached = self.core().join(&self.client, joining, replay).await?;
         let (session, subscription) = (attached.session, attached.subscription);
         let (last, barrier) = (attached.last, attached.barrier);
+        // A session that nobody reads yet is answered first and replayed later.
+        let replayed = async {
+            match subscription.is_held() {
+                true => Ok(()),
+                false => subscription.reached(last).await,
+            }
+        };
         tokio::select! {
             biased;
-            reached = subscription.reached(last) => {
+            reached = replayed => {
                 reached.map_err(|error| store_failed(session.id(), &error))?;
             }
             () = ctx.cancelled() => {

@@ -47,6 +47,10 @@ pub(crate) struct Encoded<'a> {
     pub(crate) phase: Phase,
 }
 
+/// Tells the gate of a client that what follows begins at the cursor to which a subscription was
+/// set. Never leaves the process.
+pub(crate) const RESTARTED: &str = "_acp-sdk/session/restarted";
+
 const SESSION_UPDATE: &str = "session/update";
 
 /// Sends an event, as far as the client can display it; returns the number of updates sent.
@@ -111,6 +115,27 @@ pub(super) async fn send_update(
         bytes.push(b'}');
     };
     peer.notify_written(SESSION_UPDATE, &write).await
+}
+
+/// Announces a restart to the client's gate.
+///
+/// # Errors
+///
+/// When the connection has ended.
+pub(super) async fn send_restarted(
+    client: &Client,
+    session: &Session,
+    generation: u64,
+) -> acp_sdk::Result<()> {
+    let Some(peer) = client.peer() else {
+        return Ok(());
+    };
+    let write = |bytes: &mut Vec<u8>| {
+        let id = session.id_json();
+        let params = format!(r#"{{"sessionId":{id},"generation":{generation}}}"#);
+        bytes.extend_from_slice(params.as_bytes());
+    };
+    peer.notify_written(RESTARTED, &write).await
 }
 
 /// Writes a number without the machinery of `format!`: it is part of every update.

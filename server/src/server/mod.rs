@@ -21,7 +21,7 @@ use acp_sdk::{ConnectionBuilder, RunningConnection, Transport};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Client, ClientId};
+use crate::connection::{Client, ClientId, Gate};
 use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::session::Environment;
@@ -233,6 +233,10 @@ impl Server {
     /// version 1; with the feature `v2`, its `every_version` serves version 2 too.
     #[must_use]
     pub fn connection(&self, link: Link) -> ServerConnection {
+        self.gated_connection(link, None)
+    }
+
+    fn gated_connection(&self, link: Link, gate: Option<Arc<dyn Gate>>) -> ServerConnection {
         let (on_disconnect, paced, local_tools) = match link {
             Link::Stdio => {
                 let after = Duration::ZERO;
@@ -240,7 +244,8 @@ impl Server {
             }
             Link::Remote => (OnDisconnect::Continue, false, LocalTools::Off),
         };
-        let client = Client::new(self.core().clone(), on_disconnect, paced, local_tools);
+        let core = self.core().clone();
+        let client = Client::new(core, on_disconnect, paced, local_tools, gate);
         ServerConnection::new(client, self.clone())
     }
 
@@ -265,6 +270,19 @@ impl Server {
     ) -> RunningConnection {
         let agent = self.connection(Link::Remote).every_version();
         let (_client, driver) = connection.agent(agent, transport);
+        driver.start()
+    }
+
+    /// The same for a client whose sessions are sent as its gate decides.
+    #[cfg(feature = "remote")]
+    pub(crate) fn attach_gated(
+        &self,
+        connection: ConnectionBuilder,
+        transport: impl Into<Transport>,
+        gate: Arc<dyn Gate>,
+    ) -> RunningConnection {
+        let agent = self.gated_connection(Link::Remote, Some(gate));
+        let (_client, driver) = connection.agent(agent.every_version(), transport);
         driver.start()
     }
 

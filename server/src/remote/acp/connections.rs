@@ -1,0 +1,119 @@
+//! The connections over HTTP, and the number of all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use acp_sdk::{ConnectionBuilder, Transport};
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::streams::{self, Streams};
+use crate::Server;
+use crate::remote::Settings;
+
+/// Messages that wait to be read by a connection; further POST requests wait.
+const INCOMING: usize = 16;
+
+/// The endpoint's state.
+pub(super) struct Connections {
+    pub(super) server: Server,
+    pub(super) settings: Settings,
+    places: Arc<Semaphore>,
+    open: Mutex<HashMap<String, Arc<HttpConnection>>>,
+}
+
+/// A connection whose messages come as POST requests and leave on streams.
+pub(super) struct HttpConnection {
+    pub(super) streams: Arc<Streams>,
+    incoming: mpsc::Sender<Bytes>,
+}
+
+impl Connections {
+    pub(super) fn new(server: Server, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            places: Arc::new(Semaphore::new(settings.connections)),
+            settings,
+            open: Mutex::default(),
+        })
+    }
+
+    /// Takes the place of a further connection, if there is one.
+    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.places.clone().try_acquire_owned().ok()
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpConnection>> {
+        self.open().get(id).cloned()
+    }
+
+    /// Opens a connection. It ends when it is [closed](Self::close), or after a time without use.
+    pub(super) fn open_http(
+        self: &Arc<Self>,
+        place: OwnedSemaphorePermit,
+        id: String,
+    ) -> Arc<HttpConnection> {
+        let streams = Streams::new(self.settings.clone());
+        let (incoming, received) = mpsc::channel(INCOMING);
+        let transport = streams::Transport::new(streams.clone(), received);
+        let builder = self.builder().coalesce_chunks(false);
+        let transport = Transport::messages(transport);
+        let mut running = self
+            .server
+            .attach_gated(builder, transport, streams.clone());
+        let connection = Arc::new(HttpConnection {
+            streams: streams.clone(),
+            incoming,
+        });
+        self.open().insert(id.clone(), connection.clone());
+        let connections = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                // The peer closes it, or breaks the protocol.
+                _ = running.closed() => {}
+                () = connections.unused(&streams) => {}
+            }
+            connections.close(&id);
+            let _ = running.shutdown().await;
+            drop(place);
+        });
+        connection
+    }
+
+    /// Settings of a connection, whatever carries it.
+    pub(super) fn builder(&self) -> ConnectionBuilder {
+        ConnectionBuilder::new()
+            .max_message_bytes(self.settings.message_bytes)
+            .handle_sigterm(false)
+    }
+
+    /// Ends a connection: what was sent is still handled. `false` if there is none.
+    pub(super) fn close(&self, id: &str) -> bool {
+        self.open().remove(id).is_some()
+    }
+
+    /// Waits until nobody has used a connection for the grace time.
+    async fn unused(&self, streams: &Streams) {
+        let grace = self.settings.grace;
+        loop {
+            let unused = streams.unused_for();
+            let Some(left) = grace.checked_sub(unused).filter(|left| !left.is_zero()) else {
+                return;
+            };
+            // In use, it is looked at again after the whole time; that is late by one at most.
+            tokio::time::sleep(left.max(Duration::from_millis(10))).await;
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpConnection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HttpConnection {
+    /// Passes a message on; `false` if the connection has ended.
+    pub(super) async fn receive(&self, message: Bytes) -> bool {
+        self.incoming.send(message).await.is_ok()
+    }
+}

@@ -1,0 +1,43 @@
+//! Limits of the remote endpoints.
+
+use std::time::Duration;
+
+/// Limits of the remote endpoints, each with its default.
+///
+/// What exceeds a limit is refused or waits; nothing is dropped silently.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The maximum number of open connections at `/acp` (1,000). Further ones are refused with 503.
+    pub connections: usize,
+    /// The maximum bytes of a request's body, and of a WebSocket message (16 MiB).
+    pub message_bytes: usize,
+    /// The bytes that wait for a stream before its session is held back (64 KiB).
+    pub stream_bytes: usize,
+    /// The maximum bytes of requests and answers that wait for the streams of a connection
+    /// (16 MiB). A connection with more is closed.
+    pub waiting_bytes: usize,
+    /// The maximum number of session streams of a connection, open or expected (1,024).
+    pub streams: usize,
+    /// How long a connection without streams and requests is kept (5 minutes).
+    pub grace: Duration,
+    /// Time between the signs of life on an idle stream or WebSocket (15 s).
+    pub keep_alive: Duration,
+    /// How long a write may make no progress before its stream is closed (60 s).
+    pub write_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connections: 1_000,
+            message_bytes: 16 << 20,
+            stream_bytes: 64 << 10,
+            waiting_bytes: 16 << 20,
+            streams: 1_024,
+            grace: Duration::from_secs(300),
+            keep_alive: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(60),
+        }
+    }
+}
