@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `/acp` | the protocol: POST, GET (server-sent events or WebSocket) and DELETE |
 //!
-//! A connection is a window on sessions: its loss ends neither them nor their turns.
+//! A connection is a window on sessions: its loss ends neither them nor their turns. The guide is
+//! `docs/remote.md`.
 
 mod acp;
 mod settings;
