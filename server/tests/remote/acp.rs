@@ -237,8 +237,9 @@ async fn every_refusal_has_its_status_and_says_why() {
         (vec![id], &large, 413, "too_large"),
         (vec![id], "[]", 400, "-32600"),
         (vec![id], "{", 400, "-32700"),
-        (vec![id], "{}", 400, "-32700"),
-        (vec![], r#"{"method":"initialize"}"#, 400, "-32700"),
+        (vec![id], "{}", 400, "-32600"),
+        (vec![id], r#"{"id":1,"method":7}"#, 400, "-32600"),
+        (vec![], r#"{"method":"initialize"}"#, 400, "-32600"),
     ];
     for (headers, body, status, error) in cases {
         let response = host.post(&headers, body).await;

@@ -93,7 +93,8 @@ impl Failure {
         "agent_failed",
         "the agent ended before it answered initialize",
     );
-    pub(super) const NOT_JSON_RPC: Self = Self::json_rpc(-32700, "the body is no JSON-RPC message");
+    pub(super) const NOT_JSON_TEXT: Self = Self::json_rpc(-32700, "the body is no JSON");
+    pub(super) const NOT_JSON_RPC: Self = Self::json_rpc(-32600, "the body is no JSON-RPC message");
     pub(super) const BATCH: Self = Self::json_rpc(
         -32600,
         "batches are not accepted; send each message by itself",

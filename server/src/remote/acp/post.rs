@@ -27,7 +27,14 @@ pub(super) async fn post(
     if body.trim_ascii_start().first() == Some(&b'[') {
         return Err(Failure::BATCH);
     }
-    let incoming = Incoming::parse(&body).map_err(|_| Failure::NOT_JSON_RPC)?;
+    let incoming = Incoming::parse(&body).map_err(|_| {
+        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+        if is_json {
+            Failure::NOT_JSON_RPC
+        } else {
+            Failure::NOT_JSON_TEXT
+        }
+    })?;
     let id = header(&headers, &CONNECTION_ID)?;
     let is_initialize = incoming.method.as_deref() == Some("initialize");
     match (id, is_initialize) {
