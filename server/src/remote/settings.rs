@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 /// Limits of the remote endpoints, each with its default.
 ///
 /// What exceeds a limit is refused or waits; nothing is dropped silently.
@@ -23,8 +25,10 @@ pub struct Settings {
     pub grace: Duration,
     /// Time between the signs of life on an idle stream or WebSocket (15 s).
     pub keep_alive: Duration,
-    /// How long a write may make no progress before its stream is closed (60 s).
+    /// How long a write over WebSocket may make no progress, and the first message may take (60 s).
     pub write_timeout: Duration,
+    /// Cancelled by the program when all connections are to end (never).
+    pub stop: CancellationToken,
 }
 
 impl Default for Settings {
@@ -38,6 +42,7 @@ impl Default for Settings {
             grace: Duration::from_secs(300),
             keep_alive: Duration::from_secs(15),
             write_timeout: Duration::from_secs(60),
+            stop: CancellationToken::new(),
         }
     }
 }

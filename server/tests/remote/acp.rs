@@ -5,6 +5,7 @@ use acp_server::{Reference, Server};
 use serde_json::json;
 
 use crate::http::{Client, Host, Open, request, said};
+use crate::websocket::Socket;
 
 async fn host() -> Host {
     Host::start(Server::new(Reference), &Settings::default()).await
@@ -325,6 +326,7 @@ async fn places_are_limited_and_come_back() {
 async fn a_connection_that_nobody_uses_ends() {
     let mut settings = Settings::default();
     settings.grace = std::time::Duration::from_millis(50);
+    settings.connections = 1;
     let host = Host::start(Server::new(Reference), &settings).await;
     let client = Client::connect(&host).await;
     // An open stream is use.
@@ -334,14 +336,25 @@ async fn a_connection_that_nobody_uses_ends() {
         .unwrap_err();
     client.new_session(&mut connection).await;
     drop(connection);
-    let id = [("acp-connection-id", client.id.as_str())];
-    while host.request("DELETE", &id, "").await.status == 404 {
-        panic!("closed too early");
+    let initialize = request(1, "initialize", json!({ "protocolVersion": 1 }));
+    let mut tries = tokio::time::interval(settings.grace / 10);
+    while host.post(&[], &initialize).await.status == 503 {
+        tries.tick().await;
     }
-    let client = Client::connect(&host).await;
     let id = [("acp-connection-id", client.id.as_str())];
-    let note = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#;
-    assert_eq!(host.post(&id, note).await.status, 202);
-    tokio::time::sleep(settings.grace * 4).await;
-    assert_eq!(host.post(&id, note).await.status, 404);
+    assert_eq!(host.request("DELETE", &id, "").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_end_of_the_server_ends_streams_and_web_sockets() {
+    let settings = Settings::default();
+    let host = Host::start(Server::new(Reference), &settings).await;
+    let client = Client::connect(&host).await;
+    let mut connection = client.stream(None, None).await;
+    let mut socket = Socket::connect(&host).await;
+    settings.stop.cancel();
+    assert_eq!(connection.event().await, None);
+    assert_eq!(socket.receive().await, None);
+    let id = [("acp-connection-id", client.id.as_str())];
+    assert_eq!(host.request("DELETE", &id, "").await.status, 404);
 }

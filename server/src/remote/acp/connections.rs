@@ -73,6 +73,7 @@ impl Connections {
                 // The peer closes it, or breaks the protocol.
                 _ = running.closed() => {}
                 () = connections.unused(&streams) => {}
+                () = connections.settings.stop.cancelled() => {}
             }
             connections.close(&id);
             let _ = running.shutdown().await;

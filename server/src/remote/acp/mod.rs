@@ -20,7 +20,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::MethodRouter;
+use axum::routing::{MethodFilter, MethodRouter};
 
 use self::connections::Connections;
 use self::failure::Failure;
@@ -36,6 +36,8 @@ pub(super) fn router(server: Server, settings: &Settings) -> Router {
     let methods = MethodRouter::new()
         .post(post::post)
         .get(get::get)
+        // A WebSocket over HTTP/2 begins with this method.
+        .on(MethodFilter::CONNECT, get::get)
         .delete(delete);
     Router::new().route("/acp", methods).with_state(connections)
 }

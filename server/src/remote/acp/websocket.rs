@@ -70,7 +70,12 @@ async fn serve(connections: &Connections, mut socket: WebSocket) {
         .server
         .attach_with(builder, Transport::messages(transport));
     // However it ends, the sessions go on.
-    let _ = running.closed().await;
+    tokio::select! {
+        _ = running.closed() => {}
+        () = connections.settings.stop.cancelled() => {
+            let _ = running.shutdown().await;
+        }
+    }
 }
 
 /// Returns the first message, which must be `initialize`.
