@@ -112,7 +112,26 @@ for language in "$@"; do
 done
 need "$@"
 say "building"
-cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance
+cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance \
+    --features acp-server/remote
+
+# Our agent behind HTTP and WebSocket, on a port of its choice, which it prints on standard error.
+serve() {
+    export ACP_SERVER_TOKEN=$1 ACP_TOKEN=$1
+    "$bin/acp-server" serve --port 0 --store memory 2>"$cache/serve.log" &
+    server=$!
+    trap 'kill "$server" 2>/dev/null || true' EXIT
+    for _ in $(seq 100); do
+        url=$(sed -n 's/.*listening on \(http[^ ]*\).*/\1/p' "$cache/serve.log")
+        [ -z "$url" ] || return 0
+        kill -0 "$server" || break
+        sleep 0.1
+    done
+    cat "$cache/serve.log" >&2
+    return 1
+}
+serve "$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')"
+
 records=$cache/records
 # The reference agent keeps its sessions in the data folder of the user; not those of these tests.
 export XDG_DATA_HOME=$cache/data
@@ -126,6 +145,8 @@ for language in "$@"; do
     try "our client, $language agent" \
         "$here/words.sh" "$bin/acp" "$here/record.sh" "$records/$language-agent" "${agent[@]}"
     try "our client's messages to the $language agent" check client "$records/$language-agent"
+    try "$language client over HTTP, our agent" "${client[@]}" "$url"
+    try "$language client over WebSocket, our agent" "${client[@]}" "ws${url#http}"
     try "our suite, $language agent" suite "$language" "${agent[@]}"
 done
 

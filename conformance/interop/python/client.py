@@ -1,9 +1,10 @@
 """Drives an agent with the official Python SDK: one line per step, exit code 1 if a step failed.
 
-Usage: client.py AGENT [ARG...] | client.py URL   (an agent that understands the words of acp-server)
+Usage: client.py AGENT [ARG...] | client.py URL, with a token in ACP_TOKEN   (an agent that understands the words of acp-server)
 """
 
 import asyncio
+import os
 import pathlib
 import sys
 import tempfile
@@ -185,15 +186,17 @@ async def main(command):
 
 
 async def stream(url):
+    token = os.environ.get("ACP_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     if url.startswith("ws"):
         from acp.ws import create_websocket_stream
 
         # Its WebSocket takes a mebibyte at most, and cannot be told otherwise.
         del Drive.one_mebibyte
-        return await create_websocket_stream(url)
+        return await create_websocket_stream(url, headers=headers)
     from acp.http import create_http_stream
 
-    return create_http_stream(url)
+    return create_http_stream(url, headers=headers)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // Drives an agent with the official TypeScript SDK: one line per step, exit code 1 if a step failed.
-// Usage: client.mjs AGENT [ARG...] | client.mjs URL   (an agent that understands the words of acp-server)
+// Usage: client.mjs AGENT [ARG...] | client.mjs URL, with a token in ACP_TOKEN   (an agent that understands the words of acp-server)
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -203,14 +203,16 @@ process.exit(failed || problem ? 1 : 0);
 
 /** Opens the URL of an agent, or starts the command of one. `end` tells whether it ended as it should. */
 async function connect(target, args) {
+  const { ACP_TOKEN } = process.env;
+  const headers = ACP_TOKEN ? { Authorization: `Bearer ${ACP_TOKEN}` } : {};
   if (/^https?:/.test(target)) {
     const { createHttpStream } = await import("@agentclientprotocol/sdk/experimental/http-client");
-    return { stream: createHttpStream(target), end: async () => false };
+    return { stream: createHttpStream(target, { headers }), end: async () => false };
   }
   if (/^wss?:/.test(target)) {
     const { createWebSocketStream } = await import("@agentclientprotocol/sdk/experimental/ws-client");
     const { WebSocket } = await import("ws");
-    return { stream: createWebSocketStream(target, { WebSocket }), end: async () => false };
+    return { stream: createWebSocketStream(target, { WebSocket, headers }), end: async () => false };
   }
   const child = spawn(target, args, { stdio: ["pipe", "pipe", "inherit"] });
   const exit = new Promise((resolve) => child.on("close", (code, signal) => resolve(code ?? signal)));
