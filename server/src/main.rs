@@ -1,20 +1,17 @@
-//! The command `acp-server`: the reference agent on standard input and output.
+//! The command `acp-server`: the reference agent on standard input and output, or over HTTP.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
-use acp_server::cli::{self, Args};
+use acp_server::cli::{self, Args, Failure};
 use clap::Parser;
 
-// One thread: there is nothing to compute, and no message has to change threads.
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    match cli::run(Args::parse()).await {
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let ended = cli::runtime(&args)
+        .map_err(Failure::from)
+        .and_then(|runtime| runtime.block_on(cli::run(args)));
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // `eprintln!` would panic where nobody listens.
-            let _ = writeln!(std::io::stderr(), "acp-server: {error}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => cli::failed(&failure),
     }
 }

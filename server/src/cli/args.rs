@@ -40,6 +40,15 @@ pub struct Args {
 pub enum Command {
     /// Lists, shows, exports, forks or deletes the sessions of a store
     Sessions(Sessions),
+    /// Serves HTTP, server-sent events and WebSocket
+    #[cfg(feature = "remote")]
+    Serve(super::remote::args::RemoteServe),
+    /// Lists the servers of this user
+    #[cfg(feature = "remote")]
+    Status,
+    /// Stops servers of this user
+    #[cfg(feature = "remote")]
+    Stop(super::remote::args::Stop),
 }
 
 /// Where sessions are kept.

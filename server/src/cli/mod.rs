@@ -2,11 +2,16 @@
 
 mod args;
 mod export;
+#[cfg(feature = "remote")]
+mod remote;
 pub mod sessions;
+mod usage;
 
 pub use args::Args;
 
 use std::error::Error;
+use std::io::Write as _;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +22,23 @@ use crate::{Limits, NextSession, Policies, Reference, Server};
 use args::{Command, Serve, SessionsCommand, StoreArgs};
 use sessions::Format;
 
+/// Why a command failed.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
 /// Does what the arguments say.
 ///
 /// # Errors
 ///
-/// When the store, the connection or the output fails.
-pub async fn run(args: Args) -> Result<(), Box<dyn Error + Send + Sync>> {
+/// When the usage is wrong, or the store, the connection or the output fails.
+pub async fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         None => serve(args.serve).await,
+        #[cfg(feature = "remote")]
+        Some(Command::Serve(args)) => remote::serve(args).await,
+        #[cfg(feature = "remote")]
+        Some(Command::Status) => remote::status(),
+        #[cfg(feature = "remote")]
+        Some(Command::Stop(args)) => remote::stop(args).await,
         Some(Command::Sessions(sessions)) => {
             let store = open(&sessions.store, false)?;
             manage(&*store, sessions.command).await
@@ -32,7 +46,42 @@ pub async fn run(args: Args) -> Result<(), Box<dyn Error + Send + Sync>> {
     }
 }
 
-async fn serve(args: Serve) -> Result<(), Box<dyn Error + Send + Sync>> {
+/// Returns the runtime for a command: one thread, except for servers of many clients.
+///
+/// # Errors
+///
+/// When the system refuses a thread or a descriptor.
+pub fn runtime(args: &Args) -> std::io::Result<tokio::runtime::Runtime> {
+    #[cfg(feature = "remote")]
+    if let Some(Command::Serve(_)) = args.command {
+        return tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build();
+    }
+    let _ = args;
+    // There is nothing to compute, and no message has to change threads.
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// Writes why a command failed, and returns its exit code.
+#[must_use]
+pub fn failed(failure: &Failure) -> ExitCode {
+    note(&failure.to_string());
+    match failure.is::<usage::UsageError>() {
+        true => ExitCode::from(2),
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Writes a line to standard error.
+fn note(text: &str) {
+    // `eprintln!` would panic where nobody listens.
+    let _ = writeln!(std::io::stderr(), "acp-server: {text}");
+}
+
+async fn serve(args: Serve) -> Result<(), Failure> {
     let store = open(&args.store, args.sync_every_event)?;
     let limits = Limits {
         queued_prompts: args.queued_prompts,
@@ -60,10 +109,7 @@ async fn serve(args: Serve) -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(server.build().serve_stdio_with(connection).await?)
 }
 
-async fn manage(
-    store: &dyn Store,
-    command: SessionsCommand,
-) -> Result<(), Box<dyn Error + Send + Sync>> {
+async fn manage(store: &dyn Store, command: SessionsCommand) -> Result<(), Failure> {
     let output = &mut std::io::stdout().lock();
     let format = |json| if json { Format::Json } else { Format::Text };
     match command {
@@ -84,7 +130,7 @@ async fn manage(
     Ok(())
 }
 
-fn open(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Box<dyn Error + Send + Sync>> {
+fn open(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
     if args
         .store
         .as_deref()
@@ -96,7 +142,7 @@ fn open(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Box<dyn Error + 
 }
 
 #[cfg(feature = "sqlite")]
-fn on_disk(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Box<dyn Error + Send + Sync>> {
+fn on_disk(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
     use crate::store::{Durability, SqliteOptions, SqliteStore};
 
     let path = match &args.store {
@@ -115,7 +161,7 @@ fn on_disk(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Box<dyn Error
 
 /// Without SQLite, sessions can only be kept in memory.
 #[cfg(not(feature = "sqlite"))]
-fn on_disk(args: &StoreArgs, _: bool) -> Result<Arc<dyn Store>, Box<dyn Error + Send + Sync>> {
+fn on_disk(args: &StoreArgs, _: bool) -> Result<Arc<dyn Store>, Failure> {
     match &args.store {
         Some(path) => Err(format!(
             "cannot open {}: this build has no SQLite; use `--store memory`",

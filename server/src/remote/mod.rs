@@ -6,22 +6,36 @@
 //! | path | what it serves |
 //! |---|---|
 //! | `/acp` | the protocol: POST, GET (server-sent events or WebSocket) and DELETE |
+//! | `/healthz` | `{"status":"ok"}`, without a token |
+//!
+//! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
+//! socket, with or without TLS.
 //!
 //! A connection is a window on sessions: its loss ends neither them nor their turns. The guide is
 //! `docs/remote.md`.
 
+mod access;
 mod acp;
+pub mod discovery;
+mod health;
+mod listen;
 mod settings;
 
+pub use access::{
+    Access, AccessControl, Host, HostError, Hosts, IssueError, Origin, Token, TokenError, Tokens,
+    protect, require_full, ticket_route,
+};
+pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
 pub use settings::Settings;
 
 use axum::Router;
 
 use crate::Server;
+use health::HEALTH;
 
 /// Returns the endpoints of a server, without checks of who asks.
 ///
 /// Spec: <https://agentclientprotocol.com/rfds/streamable-http-websocket-transport>
 pub fn router(server: Server, settings: &Settings) -> Router {
-    acp::router(server, settings)
+    acp::router(server, settings).merge(health::route())
 }

@@ -7,7 +7,12 @@
     reason = "tests"
 )]
 
+mod access;
 mod acp;
 mod chaos;
+mod command;
 mod http;
+mod listen;
+mod raw;
+mod tls;
 mod websocket;

@@ -1,0 +1,10 @@
+//! `acp-server serve`, `status` and `stop`.
+
+pub(super) mod args;
+mod secrets;
+mod serve;
+mod servers;
+mod signals;
+
+pub(super) use serve::serve;
+pub(super) use servers::{status, stop};

@@ -1,0 +1,247 @@
+//! `acp-server serve`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::super::usage::usage;
+use super::super::{Failure, note, open};
+use super::args::RemoteServe;
+use super::secrets;
+use super::signals::{EndSignals, at_hangup};
+use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
+use crate::remote::{
+    AccessControl, Host, Hosts, ListenSettings, Settings, Tls, TlsFiles, Token, Tokens, listen,
+    protect, require_full, router, ticket_route,
+};
+use crate::{Reference, Server};
+
+/// The number of sockets and files that should be possible.
+#[cfg(unix)]
+const DESCRIPTORS: u64 = 65_536;
+
+/// Time for streams to end after the sessions.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves until a signal comes.
+pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
+    let tls = tls(&args)?;
+    let master = secrets::master(args.token_file.as_deref())?;
+    let read_only = args.read_only_token_file.as_deref();
+    let read_only = read_only.map(secrets::from_file).transpose()?;
+    let address = resolve(&args).await?;
+    if !address.ip().to_canonical().is_loopback() {
+        let host = &args.host;
+        if master.is_none() {
+            return usage(format!(
+                "listening on {host} needs a token. Use --token-file FILE or ACP_SERVER_TOKEN"
+            ));
+        }
+        if tls.is_none() && !args.insecure {
+            return usage(format!(
+                "listening on {host} needs TLS. Use --tls-cert FILE and --tls-key FILE, or \
+                 --insecure to send tokens and conversations unencrypted"
+            ));
+        }
+    }
+    let tls = match tls.map(Tls::load).transpose() {
+        Ok(tls) => tls,
+        Err(error) => return usage(error.to_string()),
+    };
+    let generated = match &master {
+        Some(_) => None,
+        None => Some(Token::random()?),
+    };
+
+    // Before the store and the socket: a second server should disturb neither.
+    let discovery = Discovery::of_user()?;
+    let mut announced = match address.port() {
+        0 => None,
+        port => Some(take(&discovery, port)?),
+    };
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => return Err(format!("cannot listen on {address}: {error}").into()),
+    };
+    let address = listener.local_addr()?;
+    let announced = match &mut announced {
+        Some(announced) => announced,
+        none => none.insert(take(&discovery, address.port())?),
+    };
+
+    let server = Server::builder(Reference)
+        .store(open(&args.store, false)?)
+        .build();
+    let mut tokens = match master.as_ref().or(generated.as_ref()) {
+        Some(master) => Tokens::new(master),
+        None => Tokens::open(),
+    };
+    if let Some(token) = &read_only {
+        tokens = tokens.with_read_only(token);
+    }
+    // Cancelled when the sessions have ended: connections and streams have nothing to wait for.
+    let ended = CancellationToken::new();
+    let limits = Settings {
+        stop: ended.clone(),
+        ..Settings::default()
+    };
+    let router = require_full(router(server.clone(), &limits)).merge(ticket_route(tokens.clone()));
+    let mut control = AccessControl::new(hosts(&args, address), tokens);
+    if args.requests_per_second > 0 {
+        control = control.requests_per_second(args.requests_per_second);
+    }
+    let router = protect(router, control);
+
+    raise_descriptor_limit();
+    let mut signals = EndSignals::new()?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    announced.announce(&Announcement {
+        pid: std::process::id(),
+        port: address.port(),
+        host: address.ip().to_string(),
+        scheme: scheme.to_owned(),
+        auth: if generated.is_some() {
+            "generated"
+        } else {
+            "token"
+        }
+        .to_owned(),
+        token: generated.map(|token| token.secret().to_owned()),
+    })?;
+    note(&format!("listening on {scheme}://{address}/acp"));
+    note(&match &master {
+        Some(_) => format!("discovery file: {}", announced.path().display()),
+        None => format!("token in {}", announced.path().display()),
+    });
+
+    let stop = CancellationToken::new();
+    let deadline = Duration::from_secs(args.shutdown_timeout);
+    let settings = ListenSettings {
+        tls: tls.clone(),
+        shutdown_timeout: deadline,
+        ..ListenSettings::default()
+    };
+    let listening = listen(listener, router, settings, stop.clone());
+    let ending = async {
+        signals.next().await;
+        note("stopping; a second signal ends at once");
+        stop.cancel();
+        if timeout(deadline, server.shutdown()).await.is_err() {
+            note("not all turns ended in time");
+        }
+    };
+    // What the end of the sessions has sent is written by then. What stays open is cut.
+    let last_words = async {
+        ended.cancelled().await;
+        sleep(LAST_WORDS).await;
+    };
+    let listening = async {
+        tokio::select! {
+            () = listening => {}
+            () = last_words => {}
+        }
+    };
+    let ending = async {
+        ending.await;
+        ended.cancel();
+    };
+    let both = async { tokio::join!(listening, ending) };
+    tokio::select! {
+        _ = both => Ok(()),
+        () = second_signal(&stop) => Err("ended by a second signal".into()),
+        () = reload_at_hangup(tls.as_ref()) => Ok(()),
+    }
+}
+
+/// Raises the number of sockets that the system permits, as far as it may. Many systems begin with
+/// 1,024. Failing is no reason not to serve.
+fn raise_descriptor_limit() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        let wanted = maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
+        if current.is_some_and(|current| current < wanted) {
+            let current = Some(wanted);
+            let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+        }
+    }
+}
+
+/// Completes at the first signal after `stop`.
+async fn second_signal(stop: &CancellationToken) {
+    stop.cancelled().await;
+    match EndSignals::new() {
+        Ok(mut signals) => signals.next().await,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Loads the certificate again at each SIGHUP. Never completes.
+async fn reload_at_hangup(tls: Option<&Tls>) {
+    let Some(tls) = tls else {
+        // Without a certificate the signal ends the process, as when its terminal is closed.
+        return std::future::pending().await;
+    };
+    let reload = || match tls.reload() {
+        Ok(()) => note("loaded the TLS certificate again"),
+        Err(error) => note(&format!("kept the earlier TLS certificate: {error}")),
+    };
+    at_hangup(reload).await;
+}
+
+fn tls(args: &RemoteServe) -> Result<Option<TlsFiles>, Failure> {
+    match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Ok(Some(TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            client_ca: args.tls_client_ca.clone(),
+        })),
+        (None, None) if args.tls_client_ca.is_some() => {
+            usage("--tls-client-ca needs --tls-cert and --tls-key")
+        }
+        (None, None) => Ok(None),
+        (Some(_), None) => usage("--tls-cert needs --tls-key"),
+        (None, Some(_)) => usage("--tls-key needs --tls-cert"),
+    }
+}
+
+async fn resolve(args: &RemoteServe) -> Result<SocketAddr, Failure> {
+    let host = args.host.trim_start_matches('[').trim_end_matches(']');
+    match tokio::net::lookup_host((host, args.port)).await {
+        Ok(mut found) => match found.next() {
+            Some(address) => Ok(address),
+            None => usage(format!("--host {host} has no address")),
+        },
+        Err(error) => usage(format!("cannot resolve --host {host}: {error}")),
+    }
+}
+
+fn take(discovery: &Discovery, port: u16) -> Result<Announced, Failure> {
+    match discovery.take(port) {
+        Ok(announced) => Ok(announced),
+        Err(error @ DiscoveryError::Taken { .. }) => usage(error.to_string()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the hosts that requests may name: loopback, the bound one, and the listed ones.
+fn hosts(args: &RemoteServe, address: SocketAddr) -> Hosts {
+    let mut hosts = Hosts::loopback();
+    if address.ip().is_unspecified() {
+        hosts = hosts.allow_addresses();
+    } else {
+        hosts = hosts.allow(Host::from(address.ip()));
+    }
+    let named = args.host.parse::<Host>().ok();
+    for host in named.into_iter().chain(args.allow_host.iter().cloned()) {
+        hosts = hosts.allow(host);
+    }
+    args.cors
+        .iter()
+        .cloned()
+        .fold(hosts, |hosts, origin| hosts.allow_origin(origin))
+}

@@ -1,0 +1,128 @@
+//! One token: a secret that stands for a right.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+/// The least number of characters of a token.
+const SHORTEST: usize = 16;
+
+/// The greatest number of characters of a token.
+const LONGEST: usize = 1024;
+
+/// A secret text that clients send as `Authorization: Bearer TOKEN`.
+///
+/// `Debug` does not show it.
+#[derive(Clone)]
+pub struct Token(String);
+
+/// A text that cannot be a token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a token of {SHORTEST} to {LONGEST} visible ASCII characters, got {0}")]
+pub struct TokenError(String);
+
+impl Token {
+    /// Creates a random token: 256 bits, as 64 hexadecimal digits.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no source of random numbers.
+    pub fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)?;
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        Ok(Self(digits.collect()))
+    }
+
+    /// Returns the secret.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn hash(&self) -> Hash {
+        Hash::of(&self.0)
+    }
+}
+
+impl FromStr for Token {
+    type Err = TokenError;
+
+    /// Takes a token from a text, without the white space around it.
+    fn from_str(text: &str) -> Result<Self, TokenError> {
+        let text = text.trim();
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError("white space or other characters".to_owned()));
+        }
+        if !(SHORTEST..=LONGEST).contains(&text.len()) {
+            return Err(TokenError(text.len().to_string()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// The SHA-256 hash of a token, which is all that a server keeps of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Hash([u8; 32]);
+
+impl Hash {
+    pub(super) fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret.as_bytes()).into())
+    }
+
+    /// Compares in a time that does not depend on the values.
+    pub(super) fn is_same(&self, other: &Self) -> Choice {
+        self.0.ct_eq(&other.0)
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hash(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_tokens_differ_and_are_tokens() {
+        let (first, second) = (Token::random().unwrap(), Token::random().unwrap());
+        assert_ne!(first.secret(), second.secret());
+        assert_eq!(first.secret().len(), 64);
+        let parsed: Token = format!(" {}\n", first.secret()).parse().unwrap();
+        assert!(bool::from(parsed.hash().is_same(&first.hash())));
+        assert!(!bool::from(parsed.hash().is_same(&second.hash())));
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let token: Token = "a-secret-of-sorts".parse().unwrap();
+        assert!(!format!("{token:?} {:?}", token.hash()).contains("secret"));
+    }
+
+    #[test]
+    fn short_long_and_unprintable_texts_are_no_tokens() {
+        let long = "a".repeat(LONGEST + 1);
+        for text in [
+            "",
+            "short",
+            "fifteen-letters",
+            "a token with spaces",
+            "ünicode-is-refused",
+            &long,
+        ] {
+            let error = text.parse::<Token>().unwrap_err().to_string();
+            assert!(text.is_empty() || !error.contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Files that tell local tools which servers run, and how to reach them.
+//!
+//! A server has one file, `acp-server-PORT.json`, which only its user can read, and locks it while
+//! it runs. The system releases the lock when the process ends, however it ends, so a file that is
+//! not locked is stale.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use etcetera::BaseStrategy as _;
+use serde::{Deserialize, Serialize};
+
+/// The maximum bytes of a file.
+const FILE_BYTES: u64 = 64 << 10;
+
+/// Tries to lock a file that somebody may be looking at, 10 ms apart.
+const TRIES: usize = 20;
+
+/// The folder of the files.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    folder: PathBuf,
+}
+
+/// What the file of a server says.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Announcement {
+    /// The process.
+    pub pid: u32,
+    /// The port that it listens on.
+    pub port: u16,
+    /// The address that it is bound to.
+    pub host: String,
+    /// `http` or `https`.
+    pub scheme: String,
+    /// `token`: the user has set a token. `generated`: the token is `token`.
+    pub auth: String,
+    /// The token, only if the server has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+/// The file of this process. Dropping it removes the file.
+#[derive(Debug)]
+pub struct Announced {
+    file: File,
+    path: PathBuf,
+}
+
+/// A file that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The port in the file's name.
+    pub port: u16,
+    /// The file.
+    pub path: PathBuf,
+    /// Whether the server runs.
+    pub alive: bool,
+    /// What the file says; `None` if it cannot be parsed, as while a server writes it.
+    pub announcement: Option<Announcement>,
+}
+
+/// Why a server could not be announced.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoveryError {
+    /// Another server runs on this port.
+    #[error("an acp-server runs on port {port} already (pid {}). `acp-server stop --port {port}` \
+        stops it", pid.map_or("unknown".to_owned(), |pid| pid.to_string()))]
+    Taken {
+        /// The port.
+        port: u16,
+        /// Its process, if the file says so.
+        pid: Option<u32>,
+    },
+    /// The folder or the file cannot be used.
+    #[error("cannot use {}: {source}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user has no folder for such files.
+    #[error("cannot find the run folder of the user; set XDG_RUNTIME_DIR or HOME")]
+    NoFolder,
+}
+
+impl Discovery {
+    /// Returns the user's folder: `acp-server` in `$XDG_RUNTIME_DIR`, or in the state folder.
+    ///
+    /// # Errors
+    ///
+    /// When the user has no such folder.
+    pub fn of_user() -> Result<Self, DiscoveryError> {
+        let folders = etcetera::choose_base_strategy().map_err(|_| DiscoveryError::NoFolder)?;
+        let folder = folders.runtime_dir().or_else(|| folders.state_dir());
+        Ok(Self::new(
+            folder
+                .unwrap_or_else(|| folders.data_dir())
+                .join("acp-server"),
+        ))
+    }
+
+    /// Uses a folder, which need not exist.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        Self { folder }
+    }
+
+    /// Takes the file of a port for this process, also a stale one.
+    ///
+    /// # Errors
+    ///
+    /// When another server has it, or folder or file cannot be used.
+    pub fn take(&self, port: u16) -> Result<Announced, DiscoveryError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| DiscoveryError::Io { path, source }
+        };
+        private_folder(&self.folder).map_err(failed(&self.folder))?;
+        let path = self.path(port);
+        for _ in 0..TRIES {
+            let file = open_private(&path).map_err(failed(&path))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::Error(source)) => return Err(failed(&path)(source)),
+                Err(TryLockError::WouldBlock) => {
+                    // `status` locks a file for a moment to see whether it can.
+                    thread::sleep(Duration::from_millis(10));
+                    continue;
+                }
+            }
+            // The server before may have removed the file after it was opened here.
+            if is_at(&file, &path) {
+                return Ok(Announced { file, path });
+            }
+        }
+        let pid = read(&path).map(|announcement| announcement.pid);
+        Err(DiscoveryError::Taken { port, pid })
+    }
+
+    /// Returns all servers, by port.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be read. A missing one has no servers.
+    pub fn list(&self) -> Result<Vec<Found>, DiscoveryError> {
+        let failed = |source| DiscoveryError::Io {
+            path: self.folder.clone(),
+            source,
+        };
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name();
+            let port = name.to_str().and_then(port_of);
+            found.extend(port.and_then(|port| self.find(port)));
+        }
+        found.sort_by_key(|found| found.port);
+        Ok(found)
+    }
+
+    /// Returns the server of a port; `None` without a file.
+    #[must_use]
+    pub fn find(&self, port: u16) -> Option<Found> {
+        let path = self.path(port);
+        let file = File::open(&path).ok()?;
+        let alive = is_locked(&file);
+        drop(file);
+        let announcement = read(&path);
+        Some(Found {
+            port,
+            path,
+            alive,
+            announcement,
+        })
+    }
+
+    fn path(&self, port: u16) -> PathBuf {
+        self.folder.join(format!("acp-server-{port}.json"))
+    }
+}
+
+impl Found {
+    /// Returns whether the server runs now.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        File::open(&self.path).is_ok_and(|file| is_locked(&file))
+    }
+
+    /// Removes the file if it is stale.
+    pub fn remove_if_stale(&self) {
+        if let Ok(file) = File::open(&self.path)
+            && file.try_lock().is_ok()
+            && is_at(&file, &self.path)
+        {
+            // Whoever takes the file meanwhile sees that it is gone.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Announced {
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what local tools should know.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn announce(&mut self, announcement: &Announcement) -> Result<(), DiscoveryError> {
+        let written = serde_json::to_vec(announcement)
+            .map_err(io::Error::from)
+            .and_then(|mut text| {
+                text.push(b'\n');
+                self.file.set_len(0)?;
+                self.file.seek(SeekFrom::Start(0))?;
+                self.file.write_all(&text)
+            });
+        written.map_err(|source| DiscoveryError::Io {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        // Removed while it is locked, so that nobody else's file can be. One that stays is stale.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl std::fmt::Debug for Announcement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Announcement")
+            .field("pid", &self.pid)
+            .field("port", &self.port)
+            .field("host", &self.host)
+            .field("auth", &self.auth)
+            .finish_non_exhaustive()
+    }
+}
+
+fn port_of(name: &str) -> Option<u16> {
+    let port = name.strip_prefix("acp-server-")?.strip_suffix(".json")?;
+    port.parse().ok()
+}
+
+/// Returns whether a process has locked the file for itself. Looking does not disturb others who
+/// look.
+fn is_locked(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn read(path: &Path) -> Option<Announcement> {
+    let mut text = String::new();
+    let file = File::open(path).ok()?;
+    file.take(FILE_BYTES).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Creates a folder for this user only. Fails if it belongs to another one.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// Opens or creates a file for this user only. Fails if it belongs to another one.
+fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
+/// Returns whether an open file is still the one at its path.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let open = file.metadata().map(id).ok();
+        open.is_some() && open == fs::metadata(path).map(id).ok()
+    }
+    // Elsewhere a file that is open cannot be removed.
+    #[cfg(not(unix))]
+    {
+        let _ = (file, path);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announcement(port: u16) -> Announcement {
+        Announcement {
+            pid: std::process::id(),
+            port,
+            host: "127.0.0.1".to_owned(),
+            scheme: "http".to_owned(),
+            auth: "generated".to_owned(),
+            token: Some("very secret".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_file_is_alive_until_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let discovery = Discovery::new(folder.path().join("run"));
+        assert!(discovery.list().unwrap().is_empty());
+        let mut announced = discovery.take(5173).unwrap();
+        announced.announce(&announcement(5173)).unwrap();
+
+        let found = discovery.list().unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].alive && found[0].is_alive());
+        assert!(!format!("{found:?}").contains("secret"));
+        found[0].remove_if_stale();
+        let error = discovery.take(5173).unwrap_err().to_string();
+        assert!(error.contains("5173") && error.contains(&std::process::id().to_string()));
+
+        drop(announced);
+        assert!(discovery.find(5173).is_none());
+        discovery.take(5173).unwrap();
+    }
+
+    #[test]
+    fn a_stale_file_is_taken_over_and_rewritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let discovery = Discovery::new(folder.path());
+        let path = folder.path().join("acp-server-80.json");
+        fs::write(&path, "x".repeat(1000)).unwrap();
+        fs::write(folder.path().join("acp-server-x.json"), "").unwrap();
+        let stale = discovery.find(80).unwrap();
+        assert!(!stale.alive && stale.announcement.is_none());
+
+        let mut announced = discovery.take(80).unwrap();
+        announced.announce(&announcement(80)).unwrap();
+        let found = discovery.list().unwrap().pop().unwrap();
+        assert_eq!(found.announcement.unwrap().port, 80);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&path), 0o600, "the stale file was readable for others");
+            assert_eq!(mode(folder.path()), 0o700);
+        }
+    }
+
+    #[test]
+    fn a_stale_file_can_be_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let discovery = Discovery::new(folder.path());
+        fs::write(folder.path().join("acp-server-1.json"), "").unwrap();
+        discovery.find(1).unwrap().remove_if_stale();
+        assert!(discovery.find(1).is_none());
+    }
+}
