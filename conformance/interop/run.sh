@@ -117,6 +117,8 @@ cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p
 
 # Our agent behind HTTP and WebSocket, on a port of its choice, which it prints on standard error.
 serve() {
+    mkdir -p "$cache/run"
+    export XDG_RUNTIME_DIR=$cache/run
     export ACP_SERVER_TOKEN=$1 ACP_TOKEN=$1
     "$bin/acp-server" serve --port 0 --store memory 2>"$cache/serve.log" &
     server=$!
