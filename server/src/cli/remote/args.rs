@@ -55,7 +55,7 @@ pub struct RemoteServe {
     /// Issuers of client certificates in PEM; clients then need a certificate
     #[arg(long, value_name = "FILE")]
     pub tls_client_ca: Option<PathBuf>,
-    /// Origin whose pages may send requests, such as https://app.example; repeatable
+    /// Origin whose pages may send requests, such as `https://app.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub cors: Vec<Origin>,
     /// Host that requests may name besides loopback and --host, such as agents.example; repeatable
