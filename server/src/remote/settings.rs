@@ -14,6 +14,11 @@ pub struct Settings {
     pub connections: usize,
     /// The maximum bytes of a request's body, and of a WebSocket message (16 MiB).
     pub message_bytes: usize,
+    /// How long a request's body may take to arrive (60 s). Then it is refused with 408.
+    pub body_timeout: Duration,
+    /// The maximum number of a connection's requests that are not answered (10,000). Further ones
+    /// are refused with 503.
+    pub requests: usize,
     /// The bytes that wait for a stream before its session is held back (64 KiB).
     pub stream_bytes: usize,
     /// The maximum bytes of requests and answers that wait for the streams of a connection
@@ -36,6 +41,8 @@ impl Default for Settings {
         Self {
             connections: 1_000,
             message_bytes: 16 << 20,
+            body_timeout: Duration::from_secs(60),
+            requests: 10_000,
             stream_bytes: 64 << 10,
             waiting_bytes: 16 << 20,
             streams: 1_024,

@@ -240,6 +240,7 @@ async fn every_refusal_has_its_status_and_says_why() {
         (vec![id], "{", 400, "-32700"),
         (vec![id], "{}", 400, "-32600"),
         (vec![id], r#"{"id":1,"method":7}"#, 400, "-32600"),
+        (vec![id], r#"{"id":{},"method":"a"}"#, 400, "-32600"),
         (vec![], r#"{"method":"initialize"}"#, 400, "-32600"),
     ];
     for (headers, body, status, error) in cases {
@@ -320,6 +321,43 @@ async fn places_are_limited_and_come_back() {
     while host.post(&[], &initialize).await.status != 200 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn unanswered_requests_are_limited() {
+    let mut settings = Settings::default();
+    settings.requests = 2;
+    let host = Host::start(Server::new(Reference), &settings).await;
+    let client = Client::connect(&host).await;
+    let mut connection = client.stream(None, None).await;
+    let session = client.new_session(&mut connection).await;
+    client.prompt(&session, "slow").await;
+    client.prompt(&session, "slow").await;
+    let headers = [("acp-connection-id", client.id.as_str())];
+    let list = request(9, "session/list", json!({}));
+    let refused = host.post(&headers, &list).await;
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("5"))
+    );
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
+    client.send_raw(&cancel.to_string(), None).await;
+    let mut stream = client.stream(Some(&session), None).await;
+    while stream.event().await.unwrap().data["result"]["stopReason"] != "cancelled" {}
+    assert_eq!(host.post(&headers, &list).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive_is_refused() {
+    let mut settings = Settings::default();
+    settings.body_timeout = std::time::Duration::from_millis(50);
+    let host = Host::start(Server::new(Reference), &settings).await;
+    let head = format!(
+        "POST /acp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{{",
+        host.address
+    );
+    assert_eq!(host.raw(&head).await.status, 408);
 }
 
 #[tokio::test]

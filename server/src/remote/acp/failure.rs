@@ -63,6 +63,16 @@ impl Failure {
         "not_acceptable",
         "a stream has the type text/event-stream, which the header Accept does not allow",
     );
+    pub(super) const TOO_SLOW: Self = Self::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "too_slow",
+        "the body did not arrive in time",
+    );
+    pub(super) const TOO_MANY_REQUESTS: Self = Self::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too_many_requests",
+        "the connection has as many unanswered requests as it may have; await an answer first",
+    );
     pub(super) const TOO_LARGE: Self = Self::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "too_large",

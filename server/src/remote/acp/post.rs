@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::connections::{Connections, HttpConnection};
 use super::envelope::{self, Incoming};
 use super::failure::Failure;
-use super::{CONNECTION_ID, SESSION_ID, check_version, header};
+use super::{CONNECTION_ID, LONGEST_ID, SESSION_ID, check_version, header};
 
 pub(super) async fn post(
     State(connections): State<Arc<Connections>>,
@@ -23,7 +23,9 @@ pub(super) async fn post(
         return Err(Failure::NOT_JSON);
     }
     check_version(&headers)?;
-    let body = read(body, connections.settings.message_bytes).await?;
+    let settings = &connections.settings;
+    let read = tokio::time::timeout(settings.body_timeout, read(body, settings.message_bytes));
+    let body = read.await.map_err(|_| Failure::TOO_SLOW)??;
     if body.trim_ascii_start().first() == Some(&b'[') {
         return Err(Failure::BATCH);
     }
@@ -35,6 +37,9 @@ pub(super) async fn post(
             Failure::NOT_JSON_TEXT
         }
     })?;
+    if incoming.id.is_some_and(|id| !is_id(id.get())) {
+        return Err(Failure::NOT_JSON_RPC);
+    }
     let id = header(&headers, &CONNECTION_ID)?;
     let is_initialize = incoming.method.as_deref() == Some("initialize");
     match (id, is_initialize) {
@@ -122,8 +127,10 @@ async fn pass_on(
             {
                 message = with_session(body, at, comma, session);
             }
-            if let Some(id) = id {
-                connection.streams.expect(id.get(), method, session);
+            if let Some(id) = id
+                && !connection.streams.expect(id.get(), method, session)
+            {
+                return Err(Failure::TOO_MANY_REQUESTS);
             }
             // A client that names no session in the header opens its stream only later.
             if header.is_none()
@@ -150,6 +157,13 @@ fn with_session(body: &Bytes, at: usize, comma: bool, session: &str) -> Bytes {
     let comma = if comma { "," } else { "" };
     let member = format!(r#""sessionId":{session}{comma}"#);
     [before, member.as_bytes(), after].concat().into()
+}
+
+/// Returns whether this JSON is the id of a request: text or a number, of bounded length.
+fn is_id(json: &str) -> bool {
+    let is_scalar =
+        json.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit());
+    is_scalar && json.len() <= LONGEST_ID
 }
 
 async fn read(body: Body, limit: usize) -> Result<Bytes, Failure> {

@@ -81,15 +81,20 @@ impl Streams {
         receiver
     }
 
-    /// Expects the answer to a request that is about to be passed on.
-    pub(super) fn expect(&self, request: &str, method: &str, session: Option<&str>) {
+    /// Expects the answer to a request that is about to be passed on; `false` if too many are
+    /// expected.
+    pub(super) fn expect(&self, request: &str, method: &str, session: Option<&str>) -> bool {
         let mut state = self.state();
         state.used = Instant::now();
+        if state.routes.len() >= self.settings.requests {
+            return false;
+        }
         let name = match session {
             Some(session) if !envelope::joins_session(method) => Name::Session(session.into()),
             _ => Name::Connection,
         };
         state.routes.insert(request.into(), Route::Stream(name));
+        true
     }
 
     /// Sends a session's messages on the connection stream until it has a reader.
