@@ -6,6 +6,7 @@
 pub(super) struct UsageError(pub(super) String);
 
 /// Returns an error with exit code 2.
+#[cfg(feature = "remote")]
 pub(super) fn usage<T>(message: impl Into<String>) -> Result<T, super::Failure> {
     Err(Box::new(UsageError(message.into())))
 }
