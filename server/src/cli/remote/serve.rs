@@ -11,7 +11,7 @@ use super::super::usage::usage;
 use super::super::{Failure, note, open};
 use super::args::RemoteServe;
 use super::secrets;
-use super::signals::{EndSignals, at_hangup};
+use super::signals::{EndSignals, Hangups};
 use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
 use crate::remote::{
     AccessControl, Host, Hosts, ListenSettings, Settings, Tls, TlsFiles, Token, Tokens, listen,
@@ -96,7 +96,13 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     let router = protect(router, control);
 
     raise_descriptor_limit();
+    // All signals are handled before anybody can know of the server and send one.
     let mut signals = EndSignals::new()?;
+    let reload = match &tls {
+        Some(tls) => Some((tls, Hangups::new()?)),
+        // Without a certificate SIGHUP ends the process, as when its terminal is closed.
+        None => None,
+    };
     let scheme = if tls.is_some() { "https" } else { "http" };
     announced.announce(&Announcement {
         pid: std::process::id(),
@@ -152,7 +158,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     tokio::select! {
         _ = both => Ok(()),
         () = second_signal(&stop) => Err("ended by a second signal".into()),
-        () = reload_at_hangup(tls.as_ref()) => Ok(()),
+        () = reload_at_hangup(reload) => Ok(()),
     }
 }
 
@@ -181,16 +187,17 @@ async fn second_signal(stop: &CancellationToken) {
 }
 
 /// Loads the certificate again at each SIGHUP. Never completes.
-async fn reload_at_hangup(tls: Option<&Tls>) {
-    let Some(tls) = tls else {
-        // Without a certificate the signal ends the process, as when its terminal is closed.
+async fn reload_at_hangup(reload: Option<(&Tls, Hangups)>) {
+    let Some((tls, mut hangups)) = reload else {
         return std::future::pending().await;
     };
-    let reload = || match tls.reload() {
-        Ok(()) => note("loaded the TLS certificate again"),
-        Err(error) => note(&format!("kept the earlier TLS certificate: {error}")),
-    };
-    at_hangup(reload).await;
+    loop {
+        hangups.next().await;
+        match tls.reload() {
+            Ok(()) => note("loaded the TLS certificate again"),
+            Err(error) => note(&format!("kept the earlier TLS certificate: {error}")),
+        }
+    }
 }
 
 fn tls(args: &RemoteServe) -> Result<Option<TlsFiles>, Failure> {

@@ -38,18 +38,28 @@ impl EndSignals {
     }
 }
 
-/// Calls a function at each SIGHUP. Never completes.
-pub(super) async fn at_hangup(reload: impl Fn()) {
+/// Waits for SIGHUP, which other systems than Unix do not have.
+#[derive(Debug)]
+pub(super) struct Hangups {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut signals) = signal(SignalKind::hangup()) {
-            while signals.recv().await.is_some() {
-                reload();
-            }
-        }
+    signals: tokio::signal::unix::Signal,
+}
+
+impl Hangups {
+    /// Handles the signal from now on.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
+        })
     }
-    #[cfg(not(unix))]
-    let _ = reload;
-    std::future::pending().await
+
+    /// Completes at the next signal.
+    pub(super) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.signals.recv().await.is_some() {
+            return;
+        }
+        std::future::pending().await
+    }
 }
