@@ -1,6 +1,6 @@
 //! Results of the server, in the form of version 2.
 
-use acp_sdk::{v1, v2};
+use acp_sdk::{Meta, v1, v2};
 
 use super::options::{commands_to_v2, options_to_v2, renamed};
 use super::reread;
@@ -108,10 +108,7 @@ pub(crate) fn new_session(
     commands: &[v1::AvailableCommand],
 ) -> v2::NewSessionResponse {
     let mut next = v2::NewSessionResponse::new(response.session_id.as_str());
-    next.config_options = config_options(
-        response.modes.as_ref(),
-        response.config_options.as_deref().unwrap_or_default(),
-    );
+    next.config_options = options_of(&response.modes, &response.config_options);
     next.available_commands = commands_to_v2(commands);
     next.meta.clone_from(&response.meta);
     next
@@ -122,14 +119,8 @@ pub(crate) fn resume_session(
     response: &v1::ResumeSessionResponse,
     commands: &[v1::AvailableCommand],
 ) -> v2::ResumeSessionResponse {
-    let mut next = v2::ResumeSessionResponse::new();
-    next.config_options = config_options(
-        response.modes.as_ref(),
-        response.config_options.as_deref().unwrap_or_default(),
-    );
-    next.available_commands = commands_to_v2(commands);
-    next.meta.clone_from(&response.meta);
-    next
+    let options = options_of(&response.modes, &response.config_options);
+    resumed(options, &response.meta, commands)
 }
 
 /// Converts the response to `session/load`, which is `session/resume` of version 2.
@@ -137,11 +128,28 @@ pub(crate) fn load_session(
     response: &v1::LoadSessionResponse,
     commands: &[v1::AvailableCommand],
 ) -> v2::ResumeSessionResponse {
-    let mut same = v1::ResumeSessionResponse::new();
-    same.modes.clone_from(&response.modes);
-    same.config_options.clone_from(&response.config_options);
-    same.meta.clone_from(&response.meta);
-    resume_session(&same, commands)
+    let options = options_of(&response.modes, &response.config_options);
+    resumed(options, &response.meta, commands)
+}
+
+fn resumed(
+    options: Vec<v2::SessionConfigOption>,
+    meta: &Option<Meta>,
+    commands: &[v1::AvailableCommand],
+) -> v2::ResumeSessionResponse {
+    let mut next = v2::ResumeSessionResponse::new();
+    next.config_options = options;
+    next.available_commands = commands_to_v2(commands);
+    next.meta.clone_from(meta);
+    next
+}
+
+/// Returns the modes and options of a response as options.
+fn options_of(
+    modes: &Option<v1::SessionModeState>,
+    options: &Option<Vec<v1::SessionConfigOption>>,
+) -> Vec<v2::SessionConfigOption> {
+    config_options(modes.as_ref(), options.as_deref().unwrap_or_default())
 }
 
 /// Converts the response to `session/set_config_option`.
