@@ -2,8 +2,8 @@
 //!
 //!     cargo run -p acp-server --features remote --example embed-remote
 //!
-//! Nothing here checks who asks: on an address that others can reach, put the access checks of
-//! `acp_server::remote` before the endpoints.
+//! There is no access control here: on an address that others can reach, put that of
+//! `acp_server::remote::protect` before the endpoints.
 
 use acp_server::remote::{Settings, router};
 use acp_server::{Reference, Server};

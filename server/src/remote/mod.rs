@@ -33,7 +33,7 @@ use axum::Router;
 use crate::Server;
 use health::HEALTH;
 
-/// Returns the endpoints of a server, without checks of who asks.
+/// Returns the endpoints of a server, without access control.
 ///
 /// Spec: <https://agentclientprotocol.com/rfds/streamable-http-websocket-transport>
 pub fn router(server: Server, settings: &Settings) -> Router {

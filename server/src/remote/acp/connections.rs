@@ -102,7 +102,7 @@ impl Connections {
             let Some(left) = grace.checked_sub(unused).filter(|left| !left.is_zero()) else {
                 return;
             };
-            // In use, it is looked at again after the whole time; that is late by one at most.
+            // A connection in use is checked again after the whole time: it ends late by one at most.
             tokio::time::sleep(left.max(Duration::from_millis(10))).await;
         }
     }

@@ -50,12 +50,12 @@ impl Stream for Events {
             return Poll::Ready(Some(Ok(Bytes::from_static(HELLO.as_bytes()))));
         }
         match this.streams.take(&this.name, this.reader, cx.waker()) {
-            None => Poll::Ready(None),
-            Some(Taken::Item(item)) => {
+            Taken::End => Poll::Ready(None),
+            Taken::Item(item) => {
                 this.alive.reset();
                 Poll::Ready(Some(Ok(encode(&item))))
             }
-            Some(_) => match this.alive.poll_tick(cx) {
+            Taken::Nothing => match this.alive.poll_tick(cx) {
                 Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": keep-alive\n\n")))),
                 Poll::Pending => Poll::Pending,
             },

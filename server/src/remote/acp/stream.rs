@@ -177,7 +177,7 @@ impl Stream {
     /// Takes the next message for a reader; registers the waker if there is none.
     pub(super) fn take(&mut self, reader: u64, waker: &Waker, keep_bytes: usize) -> Taken {
         if self.reader != reader {
-            return Taken::Replaced;
+            return Taken::End;
         }
         let Some(item) = self.queue.pop_front() else {
             self.waker = Some(waker.clone());
@@ -243,8 +243,8 @@ struct Replay {
 pub(super) enum Taken {
     Item(Item),
     Nothing,
-    /// Another reader has taken over.
-    Replaced,
+    /// Another reader has taken over, or the stream has ended.
+    End,
 }
 
 #[cfg(test)]
@@ -307,7 +307,7 @@ mod tests {
         );
         assert_eq!(
             stream.take(first, Waker::noop(), 0),
-            Taken::Replaced,
+            Taken::End,
             "the first reader"
         );
     }

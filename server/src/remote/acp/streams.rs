@@ -127,7 +127,7 @@ impl Streams {
         let outgoing = Outgoing::parse(&message);
         let mut state = self.state();
         let session = outgoing.params.session.as_deref();
-        match outgoing.method.as_deref() {
+        let grew = match outgoing.method.as_deref() {
             Some(RESTARTED) => {
                 if let Some(session) = session.and_then(|id| state.sessions.get_mut(id)) {
                     session.stream.restarted(outgoing.params.generation);
@@ -137,7 +137,7 @@ impl Streams {
             Some(_) => {
                 let request = outgoing.id.map(|id| id.get().into());
                 let event = outgoing.event();
-                state.push(session, message.clone(), event, request, &self.settings);
+                state.push(session, message.clone(), event, request, &self.settings)
             }
             None => {
                 let id = outgoing.id.map(|id| id.get()).unwrap_or_default();
@@ -145,6 +145,7 @@ impl Streams {
                     Some(Route::Body(sender)) => {
                         // Whoever asked may have gone.
                         let _ = sender.send(message.clone());
+                        false
                     }
                     Some(Route::Stream(Name::Session(session))) => {
                         // The answer about a session that there is not has no stream of its own.
@@ -152,13 +153,14 @@ impl Streams {
                         let known =
                             known.is_some_and(|known| known.stream.is_open() || known.is_used());
                         let session = known.then_some(&*session);
-                        state.push(session, message.clone(), None, None, &self.settings);
+                        state.push(session, message.clone(), None, None, &self.settings)
                     }
                     _ => state.push(None, message.clone(), None, None, &self.settings),
                 }
             }
-        }
-        if state.waiting_bytes() > self.settings.waiting_bytes {
+        };
+        // All streams are looked through only when more waits than before: most messages are events.
+        if grew && state.waiting_bytes() > self.settings.waiting_bytes {
             let reason = "the client does not read its streams";
             return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
         }
@@ -209,22 +211,22 @@ impl Streams {
         }
     }
 
-    /// Takes the next message for a reader; `None` at the end of the stream.
-    pub(super) fn take(&self, name: &Name, reader: u64, waker: &Waker) -> Option<Taken> {
+    /// Takes the next message for a reader.
+    pub(super) fn take(&self, name: &Name, reader: u64, waker: &Waker) -> Taken {
         let mut state = self.state();
         let keep = self.settings.waiting_bytes;
         let taken = match name {
             Name::Connection => state.connection.take(reader, waker, keep),
             Name::Session(id) => {
-                let taken = state.sessions.get_mut(id)?.stream.take(reader, waker, keep);
+                let session = state.sessions.get_mut(id);
+                let taken = session.map(|session| session.stream.take(reader, waker, keep));
                 state.pace(id, &self.settings);
-                taken
+                taken.unwrap_or(Taken::End)
             }
         };
         match taken {
-            Taken::Replaced => None,
-            Taken::Nothing if state.closed => None,
-            taken => Some(taken),
+            Taken::Nothing if state.closed => Taken::End,
+            taken => taken,
         }
     }
 
@@ -270,6 +272,7 @@ impl State {
         Some(self.sessions.entry(id.into()).or_default())
     }
 
+    /// Adds a message to its stream; `true` if more requests and answers wait than before.
     fn push(
         &mut self,
         session: Option<&str>,
@@ -277,17 +280,20 @@ impl State {
         event: Option<u64>,
         request: Option<Box<str>>,
         settings: &Settings,
-    ) {
+    ) -> bool {
         let own = session.and_then(|id| Some((id, self.session(id, settings.streams)?)));
         let Some((id, own)) = own.filter(|(_, own)| !own.redirected) else {
             self.connection.push(message, request);
-            return;
+            return true;
         };
+        let before = own.stream.waiting_bytes();
         match event {
             Some(number) => own.stream.push_event(number, message),
             None => own.stream.push(message, request),
         }
+        let grew = own.stream.waiting_bytes() > before;
         self.pace(id, settings);
+        grew
     }
 
     /// Holds a session back while its reader is slow or away, and lets it go on.

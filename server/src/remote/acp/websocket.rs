@@ -116,7 +116,7 @@ impl Socket {
         Pin::new(&mut self.get_mut().socket)
     }
 
-    /// Sends pings to a silent peer, and gives it up after the second without an answer.
+    /// Sends pings to a silent peer. The second one without an answer ends the connection.
     fn poll_alive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.alive.poll_tick(cx));
