@@ -15,6 +15,17 @@ async fn output(terminal: &Terminal) -> String {
     terminal.output().await.unwrap().output
 }
 
+/// Waits until the command has written exactly `expected`.
+async fn until(terminal: &Terminal, expected: &str) {
+    let written = async {
+        while output(terminal).await != expected {
+            tokio::task::yield_now().await;
+        }
+    };
+    let written = tokio::time::timeout(GUARD, written).await;
+    written.expect("the command does not write what is expected");
+}
+
 #[tokio::test]
 async fn a_command_runs_in_the_session_without_a_shell() {
     let bench = Bench::new().await;
@@ -89,12 +100,7 @@ async fn output_is_there_while_the_command_runs() {
     let bench = Bench::new().await;
     let turn = bench.turn().await;
     let terminal = sh(&turn, "echo ready; cat /dev/zero | tail -c 1").await;
-    let seen = async {
-        while output(&terminal).await != "ready\n" {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(GUARD, seen).await.unwrap();
+    until(&terminal, "ready\n").await;
     let seen = terminal.output().await.unwrap();
     assert_eq!(seen.exit_status, None);
 }
@@ -107,6 +113,7 @@ async fn kill_ends_the_whole_group() {
     let script = lifeline.script("echo begun; sleep 1000 & sleep 1000");
     let terminal = sh(&turn, &script).await;
     lifeline.runs().await;
+    until(&terminal, "begun\n").await;
     terminal.kill().await.unwrap();
     lifeline.all_dead().await;
     let exit = terminal.wait().await.unwrap();
@@ -127,9 +134,7 @@ async fn what_ignores_sigterm_is_killed_after_the_grace_time() {
     let script = format!("trap '' TERM; echo armed; ({endless}) & {endless}");
     let terminal = sh(&turn, &lifeline.script(&script)).await;
     lifeline.runs().await;
-    while output(&terminal).await != "armed\n" {
-        tokio::task::yield_now().await;
-    }
+    until(&terminal, "armed\n").await;
     terminal.kill().await.unwrap();
     let exit = terminal.wait().await.unwrap();
     assert_eq!(exit.signal.as_deref(), Some("SIGKILL"));
