@@ -315,6 +315,12 @@ impl Desk {
         Self::at(reference_agent(), editor, offered).await
     }
 
+    /// Over a link like that of stdio.
+    pub async fn of(server: &Server) -> Self {
+        let agent = server.connection(Link::Stdio);
+        Self::at(agent, Editor::default(), everything()).await
+    }
+
     pub async fn at(agent: impl Agent, editor: Editor, offered: ClientCapabilities) -> Self {
         let agent = connect_to(agent, &editor);
         let hello = InitializeRequest::new(ProtocolVersion::V1).with_client_capabilities(offered);
@@ -362,4 +368,11 @@ pub async fn new_session(agent: &AgentHandle) -> SessionId {
 
 pub fn text(said: &str) -> Vec<ContentBlock> {
     vec![ContentBlock::Text(TextContent::new(said))]
+}
+
+/// Lets everything else run that can.
+pub async fn others_run() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
 }

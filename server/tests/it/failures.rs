@@ -1,7 +1,7 @@
 //! A store that fails or forgets, and one that outlives the server.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use acp_sdk::Json;
 use acp_sdk::v1::*;
@@ -16,7 +16,8 @@ use acp_server::{
 };
 use serde_json::{Value, json};
 
-use crate::editor::{Desk, Editor, connect_to, event_ids, everything};
+use crate::counting::Counting;
+use crate::editor::{Desk, Editor, connect_to, event_ids, everything, others_run};
 
 type Faulty = Arc<FaultyStore<MemoryStore>>;
 
@@ -34,11 +35,6 @@ fn fail(store: &Faulty, operation: Operation, count: usize) {
 
 fn server(store: impl Store) -> Server {
     Server::builder(Reference).store(store).build()
-}
-
-async fn desk(server: &Server) -> Desk {
-    let agent = server.connection(Link::Stdio);
-    Desk::at(agent, Editor::default(), everything()).await
 }
 
 /// Sends five texts, and gives the commit task a turn after each.
@@ -62,7 +58,7 @@ impl Handler for Steps {
 async fn a_store_that_fails_is_named_and_nothing_goes_past_it() {
     let store = faulty();
     let server = Server::builder(Steps).store(store.clone()).build();
-    let desk = desk(&server).await;
+    let desk = Desk::of(&server).await;
     for commit in [1, 2, 4] {
         // The first event of the turn cannot be stored; or it can, and what follows cannot.
         let fault = Fault::Fail(StoreErrorKind::Full);
@@ -100,7 +96,7 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 async fn nothing_waits_for_events_that_a_failure_removed() {
     let store = faulty();
     let server = Server::builder(Steps).store(store.clone()).build();
-    let desk = desk(&server).await;
+    let desk = Desk::of(&server).await;
     let session = server.session(&desk.session).await.unwrap();
     let gate = Gate::new();
     let hold = Fault::Hold(gate.clone());
@@ -120,9 +116,7 @@ async fn nothing_waits_for_events_that_a_failure_removed() {
     let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
     let resuming = tokio::spawn(async move { third.resume_session(resume).await });
     let mut history = session.history();
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
+    others_run().await;
     gate.open();
     let error = soon("the end of the turn", turn).await.unwrap();
     let error = error.unwrap_err();
@@ -262,7 +256,7 @@ async fn a_client_is_notified_of_events_that_are_no_longer_kept() {
 async fn a_session_outlives_the_server_with_a_store_that_does() {
     let store = Arc::new(MemoryStore::new());
     let old_server = server(store.clone());
-    let old = desk(&old_server).await;
+    let old = Desk::of(&old_server).await;
     old.prompt("tool").await.unwrap();
     old.prompt("title Ours").await.unwrap();
     let request = SetSessionModeRequest::new(old.session.clone(), "code");
@@ -271,7 +265,7 @@ async fn a_session_outlives_the_server_with_a_store_that_does() {
     let first = call(old.editor.take());
     old_server.shutdown().await;
 
-    let mut new = desk(&server(store.clone())).await;
+    let mut new = Desk::of(&server(store.clone())).await;
     assert_ne!(old.session, new.session, "ids of two servers");
     new.session = old.session.clone();
     let loaded = new.load().await.unwrap();
@@ -289,7 +283,7 @@ async fn only_turns_count_as_activity() {
     record.updated_at = long_ago.to_owned();
     let lease = store.create(&record).await.unwrap();
     store.release(&lease).await.unwrap();
-    let mut desk = desk(&server(store.clone())).await;
+    let mut desk = Desk::of(&server(store.clone())).await;
     desk.session = "old".into();
     let updated = async || store.find(&desk.session).await.unwrap().unwrap().updated_at;
     desk.load().await.unwrap();
@@ -298,36 +292,16 @@ async fn only_turns_count_as_activity() {
     assert!(updated().await.as_str() > long_ago);
 }
 
-/// Counts the sessions that it has open.
-struct Counting(Arc<AtomicI32>);
-
-impl Handler for Counting {
-    type State = ();
-
-    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
-        Ok(StopReason::EndTurn)
-    }
-
-    async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(Settings::new())
-    }
-
-    async fn close(&self, (): (), _: &Session) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[tokio::test]
 async fn a_session_that_cannot_be_stored_is_closed_again() {
-    let open = Arc::new(AtomicI32::new(0));
+    let counting = Counting::default();
     let store = faulty();
     let mut limits = Limits::default();
     limits.sessions = 2;
-    let server = Server::builder(Counting(open.clone())).limits(limits);
+    let server = Server::builder(counting.clone()).limits(limits);
     let server = server.store(store.clone()).build();
-    let desk = desk(&server).await;
-    let count = || open.load(Ordering::Relaxed);
+    let desk = Desk::of(&server).await;
+    let count = || counting.open();
     assert_eq!(count(), 1);
     let new = || desk.agent.new_session(NewSessionRequest::new("/w", vec![]));
     fail(&store, Operation::Create, 1);
@@ -397,7 +371,7 @@ fn set(session: &Session) -> (Option<String>, Option<bool>, Option<String>) {
 async fn changes_that_the_store_refuses_are_undone() {
     let store = faulty();
     let server = Server::builder(Changing).store(store.clone()).build();
-    let desk = desk(&server).await;
+    let desk = Desk::of(&server).await;
     let session = server.session(&desk.session).await.unwrap();
     let before = (Some("ask".into()), Some(false), None);
     // By the client: it is not told that the mode has changed.

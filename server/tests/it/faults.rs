@@ -1,7 +1,7 @@
 //! Faults that sessions had while turns belonged to connections, as a review of that code found them.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,18 +9,14 @@ use acp_sdk::v1::*;
 use acp_server::event::{Event, EventBody};
 use acp_server::store::{MemoryStore, Store};
 use acp_server::{
-    Handler, HandlerResult, Limits, Link, Opening, Policies, Received, Reference, Server, Session,
-    Settings, Turn,
+    Handler, HandlerResult, Limits, Link, Opening, Policies, Received, Reference, Server, Settings,
+    Turn,
 };
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use crate::counting::Counting;
 use crate::editor::{Desk, Editor, event_ids, everything, new_session, text};
-
-async fn desk(server: &Server) -> Desk {
-    let agent = server.connection(Link::Stdio);
-    Desk::at(agent, Editor::default(), everything()).await
-}
 
 /// Sends texts until it is dropped.
 struct Endless;
@@ -43,7 +39,7 @@ async fn what_is_stored_is_sent_wherever_a_turn_is_cancelled() {
     let mut policies = Policies::default();
     policies.cancel_deadline = Duration::ZERO;
     let server = Server::builder(Endless).policies(policies).build();
-    let desk = desk(&server).await;
+    let desk = Desk::of(&server).await;
     let mut live = Vec::new();
     for round in 0..50 {
         let turn = desk.start("go");
@@ -72,7 +68,7 @@ async fn what_is_stored_is_sent_wherever_a_turn_is_cancelled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_is_deleted_although_it_is_being_loaded() {
     let server = Server::new(Reference);
-    let (one, two) = (desk(&server).await, desk(&server).await);
+    let (one, two) = (Desk::of(&server).await, Desk::of(&server).await);
 
     for round in 0..100 {
         let id = new_session(&one.agent).await;
@@ -210,7 +206,7 @@ fn last_mode(log: &[Value]) -> (Value, Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mode_set_from_both_sides_ends_equal_everywhere() {
     let server = Server::new(Moody);
-    let desk = desk(&server).await;
+    let desk = Desk::of(&server).await;
     let session = server.session(&desk.session).await.unwrap();
     for round in 0..30 {
         let turn = desk.start("20");
@@ -246,7 +242,7 @@ async fn a_mode_set_from_both_sides_ends_equal_everywhere() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_a_session_do_not_undo_each_other() {
     let server = Server::new(Moody);
-    let (one, two) = (desk(&server).await, desk(&server).await);
+    let (one, two) = (Desk::of(&server).await, Desk::of(&server).await);
     for round in 0..30 {
         let turn = one.start(&round.to_string());
         let directories = vec![format!("/{round}")];
@@ -370,7 +366,7 @@ impl Handler for Viewer {
 /// Beyond 16 MiB a session lost its beginning.
 #[tokio::test]
 async fn six_prompts_with_a_large_image_come_back_whole() {
-    let desk = desk(&Server::new(Viewer)).await;
+    let desk = Desk::of(&Server::new(Viewer)).await;
     let mut sent = Vec::new();
     for number in 0..6 {
         // 3 MB in base64, each another one.
@@ -401,36 +397,17 @@ async fn six_prompts_with_a_large_image_come_back_whole() {
     }
 }
 
-/// Counts what is open.
-#[derive(Clone, Default)]
-struct Doors(Arc<AtomicUsize>);
-
-impl Handler for Doors {
-    type State = ();
-
-    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
-        Ok(StopReason::EndTurn)
-    }
-
-    async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(Settings::new())
-    }
-
-    async fn close(&self, (): (), _: &Session) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Session 10,001 was refused, and closing did not help.
 #[tokio::test]
 async fn there_is_room_for_ten_thousand_open_sessions_and_more_closed_ones() {
-    let doors = Doors::default();
+    let counting = Counting::default();
     let limit = Limits::default().sessions;
     assert_eq!(limit, 10_000);
     let store = Arc::new(MemoryStore::new());
-    let server = Server::builder(doors.clone()).store(store.clone()).build();
-    let desk = desk(&server).await;
+    let server = Server::builder(counting.clone())
+        .store(store.clone())
+        .build();
+    let desk = Desk::of(&server).await;
     for _ in 1..limit {
         new_session(&desk.agent).await;
     }
@@ -440,7 +417,7 @@ async fn there_is_room_for_ten_thousand_open_sessions_and_more_closed_ones() {
         error.to_string().contains("10000 sessions are open"),
         "{error}"
     );
-    assert_eq!(doors.0.load(Ordering::Relaxed), limit);
+    assert_eq!(counting.open(), limit);
     for _ in 0..100 {
         let close = CloseSessionRequest::new(desk.session.clone());
         desk.agent.close_session(close).await.unwrap();
@@ -450,7 +427,7 @@ async fn there_is_room_for_ten_thousand_open_sessions_and_more_closed_ones() {
         let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
         desk.agent.resume_session(resume).await.unwrap();
     }
-    assert_eq!(doors.0.load(Ordering::Relaxed), limit);
+    assert_eq!(counting.open(), limit);
 }
 
 /// Ids came from a hash of a counter.

@@ -8,8 +8,9 @@ use acp_sdk::v1::*;
 use acp_server::{Error, Handler, HandlerResult, Link, Policies, Server, ServerConnection, Turn};
 use serde_json::json;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
-use crate::editor::{Desk, Editor, Permission, everything, text};
+use crate::editor::{Desk, Editor, Permission, everything, others_run, text};
 use crate::raw::Raw;
 
 /// A handler that is one closure.
@@ -395,8 +396,8 @@ async fn chunks_of_a_message_share_an_id_until_something_comes_between() {
     assert_eq!(distinct.len(), 6, "{ids:?}");
 }
 
-#[tokio::test]
-async fn the_answer_waits_until_the_client_has_its_terminals_back() {
+/// Begins a turn that drops a terminal, which the client releases only when it may go on.
+async fn releasing_slowly() -> (Desk, JoinHandle<acp_sdk::Result<StopReason>>) {
     let editor = Editor {
         slow_release: true,
         ..Editor::default()
@@ -407,10 +408,14 @@ async fn the_answer_waits_until_the_client_has_its_terminals_back() {
     });
     let desk = Desk::at(runtime, editor, everything()).await;
     let turn = desk.start("go");
+    (desk, turn)
+}
+
+#[tokio::test]
+async fn the_answer_waits_until_the_client_has_its_terminals_back() {
+    let (desk, turn) = releasing_slowly().await;
     desk.editor.until("terminal/release").await;
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
+    others_run().await;
     assert!(!turn.is_finished());
     desk.editor.go_on.notify_one();
     assert_eq!(turn.await.unwrap().unwrap(), StopReason::EndTurn);
@@ -418,16 +423,7 @@ async fn the_answer_waits_until_the_client_has_its_terminals_back() {
 
 #[tokio::test]
 async fn a_cancel_that_comes_while_the_turn_cleans_up_counts() {
-    let editor = Editor {
-        slow_release: true,
-        ..Editor::default()
-    };
-    let runtime = runtime(async |turn: Turn| {
-        drop(turn.terminal("true", []).await?);
-        Ok(StopReason::EndTurn)
-    });
-    let desk = Desk::at(runtime, editor, everything()).await;
-    let turn = desk.start("go");
+    let (desk, turn) = releasing_slowly().await;
     // The handler has ended.
     desk.editor.until("terminal/release").await;
     desk.cancel().await;
@@ -458,15 +454,11 @@ async fn a_cancel_after_the_end_of_the_turn_changes_nothing() {
     raw.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params }))
         .await;
     // Nothing else can run, so the turn has ended.
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
+    others_run().await;
     let params = json!({ "sessionId": session });
     raw.send(json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params }))
         .await;
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
+    others_run().await;
     let (answer, before) = raw.answer(2).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn");
     assert_eq!(before, 4);

@@ -8,7 +8,7 @@ use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Session, Settings, 
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::editor::{Desk, Editor, agent, connect_to, everything, text};
+use crate::editor::{Desk, Editor, agent, connect_to, everything, others_run, text};
 use crate::raw::Raw;
 
 /// Notes which hook was called.
@@ -306,9 +306,7 @@ async fn what_a_turn_sends_comes_behind_the_answer_of_the_one_before() {
         .await;
     }
     // Nothing else can run, so both handlers have ended, and the first answer waits for room.
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
+    others_run().await;
     assert_eq!(*talker.begun.lock().unwrap(), ["first", "second"]);
     assert_eq!(raw.answer(2).await.1, 2);
     assert_eq!(raw.answer(3).await.1, 1);

@@ -9,6 +9,7 @@
 
 mod cancel;
 mod capabilities;
+mod counting;
 mod editor;
 mod failures;
 mod faults;

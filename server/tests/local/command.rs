@@ -1,14 +1,14 @@
 //! The option of the command `acp-server`.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::bench::Lifeline;
 
-/// Sends a prompt and returns the updates until the answer, then ends the input.
-fn prompt(arguments: &[&str], cwd: &std::path::Path, said: &str) -> String {
+/// Starts the command with its standard input and the lines of its output.
+fn spawn(arguments: &[&str]) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_acp-server"))
         .args(["--store", "memory"])
         .args(arguments)
@@ -16,8 +16,14 @@ fn prompt(arguments: &[&str], cwd: &std::path::Path, said: &str) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let input = child.stdin.take().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, input, lines)
+}
+
+/// Sends a prompt and returns the updates until the answer, then ends the input.
+fn prompt(arguments: &[&str], cwd: &std::path::Path, said: &str) -> String {
+    let (mut child, mut input, mut lines) = spawn(arguments);
     let mut call = |id: u64, method: &str, params: Value| {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         writeln!(input, "{request}").unwrap();
@@ -66,14 +72,7 @@ async fn nothing_survives_the_process() {
     let mut lifeline = Lifeline::new();
     let script = dir.path().join("script");
     std::fs::write(&script, lifeline.script("sleep 1000 & sleep 1000")).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-server"))
-        .args(["--store", "memory", "--local-tools", "fallback"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut child, mut input, mut lines) = spawn(&["--local-tools", "fallback"]);
     let mut send = |id: u64, method: &str, params: Value| {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         writeln!(input, "{request}").unwrap();

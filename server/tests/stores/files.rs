@@ -347,6 +347,14 @@ async fn damaged_pages_are_reported() {
     drop((store, lease));
 
     // Rows that SQLite finds in order.
+    let damaged = |damage: &str| {
+        fs::write(&path, &good).unwrap();
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch(damage)
+            .unwrap();
+        SqliteStore::open(&path).unwrap()
+    };
     for damage in [
         "UPDATE batches SET lines = lines || '1' || char(10) WHERE first = 10",
         "UPDATE batches SET lines = '' WHERE first = 10",
@@ -354,12 +362,7 @@ async fn damaged_pages_are_reported() {
         "UPDATE batches SET first = 11 WHERE first = 10",
         "DELETE FROM batches WHERE first = 10",
     ] {
-        fs::write(&path, &good).unwrap();
-        Connection::open(&path)
-            .unwrap()
-            .execute_batch(damage)
-            .unwrap();
-        let store = SqliteStore::open(&path).unwrap();
+        let store = damaged(damage);
         let error = store.read(&session, 0, usize::MAX).await.expect_err(damage);
         assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{damage}: {error}");
     }
@@ -368,12 +371,7 @@ async fn damaged_pages_are_reported() {
         "UPDATE sessions SET additional_directories = '{}'",
         "UPDATE sessions SET owner = '../../x'",
     ] {
-        fs::write(&path, &good).unwrap();
-        Connection::open(&path)
-            .unwrap()
-            .execute_batch(damage)
-            .unwrap();
-        let store = SqliteStore::open(&path).unwrap();
+        let store = damaged(damage);
         assert!(store.acquire(&session).await.is_err(), "{damage}");
     }
 }

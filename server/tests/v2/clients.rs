@@ -303,3 +303,29 @@ fn serve(server: &Server, stream: tokio::io::DuplexStream) -> impl Future<Output
         let _ = connection.closed().await;
     }
 }
+
+/// Connects a client of version 1 to a new session, then one of version 2.
+pub async fn v1_then_v2(
+    server: &Server,
+    old: Answers,
+    new: Answers,
+) -> (ClientV1, ClientV2, String) {
+    let old = ClientV1::connect(server, old).await;
+    let session = old.new_session().await;
+    let new = ClientV2::connect(server, new).await;
+    new.resume(&session).await;
+    (old, new, session)
+}
+
+/// Connects a client of version 2 to a new session, then one of version 1.
+pub async fn v2_then_v1(
+    server: &Server,
+    new: Answers,
+    old: Answers,
+) -> (ClientV2, ClientV1, String) {
+    let new = ClientV2::connect(server, new).await;
+    let session = new.new_session().await;
+    let old = ClientV1::connect(server, old).await;
+    old.resume(&session).await;
+    (new, old, session)
+}

@@ -1,6 +1,6 @@
 //! Questions to clients of both versions.
 
-use crate::clients::{Answers, ClientV1, ClientV2};
+use crate::clients::{Answers, ClientV2, v1_then_v2, v2_then_v1};
 use crate::handler::server;
 
 #[tokio::test]
@@ -27,10 +27,7 @@ async fn a_permission_is_asked_about_its_tool_call() {
 #[tokio::test]
 async fn a_client_of_version_2_answers_for_one_that_has_gone() {
     let server = server();
-    let old = ClientV1::connect(&server, Answers::Never).await;
-    let session = old.new_session().await;
-    let new = ClientV2::connect(&server, Answers::Yes).await;
-    new.resume(&session).await;
+    let (old, new, session) = v1_then_v2(&server, Answers::Never, Answers::Yes).await;
     let asking = old.prompt(&session, "ask");
     tokio::select! {
         biased;
@@ -49,10 +46,7 @@ async fn a_client_of_version_2_answers_for_one_that_has_gone() {
 #[tokio::test]
 async fn a_client_of_version_1_answers_for_one_that_has_gone() {
     let server = server();
-    let new = ClientV2::connect(&server, Answers::Never).await;
-    let session = new.new_session().await;
-    let old = ClientV1::connect(&server, Answers::Yes).await;
-    old.resume(&session).await;
+    let (new, old, session) = v2_then_v1(&server, Answers::Never, Answers::Yes).await;
     new.prompt(&session, "ask").await.unwrap();
     new.view.wait_for(|body| body["options"].is_array()).await;
     new.disconnect();
@@ -109,10 +103,7 @@ async fn a_question_without_choices_fails() {
 #[tokio::test]
 async fn the_state_has_questions_in_the_form_of_its_client() {
     let server = server();
-    let new = ClientV2::connect(&server, Answers::Never).await;
-    let session = new.new_session().await;
-    let old = ClientV1::connect(&server, Answers::Never).await;
-    old.resume(&session).await;
+    let (new, old, session) = v2_then_v1(&server, Answers::Never, Answers::Never).await;
     new.prompt(&session, "ask").await.unwrap();
     let asked = new.view.wait_for(|body| body["options"].is_array()).await;
     let params = acp_sdk::Json::from(serde_json::json!({ "sessionId": session }));

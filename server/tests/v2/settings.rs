@@ -3,7 +3,7 @@
 use acp_sdk::{v1, v2};
 use serde_json::{Value, json};
 
-use crate::clients::{Answers, ClientV1, ClientV2};
+use crate::clients::{Answers, ClientV2, v2_then_v1};
 use crate::handler::server;
 
 #[tokio::test]
@@ -28,10 +28,7 @@ fn mode_of(options: &[Value]) -> &Value {
 #[tokio::test]
 async fn a_mode_of_one_version_is_an_option_of_the_other() {
     let server = server();
-    let new = ClientV2::connect(&server, Answers::Yes).await;
-    let session = new.new_session().await;
-    let old = ClientV1::connect(&server, Answers::Yes).await;
-    old.resume(&session).await;
+    let (new, old, session) = v2_then_v1(&server, Answers::Yes, Answers::Yes).await;
     let value = v2::SessionConfigOptionValueId::new("code");
     let request = v2::SetSessionConfigOptionRequest::new(session.as_str(), "mode", value);
     let response = new.agent.set_session_config_option(request).await.unwrap();

@@ -1,15 +1,12 @@
 //! One session, clients of both versions.
 
-use crate::clients::{Answers, ClientV1, ClientV2};
+use crate::clients::{Answers, ClientV1, ClientV2, v1_then_v2, v2_then_v1};
 use crate::handler::server;
 
 #[tokio::test]
 async fn a_turn_of_a_client_of_version_2_is_seen_in_both() {
     let server = server();
-    let old = ClientV1::connect(&server, Answers::Yes).await;
-    let session = old.new_session().await;
-    let new = ClientV2::connect(&server, Answers::Yes).await;
-    new.resume(&session).await;
+    let (old, new, session) = v1_then_v2(&server, Answers::Yes, Answers::Yes).await;
     new.view.clear();
     old.view.clear();
     let answer = new.prompt(&session, "hello").await.unwrap();
@@ -39,10 +36,7 @@ async fn a_turn_of_a_client_of_version_2_is_seen_in_both() {
 #[tokio::test]
 async fn a_turn_of_a_client_of_version_1_is_seen_in_both() {
     let server = server();
-    let new = ClientV2::connect(&server, Answers::Yes).await;
-    let session = new.new_session().await;
-    let old = ClientV1::connect(&server, Answers::Yes).await;
-    old.resume(&session).await;
+    let (new, old, session) = v2_then_v1(&server, Answers::Yes, Answers::Yes).await;
     let answer = old.prompt(&session, "hello").await.unwrap();
     assert_eq!(answer.stop_reason, acp_sdk::v1::StopReason::EndTurn);
     // It is not sent its own words.
