@@ -61,7 +61,7 @@ mod v2;
 pub use acp_sdk::{HandlerError, HandlerResult};
 pub use agent_info::AgentInfo;
 pub use capability::Capability;
-pub use connection::ServerConnection;
+pub use connection::{Access, ServerConnection};
 pub use error::{Error, Result};
 pub use handler::Handler;
 pub use limits::{

@@ -1,5 +1,6 @@
 //! What a server knows of one client, and how it sends to it.
 
+mod access;
 pub(crate) mod check;
 mod delivery;
 mod extension;
@@ -11,6 +12,7 @@ mod v1;
 mod v2;
 mod wire;
 
+pub use access::Access;
 pub(crate) use delivery::Delivery;
 pub(crate) use requests::elicitation_needs;
 pub(crate) use subscription::{Barrier, Gate, Replay, Subscription};
@@ -45,6 +47,7 @@ pub(crate) struct Client {
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) paced: bool,
     pub(crate) local_tools: LocalTools,
+    access: Access,
     state: Mutex<State>,
     authenticated: AtomicBool,
     /// Whether the client uses version 2. Set before it is initialized.
@@ -71,10 +74,12 @@ impl Client {
         on_disconnect: OnDisconnect,
         paced: bool,
         local_tools: LocalTools,
+        access: Access,
         gate: Option<Arc<dyn Gate>>,
     ) -> Arc<Self> {
         let id = core.next_client();
-        let authenticated = !core.info.auth_required;
+        // Who may only read cannot log in: what was said before needs no login.
+        let authenticated = !core.info.auth_required || !access.may_write();
         Arc::new(Self {
             id,
             core,
@@ -82,6 +87,7 @@ impl Client {
             on_disconnect,
             paced,
             local_tools,
+            access,
             state: Mutex::new(State {
                 capabilities: None,
                 info: None,
@@ -162,7 +168,12 @@ impl Client {
     pub(crate) fn offers(&self, capability: Capability) -> bool {
         let state = self.state();
         let capabilities = state.capabilities.as_deref();
-        capabilities.is_some_and(|capabilities| capability.is_in(capabilities))
+        self.access.may_write()
+            && capabilities.is_some_and(|capabilities| capability.is_in(capabilities))
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
     }
 
     /// Returns how a session's events are encoded for this client.

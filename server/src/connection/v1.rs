@@ -7,10 +7,11 @@ use acp_sdk::v1::*;
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 
 use super::subscription::{Barrier, Replay};
-use super::{Client, Subscription, check, extension};
+use super::{Access, Client, Subscription, check, extension};
 use crate::limits::OnDisconnect;
 use crate::server::{Core, Joining, OpeningClient};
 use crate::session::{Environment, Origin, Prompt, Refusal, Ticket, TurnResult};
+use crate::store::SessionRecord;
 use crate::{Capability, Server, Session};
 
 /// Time for a handler to end its turn after the connection's input has ended.
@@ -155,9 +156,11 @@ impl ServerConnection {
         meta: Option<Meta>,
         replay: Replay,
     ) -> HandlerResult<(Option<SessionModeState>, Option<Vec<SessionConfigOption>>)> {
+        // Who may only read leaves the directories and MCP servers as they are.
+        let place = Some(place).filter(|_| self.client.access().may_write());
         let joining = Joining::Existing {
             id,
-            place: Some(place),
+            place,
             opening: self.opening(meta),
         };
         let session = self.join(ctx, joining, replay).await?;
@@ -348,7 +351,16 @@ impl Agent for ServerConnection {
             check::absolute("/cwd", cwd)?;
         }
         let after = req.cursor.as_deref().map(check::read_cursor).transpose()?;
-        let (records, next) = self.core().list(req.cwd, after).await?;
+        let (records, next) = match self.client.access() {
+            Access::Session(own) => {
+                let own = self.core().find(own).await?;
+                let is_listed = |record: &SessionRecord| {
+                    after.is_none() && req.cwd.as_ref().is_none_or(|cwd| *cwd == record.cwd)
+                };
+                (own.into_iter().filter(is_listed).collect(), None)
+            }
+            _ => self.core().list(req.cwd, after).await?,
+        };
         let infos: Vec<_> = records.into_iter().map(info).collect();
         let mut response = ListSessionsResponse::new(infos);
         response.next_cursor = next;
@@ -484,7 +496,7 @@ fn method_id(method: &AuthMethod) -> Option<&AuthMethodId> {
     }
 }
 
-fn info(record: crate::store::SessionRecord) -> SessionInfo {
+fn info(record: SessionRecord) -> SessionInfo {
     let mut info = SessionInfo::new(record.id, record.cwd).with_updated_at(record.updated_at);
     info.title = record.title;
     info.additional_directories = record.additional_directories;

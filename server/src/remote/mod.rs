@@ -22,8 +22,8 @@ mod listen;
 mod settings;
 
 pub use access::{
-    Access, AccessControl, Host, HostError, Hosts, IssueError, Origin, Token, TokenError, Tokens,
-    protect, require_full, ticket_route,
+    AccessControl, Host, HostError, Hosts, IssueError, Origin, Token, TokenError, Tokens, protect,
+    require_full, ticket_route,
 };
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
 pub use settings::Settings;

@@ -26,7 +26,7 @@ use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::session::Environment;
 use crate::store::{MemoryStore, Store};
-use crate::{AgentInfo, Handler, HandlerResult, ServerConnection, Session};
+use crate::{Access, AgentInfo, Handler, HandlerResult, ServerConnection, Session};
 
 /// Sessions of a [`Handler`], and any number of clients that use them.
 ///
@@ -233,10 +233,15 @@ impl Server {
     /// version 1; with the feature `v2`, its `every_version` serves version 2 too.
     #[must_use]
     pub fn connection(&self, link: Link) -> ServerConnection {
-        self.gated_connection(link, None)
+        self.connection_as(link, Access::Full, None)
     }
 
-    fn gated_connection(&self, link: Link, gate: Option<Arc<dyn Gate>>) -> ServerConnection {
+    fn connection_as(
+        &self,
+        link: Link,
+        access: Access,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> ServerConnection {
         let (on_disconnect, paced, local_tools) = match link {
             Link::Stdio => {
                 let after = Duration::ZERO;
@@ -245,7 +250,7 @@ impl Server {
             Link::Remote => (OnDisconnect::Continue, false, LocalTools::Off),
         };
         let core = self.core().clone();
-        let client = Client::new(core, on_disconnect, paced, local_tools, gate);
+        let client = Client::new(core, on_disconnect, paced, local_tools, access, gate);
         ServerConnection::new(client, self.clone())
     }
 
@@ -268,9 +273,22 @@ impl Server {
         connection: ConnectionBuilder,
         transport: impl Into<Transport>,
     ) -> RunningConnection {
-        let agent = self.connection(Link::Remote).every_version();
-        let (_client, driver) = connection.agent(agent, transport);
-        driver.start()
+        self.attach_as(connection, transport, Access::Full)
+    }
+
+    /// The same for a client that may not do everything. What it may not do is answered with
+    /// -32600.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn attach_as(
+        &self,
+        connection: ConnectionBuilder,
+        transport: impl Into<Transport>,
+        access: Access,
+    ) -> RunningConnection {
+        self.start(connection, transport, access, None)
     }
 
     /// The same for a client whose sessions are sent as its gate decides.
@@ -279,9 +297,24 @@ impl Server {
         &self,
         connection: ConnectionBuilder,
         transport: impl Into<Transport>,
+        access: Access,
         gate: Arc<dyn Gate>,
     ) -> RunningConnection {
-        let agent = self.gated_connection(Link::Remote, Some(gate));
+        self.start(connection, transport, access, Some(gate))
+    }
+
+    fn start(
+        &self,
+        connection: ConnectionBuilder,
+        transport: impl Into<Transport>,
+        access: Access,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> RunningConnection {
+        let connection = match &access {
+            Access::Full => connection,
+            restricted => connection.layer(restricted.clone()),
+        };
+        let agent = self.connection_as(Link::Remote, access, gate);
         let (_client, driver) = connection.agent(agent.every_version(), transport);
         driver.start()
     }

@@ -185,8 +185,8 @@ fn tokens_come_from_a_file_or_the_environment_and_are_not_announced() {
             .status,
         404
     );
-    // Read-only access is not yet known to any route.
-    assert_eq!(server.get("/acp", Some(TOKEN)).status, 403);
+    // A reader gets as far as the connection that the request lacks.
+    assert_eq!(server.get("/acp", Some(TOKEN)).status, 400);
     assert_eq!(
         server
             .get("/nothing", Some("neither-of-them-at-all"))

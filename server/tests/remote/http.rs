@@ -3,24 +3,52 @@
 use std::net::SocketAddr;
 
 use acp_server::Server;
-use acp_server::remote::{Settings, router};
+use acp_server::remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, router};
+use axum::Router;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A served agent, until the test ends.
+#[derive(Clone)]
 pub struct Host {
     pub address: SocketAddr,
     pub server: Server,
+    /// The token of each request.
+    pub token: Option<Token>,
 }
 
 impl Host {
     pub async fn start(server: Server, settings: &Settings) -> Self {
+        let router = router(server.clone(), settings);
+        Self::of(server, router).await
+    }
+
+    /// Serves with these tokens.
+    pub async fn protected(server: Server, tokens: Tokens) -> Self {
+        let router = router(server.clone(), &Settings::default());
+        let control = AccessControl::new(Hosts::loopback(), tokens);
+        Self::of(server, protect(router, control)).await
+    }
+
+    async fn of(server: Server, router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = router(server.clone(), settings);
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, server }
+        let token = None;
+        Self {
+            address,
+            server,
+            token,
+        }
+    }
+
+    /// Returns the same as somebody else uses it.
+    pub fn with_token(&self, token: &Token) -> Self {
+        Self {
+            token: Some(token.clone()),
+            ..self.clone()
+        }
     }
 
     /// Sends a request with a JSON body.
@@ -32,6 +60,9 @@ impl Host {
 
     pub async fn request(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Open {
         let mut request = format!("{method} /acp HTTP/1.1\r\nhost: {}\r\n", self.address);
+        if let Some(token) = &self.token {
+            request.push_str(&format!("authorization: Bearer {}\r\n", token.secret()));
+        }
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }

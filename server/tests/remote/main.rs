@@ -14,5 +14,6 @@ mod command;
 mod http;
 mod listen;
 mod raw;
+mod rights;
 mod tls;
 mod websocket;

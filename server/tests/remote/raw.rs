@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use acp_server::remote::{Access, AccessControl, ListenSettings, listen, protect, ticket_route};
+use acp_server::Access;
+use acp_server::remote::{AccessControl, ListenSettings, listen, protect, ticket_route};
 use acp_server::remote::{Hosts, Tokens};
 use axum::routing::any;
 use axum::{Extension, Router};

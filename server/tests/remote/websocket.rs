@@ -6,6 +6,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -22,7 +23,13 @@ impl Socket {
     pub async fn open(host: &Host) -> Self {
         let stream = TcpStream::connect(host.address).await.unwrap();
         let url = format!("ws://{}/acp", host.address);
-        let (socket, response) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+        let mut request = url.into_client_request().unwrap();
+        if let Some(token) = &host.token {
+            let value = format!("Bearer {}", token.secret()).parse().unwrap();
+            request.headers_mut().insert("authorization", value);
+        }
+        let opened = tokio_tungstenite::client_async(request, stream).await;
+        let (socket, response) = opened.unwrap();
         let connection = response.headers()["acp-connection-id"].to_str().unwrap();
         Self {
             connection: connection.to_owned(),

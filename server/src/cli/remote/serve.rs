@@ -15,7 +15,7 @@ use super::signals::{EndSignals, Hangups};
 use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
 use crate::remote::{
     AccessControl, Host, Hosts, ListenSettings, Settings, Tls, TlsFiles, Token, Tokens, listen,
-    protect, require_full, router, ticket_route,
+    protect, router, ticket_route,
 };
 use crate::{Reference, Server};
 
@@ -88,7 +88,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         stop: ended.clone(),
         ..Settings::default()
     };
-    let router = require_full(router(server.clone(), &limits)).merge(ticket_route(tokens.clone()));
+    let router = router(server.clone(), &limits).merge(ticket_route(tokens.clone()));
     let mut control = AccessControl::new(hosts(&args, address), tokens);
     if args.requests_per_second > 0 {
         control = control.requests_per_second(args.requests_per_second);

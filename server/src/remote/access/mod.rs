@@ -26,7 +26,7 @@ pub use host::{Host, HostError, Origin};
 pub use hosts::Hosts;
 pub use tickets::ticket_route;
 pub use token::{Token, TokenError};
-pub use tokens::{Access, IssueError, Tokens};
+pub use tokens::{IssueError, Tokens};
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,9 +39,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::HEALTH;
 use super::listen::Secured;
+use crate::Access;
 use hosts::Sender;
 use rate::{Key, Rate};
-use tokens::Identity;
+pub(super) use tokens::Identity;
 
 /// Who may ask; the settings of [`protect`].
 #[derive(Clone, Debug)]
@@ -150,9 +151,7 @@ impl Gate {
         }
         let ticket = credentials::take_ticket(request.uri_mut());
         let identity = if self.tokens.is_open() {
-            let access = Access::Full;
-            let token = None;
-            Some(Identity { access, token })
+            Some(self.tokens.anybody())
         } else {
             match (credentials::bearer(request.headers()), ticket) {
                 (Ok(Some(token)), _) => self.tokens.identify(token),

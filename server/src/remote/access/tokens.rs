@@ -8,30 +8,16 @@ use std::time::Duration;
 use acp_sdk::v1::SessionId;
 use subtle::Choice;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::token::{Hash, Token};
+use crate::Access;
 
 /// The maximum number of session tokens.
 const SESSION_TOKENS: usize = 100_000;
 
 /// The maximum number of tickets that were neither used nor expired.
 const TICKETS: usize = 1_024;
-
-/// What a request may do; an extension of every request that [`protect`](super::protect) lets
-/// through.
-///
-/// The endpoints enforce it: a token that is not [`Full`](Self::Full) has passed nothing but the
-/// check that it exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Access {
-    /// Everything.
-    Full,
-    /// Everything in one session, and nothing elsewhere.
-    Session(SessionId),
-    /// Reading, in every session.
-    ReadOnly,
-}
 
 /// The tokens that open a server. Clones are handles to the same tokens.
 ///
@@ -52,14 +38,21 @@ struct Fixed {
 struct Inner {
     fixed: Fixed,
     issued: Mutex<Issued>,
+    /// Never cancelled.
+    valid: CancellationToken,
 }
 
 /// The tokens that come and go.
 #[derive(Default)]
 struct Issued {
-    sessions: HashMap<Hash, SessionId>,
+    sessions: HashMap<Hash, Grant>,
     by_session: HashMap<SessionId, Hash>,
     tickets: HashMap<Hash, Ticket>,
+}
+
+struct Grant {
+    session: SessionId,
+    ended: CancellationToken,
 }
 
 struct Ticket {
@@ -69,10 +62,12 @@ struct Ticket {
 
 /// Who sends a request: what the token permits, and which token it is, for the request rate.
 #[derive(Clone, Debug)]
-pub(super) struct Identity {
-    pub(super) access: Access,
+pub(in crate::remote) struct Identity {
+    pub(in crate::remote) access: Access,
     /// `None` where no token is needed.
     pub(super) token: Option<Hash>,
+    /// Cancelled when the token ends; what was opened with it ends then, too.
+    pub(in crate::remote) ended: CancellationToken,
 }
 
 /// Why no token was issued.
@@ -119,8 +114,11 @@ impl Tokens {
     }
 
     fn from(fixed: Fixed) -> Self {
-        let issued = Mutex::default();
-        Self(Arc::new(Inner { fixed, issued }))
+        Self(Arc::new(Inner {
+            fixed,
+            issued: Mutex::default(),
+            valid: CancellationToken::new(),
+        }))
     }
 
     /// Returns whether no token is needed.
@@ -129,8 +127,8 @@ impl Tokens {
         self.0.fixed.master.is_none() && self.0.fixed.read_only.is_empty()
     }
 
-    /// Issues a token for one session. The session's earlier token ends, so this is also how a
-    /// token is rotated.
+    /// Issues a token for one session. The session's earlier token ends, and with it the
+    /// connections and streams that were opened with it; so this is also how a token is rotated.
     ///
     /// # Errors
     ///
@@ -141,19 +139,25 @@ impl Tokens {
         if issued.sessions.len() >= SESSION_TOKENS && !issued.by_session.contains_key(session) {
             return Err(IssueError::Full);
         }
-        issued.sessions.insert(token.hash(), session.clone());
-        if let Some(earlier) = issued.by_session.insert(session.clone(), token.hash()) {
-            issued.sessions.remove(&earlier);
-        }
+        let grant = Grant {
+            session: session.clone(),
+            ended: CancellationToken::new(),
+        };
+        issued.sessions.insert(token.hash(), grant);
+        let earlier = issued.by_session.insert(session.clone(), token.hash());
+        let earlier = earlier.and_then(|earlier| issued.sessions.remove(&earlier));
+        drop(issued);
+        end(earlier);
         Ok(token)
     }
 
-    /// Ends the token of a session, if it has one.
+    /// Ends the token of a session, if it has one, and what was opened with it.
     pub fn revoke(&self, session: &SessionId) {
         let mut issued = self.issued();
-        if let Some(token) = issued.by_session.remove(session) {
-            issued.sessions.remove(&token);
-        }
+        let token = issued.by_session.remove(session);
+        let grant = token.and_then(|token| issued.sessions.remove(&token));
+        drop(issued);
+        end(grant);
     }
 
     /// Issues a ticket: a token for one request within 60 seconds, with the rights of `access`.
@@ -165,8 +169,10 @@ impl Tokens {
     ///
     /// When 1,024 tickets are valid, or there are no random numbers.
     pub fn issue_ticket(&self, access: Access) -> Result<Token, IssueError> {
-        let token = None;
-        self.ticket_of(Identity { access, token })
+        self.ticket_of(Identity {
+            access,
+            ..self.anybody()
+        })
     }
 
     pub(super) fn ticket_of(&self, identity: Identity) -> Result<Token, IssueError> {
@@ -202,15 +208,28 @@ impl Tokens {
         };
         let is_master = is_among(master.as_slice());
         let is_reader = is_among(read_only);
-        let session = self.issued().sessions.get(&hash).cloned();
-        let access = match session {
-            _ if is_master => Access::Full,
-            _ if is_reader => Access::ReadOnly,
-            Some(session) => Access::Session(session),
+        let issued = self.issued();
+        let grant = issued.sessions.get(&hash);
+        let (access, ended) = match grant {
+            _ if is_master => (Access::Full, &self.0.valid),
+            _ if is_reader => (Access::ReadOnly, &self.0.valid),
+            Some(grant) => (Access::Session(grant.session.clone()), &grant.ended),
             None => return None,
         };
-        let token = Some(hash);
-        Some(Identity { access, token })
+        Some(Identity {
+            access,
+            ended: ended.clone(),
+            token: Some(hash),
+        })
+    }
+
+    /// Returns who sends a request where no token is needed.
+    pub(super) fn anybody(&self) -> Identity {
+        Identity {
+            access: Access::Full,
+            token: None,
+            ended: self.0.valid.clone(),
+        }
     }
 
     /// Returns who a ticket was issued to, and uses it up.
@@ -218,16 +237,20 @@ impl Tokens {
         let mut issued = self.issued();
         let Ticket { identity, expires } = issued.tickets.remove(&Hash::of(ticket))?;
         // A ticket does not outlive the session token that it was issued for.
-        let revoked = match (&identity.access, &identity.token) {
-            (Access::Session(_), Some(token)) => !issued.sessions.contains_key(token),
-            _ => false,
-        };
+        let revoked = identity.ended.is_cancelled();
         (expires > Instant::now() && !revoked).then_some(identity)
     }
 
     fn issued(&self) -> std::sync::MutexGuard<'_, Issued> {
         // Every change is complete before anything could panic.
         self.0.issued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends what was opened with a token. The caller holds no lock: wakers run.
+fn end(grant: Option<Grant>) {
+    if let Some(grant) = grant {
+        grant.ended.cancel();
     }
 }
 

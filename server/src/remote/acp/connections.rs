@@ -8,9 +8,10 @@ use acp_sdk::{ConnectionBuilder, Transport};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use super::caller::Caller;
 use super::streams::{self, Streams};
-use crate::Server;
 use crate::remote::Settings;
+use crate::{Access, Server};
 
 /// Messages that wait to be read by a connection; further POST requests wait.
 const INCOMING: usize = 16;
@@ -27,6 +28,8 @@ pub(super) struct Connections {
 pub(super) struct HttpConnection {
     pub(super) streams: Arc<Streams>,
     incoming: mpsc::Sender<Bytes>,
+    /// Of whoever opened it; others do not find it.
+    access: Access,
 }
 
 impl Connections {
@@ -44,8 +47,10 @@ impl Connections {
         self.places.clone().try_acquire_owned().ok()
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpConnection>> {
-        self.open().get(id).cloned()
+    /// Returns a connection that was opened with the same rights.
+    pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<HttpConnection>> {
+        let found = self.open().get(id).cloned();
+        found.filter(|connection| connection.access == caller.access)
     }
 
     /// Opens a connection. It ends when it is [closed](Self::close), or after a time without use.
@@ -53,18 +58,20 @@ impl Connections {
         self: &Arc<Self>,
         place: OwnedSemaphorePermit,
         id: String,
+        caller: Caller,
     ) -> Arc<HttpConnection> {
         let streams = Streams::new(self.settings.clone());
         let (incoming, received) = mpsc::channel(INCOMING);
         let transport = streams::Transport::new(streams.clone(), received);
         let builder = self.builder().coalesce_chunks(false);
         let transport = Transport::messages(transport);
-        let mut running = self
-            .server
-            .attach_gated(builder, transport, streams.clone());
+        let mut running =
+            self.server
+                .attach_gated(builder, transport, caller.access.clone(), streams.clone());
         let connection = Arc::new(HttpConnection {
             streams: streams.clone(),
             incoming,
+            access: caller.access,
         });
         self.open().insert(id.clone(), connection.clone());
         let connections = self.clone();
@@ -73,6 +80,7 @@ impl Connections {
                 // The peer closes it, or breaks the protocol.
                 _ = running.closed() => {}
                 () = connections.unused(&streams) => {}
+                () = caller.ended.cancelled() => {}
                 () = connections.settings.stop.cancelled() => {}
             }
             connections.close(&id);

@@ -8,6 +8,7 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header as names};
 use axum::response::{IntoResponse, Response};
 
+use super::caller::Caller;
 use super::connections::Connections;
 use super::failure::Failure;
 use super::position::Position;
@@ -16,14 +17,17 @@ use super::{CONNECTION_ID, SESSION_ID, check_version, header, sse, websocket};
 
 pub(super) async fn get(
     State(connections): State<Arc<Connections>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Response> {
     let (mut parts, _) = request.into_parts();
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &connections).await;
     match upgrade {
-        Ok(upgrade) => websocket::open(&connections, upgrade).map_err(Failure::into_response),
+        Ok(upgrade) => {
+            websocket::open(&connections, caller, upgrade).map_err(Failure::into_response)
+        }
         Err(rejection) if asks_for_websocket(&parts.headers) => Err(refused(rejection)),
-        Err(_) => stream(&connections, &parts.headers).map_err(Failure::into_response),
+        Err(_) => stream(&connections, &caller, &parts.headers).map_err(Failure::into_response),
     }
 }
 
@@ -36,13 +40,19 @@ fn asks_for_websocket(headers: &HeaderMap) -> bool {
     upgrade.is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-fn stream(connections: &Arc<Connections>, headers: &HeaderMap) -> Result<Response, Failure> {
+fn stream(
+    connections: &Arc<Connections>,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Result<Response, Failure> {
     if !accepts_events(headers) {
         return Err(Failure::NOT_ACCEPTABLE);
     }
     check_version(headers)?;
     let id = header(headers, &CONNECTION_ID)?.ok_or(Failure::NO_CONNECTION_ID)?;
-    let connection = connections.find(id).ok_or(Failure::UNKNOWN_CONNECTION)?;
+    let connection = connections
+        .find(id, caller)
+        .ok_or(Failure::UNKNOWN_CONNECTION)?;
     let session = header(headers, &SESSION_ID)?;
     let name = session.map_or(Name::Connection, |id| Name::Session(id.into()));
     // A cursor that is none counts as absent.

@@ -3,6 +3,7 @@
 //! A client has a connection, with an id, and that has a stream for messages without a session and
 //! one for each session. Over WebSocket all travels in one stream.
 
+mod caller;
 mod connections;
 mod envelope;
 mod failure;
@@ -22,6 +23,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 
+use self::caller::Caller;
 use self::connections::Connections;
 use self::failure::Failure;
 use super::Settings;
@@ -45,10 +47,11 @@ pub(super) fn router(server: Server, settings: &Settings) -> Router {
 /// Ends a connection, but neither its sessions nor their turns.
 async fn delete(
     State(connections): State<Arc<Connections>>,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let id = header(&headers, &CONNECTION_ID)?.ok_or(Failure::NO_CONNECTION_ID)?;
-    if connections.close(id) {
+    if connections.find(id, &caller).is_some() && connections.close(id) {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
     Err(Failure::UNKNOWN_CONNECTION)

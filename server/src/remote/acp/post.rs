@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
+use super::caller::Caller;
 use super::connections::{Connections, HttpConnection};
 use super::envelope::{self, Incoming};
 use super::failure::Failure;
@@ -15,6 +16,7 @@ use super::{CONNECTION_ID, LONGEST_ID, SESSION_ID, check_version, header};
 
 pub(super) async fn post(
     State(connections): State<Arc<Connections>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
@@ -43,11 +45,13 @@ pub(super) async fn post(
     let id = header(&headers, &CONNECTION_ID)?;
     let is_initialize = incoming.method.as_deref() == Some("initialize");
     match (id, is_initialize) {
-        (None, true) => initialize(&connections, &body, &incoming).await,
+        (None, true) => initialize(&connections, caller, &body, &incoming).await,
         (Some(_), true) => Err(Failure::CONNECTED_ALREADY),
         (None, false) => Err(Failure::NO_CONNECTION_ID),
         (Some(id), false) => {
-            let connection = connections.find(id).ok_or(Failure::UNKNOWN_CONNECTION)?;
+            let connection = connections
+                .find(id, &caller)
+                .ok_or(Failure::UNKNOWN_CONNECTION)?;
             let session = header(&headers, &SESSION_ID)?;
             pass_on(&connection, &body, &incoming, session).await
         }
@@ -57,13 +61,14 @@ pub(super) async fn post(
 /// Opens a connection, and answers in the body.
 async fn initialize(
     connections: &Arc<Connections>,
+    caller: Caller,
     body: &Bytes,
     incoming: &Incoming<'_>,
 ) -> Result<Response, Failure> {
     let request = incoming.id.ok_or(Failure::NOT_JSON_RPC)?;
     let place = connections.place().ok_or(Failure::TOO_MANY_CONNECTIONS)?;
     let id = crate::ids::connection_id().map_err(|_| Failure::AGENT_FAILED)?;
-    let connection = connections.open_http(place, id.clone());
+    let connection = connections.open_http(place, id.clone(), caller);
     // Who goes away before the answer leaves no connection behind.
     let mut guard = CloseUnlessKept {
         connections,

@@ -14,6 +14,7 @@ use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::CONNECTION_ID;
+use super::caller::Caller;
 use super::connections::Connections;
 use super::envelope::Incoming;
 use super::failure::Failure;
@@ -21,6 +22,7 @@ use super::failure::Failure;
 /// Accepts the upgrade. The connection lives as long as the socket.
 pub(super) fn open(
     connections: &Arc<Connections>,
+    caller: Caller,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
     let place = connections.place().ok_or(Failure::TOO_MANY_CONNECTIONS)?;
@@ -33,7 +35,7 @@ pub(super) fn open(
         .write_buffer_size(0)
         .max_write_buffer_size(settings.waiting_bytes + settings.message_bytes);
     let mut response = upgrade.on_upgrade(async move |socket| {
-        serve(&connections, socket).await;
+        serve(&connections, caller, socket).await;
         drop(place);
     });
     if let Ok(id) = HeaderValue::from_str(&id) {
@@ -42,7 +44,7 @@ pub(super) fn open(
     Ok(response)
 }
 
-async fn serve(connections: &Connections, mut socket: WebSocket) {
+async fn serve(connections: &Connections, caller: Caller, mut socket: WebSocket) {
     let first = tokio::time::timeout(connections.settings.write_timeout, first(&mut socket));
     let first = match first.await {
         Ok(Ok(Some(first))) => first,
@@ -66,12 +68,16 @@ async fn serve(connections: &Connections, mut socket: WebSocket) {
     let builder = connections
         .builder()
         .write_timeout(connections.settings.write_timeout);
-    let mut running = connections
-        .server
-        .attach_with(builder, Transport::messages(transport));
+    let mut running =
+        connections
+            .server
+            .attach_as(builder, Transport::messages(transport), caller.access);
     // However it ends, the sessions go on.
     tokio::select! {
         _ = running.closed() => {}
+        () = caller.ended.cancelled() => {
+            let _ = running.shutdown().await;
+        }
         () = connections.settings.stop.cancelled() => {
             let _ = running.shutdown().await;
         }
