@@ -6,6 +6,7 @@ use acp_sdk::RpcError;
 use acp_sdk::v1::{ErrorCode, SessionId};
 
 use crate::Capability;
+use crate::event::QuestionId;
 use crate::store::StoreError;
 
 /// The result of calls on a turn or a session.
@@ -40,9 +41,12 @@ pub enum Error {
         /// The limit or the policy.
         reason: &'static str,
     },
-    /// The client chose a permission option that was not among those offered.
-    #[error("the client chose the permission option {0:?}, which was not offered")]
+    /// The answer to a permission request is an option that was not among those offered.
+    #[error("the permission option {0:?} was chosen, which was not offered")]
     UnknownOption(String),
+    /// The question has been answered or withdrawn already, or there is none.
+    #[error("question {question} of session {0} is not pending; it was answered or withdrawn", question = .1.0)]
+    NotPending(SessionId, QuestionId),
     /// The session's events could not be written or read.
     #[error("the store failed: {0}")]
     Store(#[from] StoreError),

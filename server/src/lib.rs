@@ -68,10 +68,10 @@ pub use limits::{
     Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, SecondPrompt,
 };
 pub use reference::{HELP, Reference, reference_agent};
-pub use server::{Link, NextSession, Server, ServerBuilder};
+pub use server::{Link, NextSession, Server, ServerBuilder, Statistics};
 pub use session::{
-    Events, History, Opening, OpeningKind, Phase, PromptHandle, Received, Session, Settings,
-    SettingsChange,
+    Events, History, Opening, OpeningKind, PendingPermission, Phase, PromptHandle, Received,
+    Session, Settings, SettingsChange,
 };
 pub use turn::{Decision, Exit, Terminal, ToolCall, Turn, UrlElicitation};
 

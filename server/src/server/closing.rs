@@ -51,6 +51,7 @@ impl Core {
             self.close_handler(session, state).await;
         }
         self.release(session).await;
+        session.set_closed();
     }
 
     /// Waits until the clients have been sent the end of a session's work, but not for those that
@@ -66,14 +67,14 @@ impl Core {
         let _ = tokio::time::timeout(DELIVERY_TIMEOUT, delivered).await;
     }
 
-    pub(crate) async fn delete(&self, id: &SessionId) -> HandlerResult<()> {
+    /// Deletes a session; `false` if there is none.
+    pub(crate) async fn delete(&self, id: &SessionId) -> HandlerResult<bool> {
         let _locked = self.sessions.lock(id).await;
         if let Some(session) = self.sessions.find(id) {
             self.deactivate(&session).await;
         }
         let deleted = self.store.delete(id).await;
-        deleted.map_err(|error| store_refused(id, &error))?;
-        Ok(())
+        deleted.map_err(|error| store_refused(id, &error))
     }
 
     /// Closes a session if it is open.

@@ -6,10 +6,12 @@ mod opening;
 mod records;
 mod repair;
 mod sessions;
+mod statistics;
 
 pub(crate) use joining::Joining;
 pub(crate) use opening::OpeningClient;
 pub(crate) use sessions::Sessions;
+pub use statistics::Statistics;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,6 +109,7 @@ pub(crate) struct Core {
     opens: Semaphore,
     /// Held by calls that use a file of this machine.
     pub(crate) local_files: Arc<Semaphore>,
+    pub(crate) counters: statistics::Counters,
 }
 
 impl Core {
@@ -190,6 +193,7 @@ impl ServerBuilder {
             closed: CancellationToken::new(),
             opens,
             local_files: Arc::new(Semaphore::new(files)),
+            counters: statistics::Counters::default(),
         };
         Server(Arc::new(Guard(Arc::new(core))))
     }
@@ -365,6 +369,35 @@ impl Server {
         opened.inspect(|session| self.core().unload_later(session))
     }
 
+    /// Returns the sessions in memory, in no order.
+    #[must_use]
+    pub fn open_sessions(&self) -> Vec<Session> {
+        self.core().sessions.all()
+    }
+
+    /// Deletes a session with its events: cancels its turns and closes it, for all clients.
+    /// Returns `false` if there is no such session.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store, such as when another process has the session.
+    pub async fn delete_session(&self, id: &SessionId) -> HandlerResult<bool> {
+        self.core().delete(id).await
+    }
+
+    /// Returns what the agent advertises of itself.
+    #[must_use]
+    pub fn info(&self) -> &AgentInfo {
+        &self.core().info
+    }
+
+    /// Returns numbers about this server since its start.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let core = self.core();
+        core.counters.read(core.sessions.count() as u64)
+    }
+
     /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -389,7 +422,7 @@ impl Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("sessions", &self.core().sessions.ids().len())
+            .field("sessions", &self.core().sessions.count())
             .finish_non_exhaustive()
     }
 }

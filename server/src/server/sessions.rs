@@ -30,6 +30,14 @@ impl Sessions {
         self.table().open.keys().cloned().collect()
     }
 
+    pub(crate) fn all(&self) -> Vec<Session> {
+        self.table().open.values().cloned().collect()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.table().open.len()
+    }
+
     /// Enters a session, unless there are `limit` already.
     pub(crate) fn enter(&self, session: &Session, limit: usize) -> bool {
         let mut table = self.table();

@@ -2,6 +2,7 @@
 
 mod events;
 mod history;
+mod pending;
 mod questions;
 mod queue;
 mod rollback;
@@ -10,6 +11,7 @@ mod settings;
 
 pub use events::{Events, Received};
 pub use history::History;
+pub use pending::PendingPermission;
 pub(crate) use questions::{Ask, Question, Reply};
 pub(crate) use queue::{Inserted, Origin, Prompt, Refusal, Ticket, TurnResult};
 pub use queue::{Phase, PromptHandle};
@@ -22,8 +24,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::Meta;
-use acp_sdk::v1::{ClientCapabilities, ContentBlock, Implementation, McpServer, SessionId};
+use acp_sdk::v1::{
+    ClientCapabilities, ContentBlock, Implementation, McpServer, MessageId, SessionId,
+};
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Client, ClientId, Subscription};
 use crate::handler::HandlerState;
@@ -54,6 +59,8 @@ struct Inner {
     /// Distinguishes ids given outside of turns from those of an earlier process.
     nonce: u32,
     ids: AtomicU64,
+    /// Cancelled when the session has left memory.
+    closed: CancellationToken,
 }
 
 /// What changes in a session.
@@ -149,6 +156,7 @@ impl Session {
             log,
             state: Mutex::new(state),
             ids: AtomicU64::new(0),
+            closed: CancellationToken::new(),
         }))
     }
 
@@ -230,9 +238,11 @@ impl Session {
     /// [`Error::PromptRefused`](crate::Error::PromptRefused) and
     /// [`Error::SessionClosed`](crate::Error::SessionClosed).
     pub fn prompt(&self, prompt: impl Into<Vec<ContentBlock>>) -> Result<PromptHandle> {
-        let prompt = Prompt::new(prompt.into(), None, None);
+        let message = MessageId::from(self.next_id("message"));
+        let prompt = Prompt::new(prompt.into(), None, None).with_message(message.clone());
         let refused = |refusal: Refusal| refusal.error(self);
-        Ok(PromptHandle::new(self.submit(prompt).map_err(refused)?))
+        let ticket = self.submit(prompt).map_err(refused)?;
+        Ok(PromptHandle::new(ticket, message))
     }
 
     /// Cancels the running turn and all queued prompts. Without any, does nothing.
@@ -257,6 +267,18 @@ impl Session {
     #[must_use]
     pub fn history(&self) -> History {
         History::new(self.clone())
+    }
+
+    /// Waits until the session is closed, deleted, or out of memory because nobody used it. This
+    /// handle then has no further events; [`Server::session`](crate::Server::session) opens the
+    /// session again, if it still exists.
+    pub async fn closed(&self) {
+        self.0.closed.cancelled().await;
+    }
+
+    /// Notifies those that wait in [`closed`](Self::closed).
+    pub(crate) fn set_closed(&self) {
+        self.0.closed.cancel();
     }
 
     /// Returns an id that nothing else in the session has or had, such as `plan-5x1`.

@@ -145,6 +145,17 @@ impl Session {
         }
     }
 
+    /// Answers a question for the program itself; `false` if it is answered or withdrawn already.
+    pub(crate) fn reply(&self, question: &Question, reply: Reply) -> bool {
+        let Some(sender) = question.state().reply.take() else {
+            return false;
+        };
+        self.close_question(question, Some(&reply));
+        // The turn may have ended meanwhile.
+        let _ = sender.send(reply);
+        true
+    }
+
     /// Withdraws a question, if it is still open.
     pub(crate) fn withdraw(&self, question: &Question) {
         if question.state().reply.take().is_some() {

@@ -43,6 +43,8 @@ pub(crate) struct Prompt {
     pub(crate) blocks: Vec<ContentBlock>,
     pub(crate) meta: Option<Meta>,
     pub(crate) origin: Option<Origin>,
+    /// The id of the user's message; `None`: derived from the turn.
+    pub(crate) message: Option<MessageId>,
     bytes: usize,
     pub(crate) cancel: CancellationToken,
     /// Ends the turn at once.
@@ -102,16 +104,25 @@ impl Ticket {
 }
 
 /// A prompt that the program itself queued.
-pub struct PromptHandle(Ticket);
+pub struct PromptHandle {
+    ticket: Ticket,
+    message: MessageId,
+}
 
 impl PromptHandle {
-    pub(super) fn new(ticket: Ticket) -> Self {
-        Self(ticket)
+    pub(super) fn new(ticket: Ticket, message: MessageId) -> Self {
+        Self { ticket, message }
+    }
+
+    /// Returns the id of the user's message, which its events will have.
+    #[must_use]
+    pub fn message_id(&self) -> &MessageId {
+        &self.message
     }
 
     /// Cancels the prompt, whether or not its turn has begun.
     pub fn cancel(&self) {
-        self.0.cancel.cancel();
+        self.ticket.cancel.cancel();
     }
 
     /// Waits for the end of the turn.
@@ -120,13 +131,15 @@ impl PromptHandle {
     ///
     /// The handler's.
     pub async fn stop_reason(mut self) -> HandlerResult<StopReason> {
-        self.0.result().await.stop
+        self.ticket.result().await.stop
     }
 }
 
 impl std::fmt::Debug for PromptHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PromptHandle").finish_non_exhaustive()
+        f.debug_struct("PromptHandle")
+            .field("message", &self.message)
+            .finish_non_exhaustive()
     }
 }
 
@@ -141,12 +154,18 @@ impl Prompt {
             blocks,
             meta,
             origin,
+            message: None,
             bytes,
             cancel: CancellationToken::new(),
             abort: CancellationToken::new(),
             inserted: Arc::default(),
             result: None,
         }
+    }
+
+    pub(super) fn with_message(mut self, message: MessageId) -> Self {
+        self.message = Some(message);
+        self
     }
 
     /// Sends the result to whoever waits for it.

@@ -98,7 +98,8 @@ impl Core {
         let (turn, inserted) = log.append_deferred(epoch, |appender| {
             let turn = TurnId(appender.next_number());
             push(appender, &TurnEvent::TurnStarted { turn })?;
-            let message = MessageId::from(format!("message-{}", turn.0));
+            let message = prompt.message.clone();
+            let message = message.unwrap_or_else(|| MessageId::from(format!("message-{}", turn.0)));
             for block in &prompt.blocks {
                 let chunk = ContentChunk::new(block.clone()).with_message_id(&message);
                 push(appender, &SessionUpdate::UserMessageChunk(chunk))?;
@@ -119,6 +120,8 @@ impl Core {
             };
             Ok::<_, Error>((turn, inserted))
         })?;
+        // Before anybody can see that it has started.
+        session.core().counters.turn_started();
         // On one thread a task could not begin before the handler waits for something, and many
         // turns end without: then their events are committed together.
         if runtime_flavor() != Some(RuntimeFlavor::CurrentThread) {

@@ -29,7 +29,9 @@ pub(crate) async fn run(
         Err(error) => return TurnResult::without_turn(Err(error.into())),
     };
     let stop = answer(state, &core, prompt).await;
-    core.end(stop).await
+    let result = core.end(stop).await;
+    session.core().counters.turn_ended(&result.stop);
+    result
 }
 
 /// Runs the handler until it ends, or until it is cancelled and has used up its time.

@@ -1,0 +1,102 @@
+//! Questions to the user, seen and answered by the program itself.
+
+use acp_sdk::v1::{
+    ElicitationAction, PermissionOption, RequestPermissionOutcome, RequestPermissionRequest,
+};
+
+use super::{Ask, Question, Reply, Session};
+use crate::event::QuestionId;
+use crate::{Error, Result};
+
+/// A permission that a turn waits for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PendingPermission {
+    /// The question, unique in the session.
+    pub question: QuestionId,
+    /// What is asked, with the options to choose from.
+    pub request: RequestPermissionRequest,
+}
+
+impl Session {
+    /// Returns the permissions that the running turn waits for, the oldest first.
+    #[must_use]
+    pub fn pending_permissions(&self) -> Vec<PendingPermission> {
+        let questions = self.open_questions().into_iter();
+        let pending = questions.filter_map(|question| match &question.ask {
+            Ask::Permission(request) => Some(PendingPermission {
+                question: question.id,
+                request: request.clone(),
+            }),
+            Ask::Elicitation(_) => None,
+        });
+        pending.collect()
+    }
+
+    /// Answers a permission request in place of a client.
+    ///
+    /// The first answer counts: requests to clients are cancelled, and all subscribers receive
+    /// [`PermissionAnswered`](crate::event::TurnEvent::PermissionAnswered).
+    /// [`RequestPermissionOutcome::Cancelled`] cancels the turn.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotPending`](crate::Error::NotPending) when another answer was first, or the
+    /// question was withdrawn or is no permission; [`Error::UnknownOption`](crate::Error::UnknownOption)
+    /// for an option that was not offered, which leaves the question open.
+    pub fn answer_permission(
+        &self,
+        question: QuestionId,
+        outcome: RequestPermissionOutcome,
+    ) -> Result<()> {
+        let pending = self.pending(question)?;
+        let Ask::Permission(request) = &pending.ask else {
+            return Err(self.not_pending(question));
+        };
+        match &outcome {
+            RequestPermissionOutcome::Cancelled => {}
+            RequestPermissionOutcome::Selected(chosen) => {
+                let is_chosen = |option: &PermissionOption| option.option_id == chosen.option_id;
+                if !request.options.iter().any(is_chosen) {
+                    return Err(Error::UnknownOption(chosen.option_id.to_string()));
+                }
+            }
+            other => return Err(Error::UnknownOption(format!("{other:?}"))),
+        }
+        self.answer(&pending, Reply::Permission(outcome))
+    }
+
+    /// Answers an elicitation in place of a client, as
+    /// [`answer_permission`](Self::answer_permission) does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotPending`](crate::Error::NotPending).
+    pub fn answer_elicitation(
+        &self,
+        question: QuestionId,
+        action: ElicitationAction,
+    ) -> Result<()> {
+        let pending = self.pending(question)?;
+        let Ask::Elicitation(_) = &pending.ask else {
+            return Err(self.not_pending(question));
+        };
+        self.answer(&pending, Reply::Elicitation(action))
+    }
+
+    fn pending(&self, question: QuestionId) -> Result<std::sync::Arc<Question>> {
+        let pending = self.state().questions.get(&question.0).cloned();
+        pending.ok_or_else(|| self.not_pending(question))
+    }
+
+    fn answer(&self, question: &Question, reply: Reply) -> Result<()> {
+        if self.reply(question, reply) {
+            return Ok(());
+        }
+        Err(self.not_pending(question.id))
+    }
+
+    fn not_pending(&self, question: QuestionId) -> Error {
+        Error::NotPending(self.id().clone(), question)
+    }
+}

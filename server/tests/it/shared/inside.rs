@@ -1,0 +1,155 @@
+//! What the program itself does with sessions: answer, delete, count.
+
+use acp_server::event::QuestionId;
+use acp_server::{Error, Reference};
+
+use super::*;
+
+/// Waits for an event that `find` accepts.
+async fn until<T>(session: &Session, find: impl Fn(&TurnEvent) -> Option<T>) -> T {
+    let mut events = session.subscribe(0);
+    loop {
+        if let Received::Event(Event {
+            body: EventBody::Turn(event),
+            ..
+        }) = events.next().await.unwrap()
+            && let Some(found) = find(&event)
+        {
+            return found;
+        }
+    }
+}
+
+async fn asked(session: &Session) -> QuestionId {
+    until(session, |event| match event {
+        TurnEvent::PermissionAsked { question, .. } => Some(*question),
+        _ => None,
+    })
+    .await
+}
+
+fn chosen(option: &str) -> RequestPermissionOutcome {
+    RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option))
+}
+
+#[tokio::test]
+async fn the_program_answers_a_permission_once() {
+    let server = Server::new(Reference);
+    let session = server.create_session("/w").await.unwrap();
+    let prompt = session.prompt(text("permission")).unwrap();
+    let question = asked(&session).await;
+    let pending = session.pending_permissions();
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0].question, question);
+    assert!(!pending[0].request.options.is_empty());
+
+    let refused = session.answer_permission(question, chosen("something else"));
+    assert!(
+        matches!(refused, Err(Error::UnknownOption(_))),
+        "{refused:?}"
+    );
+    assert_eq!(session.pending_permissions().len(), 1, "still open");
+    let action = ElicitationAction::Cancel;
+    let refused = session.answer_elicitation(question, action);
+    assert!(matches!(refused, Err(Error::NotPending(..))), "{refused:?}");
+
+    session
+        .answer_permission(question, chosen("allow"))
+        .unwrap();
+    let late = session.answer_permission(question, chosen("reject"));
+    assert!(matches!(late, Err(Error::NotPending(..))), "{late:?}");
+    assert_eq!(prompt.stop_reason().await.unwrap(), StopReason::EndTurn);
+    let outcome = until(&session, |event| match event {
+        TurnEvent::PermissionAnswered { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    });
+    assert_eq!(outcome.await, Some(chosen("allow")));
+    let never = session.answer_permission(QuestionId(99), chosen("allow"));
+    assert!(matches!(never, Err(Error::NotPending(..))), "{never:?}");
+}
+
+#[tokio::test]
+async fn the_request_to_a_client_is_cancelled_when_the_program_answers() {
+    let server = Server::new(Reference);
+    let client = Guest::with(&server, Permission::Never).await;
+    let id = client.create().await;
+    let turn = client.start(&id, "permission");
+    client.editor.until("session/request_permission").await;
+    let session = server.session(&id).await.unwrap();
+    let question = session.pending_permissions()[0].question;
+    session
+        .answer_permission(question, chosen("reject"))
+        .unwrap();
+    assert_eq!(turn.await.unwrap().unwrap(), StopReason::EndTurn);
+    client.editor.until("permission cancelled").await;
+}
+
+#[tokio::test]
+async fn the_events_of_a_prompt_have_its_message_id() {
+    let server = Server::new(Reference);
+    let session = server.create_session("/w").await.unwrap();
+    let (one, two) = (
+        session.prompt(text("a")).unwrap(),
+        session.prompt(text("b")).unwrap(),
+    );
+    let ids = [one.message_id().clone(), two.message_id().clone()];
+    assert_ne!(ids[0], ids[1]);
+    one.stop_reason().await.unwrap();
+    two.stop_reason().await.unwrap();
+    let (mut history, mut found) = (session.history(), Vec::new());
+    while let Some(received) = history.next().await.unwrap() {
+        if let Received::Event(Event {
+            body: EventBody::Update(update),
+            ..
+        }) = received
+            && let SessionUpdate::UserMessageChunk(chunk) = update
+        {
+            found.extend(chunk.message_id);
+        }
+    }
+    assert_eq!(found, ids);
+}
+
+#[tokio::test]
+async fn a_deleted_session_is_closed_and_gone() {
+    let server = Server::new(Reference);
+    let session = server.create_session("/w").await.unwrap();
+    let prompt = session.prompt(text("slow")).unwrap();
+    assert_eq!(server.open_sessions(), vec![session.clone()]);
+    assert!(server.delete_session(session.id()).await.unwrap());
+    session.closed().await;
+    assert_eq!(prompt.stop_reason().await.unwrap(), StopReason::Cancelled);
+    assert!(server.session(session.id()).await.is_err());
+    assert!(server.open_sessions().is_empty());
+    assert!(!server.delete_session(session.id()).await.unwrap());
+}
+
+#[tokio::test]
+async fn turns_are_counted_by_their_end() {
+    let server = Server::new(Reference);
+    let session = server.create_session("/w").await.unwrap();
+    for said in ["ping", "refuse", "fail", "ping"] {
+        drop(session.prompt(text(said)).unwrap().stop_reason().await);
+    }
+    let slow = session.prompt(text("slow")).unwrap();
+    until(&session, |event| match event {
+        TurnEvent::TurnStarted { turn } if turn.0 > 12 => Some(()),
+        _ => None,
+    })
+    .await;
+    let running = server.statistics();
+    slow.cancel();
+    slow.stop_reason().await.unwrap();
+    let ended = server.statistics();
+    assert_eq!(
+        (
+            running.sessions,
+            running.turns_started,
+            running.turns_running()
+        ),
+        (1, 5, 1)
+    );
+    assert_eq!((ended.turns_started, ended.turns_running()), (5, 0));
+    let by_reason = (ended.end_turn, ended.refusal, ended.failed, ended.cancelled);
+    assert_eq!(by_reason, (2, 1, 1, 1));
+}
