@@ -32,6 +32,15 @@ impl Access {
 
     /// Checks a message by its method and parameters, of whichever protocol version.
     fn check(&self, method: &str, params: Option<&RawValue>) -> HandlerResult<()> {
+        self.check_for(method, || params.and_then(session))
+    }
+
+    /// Checks a message by its method and session.
+    pub(crate) fn check_for<'a>(
+        &self,
+        method: &str,
+        session: impl FnOnce() -> Option<Cow<'a, str>>,
+    ) -> HandlerResult<()> {
         // The end of a request, which is the client's own.
         let is_own = method.starts_with("$/");
         let permitted = match self {
@@ -40,12 +49,7 @@ impl Access {
                 // The list contains no other session.
                 "initialize" | "authenticate" | "auth/login" | "session/list" => true,
                 "session/fork" => false,
-                _ => {
-                    is_own
-                        || params
-                            .and_then(session)
-                            .is_some_and(|id| id == own.as_str())
-                }
+                _ => is_own || session().is_some_and(|id| id == own.as_str()),
             },
             Self::ReadOnly => {
                 is_own

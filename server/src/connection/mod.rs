@@ -47,15 +47,36 @@ pub(crate) struct Client {
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) paced: bool,
     pub(crate) local_tools: LocalTools,
-    access: Access,
+    role: Role,
     state: Mutex<State>,
     authenticated: AtomicBool,
     /// Whether the client uses version 2. Set before it is initialized.
     #[cfg(feature = "v2")]
     is_v2: AtomicBool,
     pub(crate) delivery: Delivery,
+}
+
+/// What a client is to the server.
+pub(crate) struct Role {
+    pub(crate) access: Access,
+    /// Whether it is asked for permissions and the like.
+    pub(crate) is_asked: bool,
+    /// Whether it needs no login.
+    pub(crate) is_authenticated: bool,
     /// Decides when a session's events are sent; without one, at once.
     pub(crate) gate: Option<Arc<dyn Gate>>,
+}
+
+impl Role {
+    pub(crate) fn new(access: Access) -> Self {
+        Self {
+            is_asked: access.may_write(),
+            // Who may only read cannot log in: what was said before needs no login.
+            is_authenticated: !access.may_write(),
+            access,
+            gate: None,
+        }
+    }
 }
 
 struct State {
@@ -74,12 +95,10 @@ impl Client {
         on_disconnect: OnDisconnect,
         paced: bool,
         local_tools: LocalTools,
-        access: Access,
-        gate: Option<Arc<dyn Gate>>,
+        role: Role,
     ) -> Arc<Self> {
         let id = core.next_client();
-        // Who may only read cannot log in: what was said before needs no login.
-        let authenticated = !core.info.auth_required || !access.may_write();
+        let authenticated = !core.info.auth_required || role.is_authenticated;
         Arc::new(Self {
             id,
             core,
@@ -87,7 +106,7 @@ impl Client {
             on_disconnect,
             paced,
             local_tools,
-            access,
+            role,
             state: Mutex::new(State {
                 capabilities: None,
                 info: None,
@@ -99,7 +118,6 @@ impl Client {
             #[cfg(feature = "v2")]
             is_v2: AtomicBool::new(false),
             delivery: Delivery::default(),
-            gate,
         })
     }
 
@@ -168,12 +186,20 @@ impl Client {
     pub(crate) fn offers(&self, capability: Capability) -> bool {
         let state = self.state();
         let capabilities = state.capabilities.as_deref();
-        self.access.may_write()
+        self.role.is_asked
             && capabilities.is_some_and(|capabilities| capability.is_in(capabilities))
     }
 
     pub(crate) fn access(&self) -> &Access {
-        &self.access
+        &self.role.access
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.role.is_asked
+    }
+
+    pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
+        self.role.gate.as_ref()
     }
 
     /// Returns how a session's events are encoded for this client.

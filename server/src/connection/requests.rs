@@ -14,7 +14,7 @@ impl Client {
     /// Returns whether the client has what a question needs.
     pub(crate) fn can_answer(&self, ask: &Ask) -> bool {
         match ask {
-            Ask::Permission(_) => self.access().may_write(),
+            Ask::Permission(_) => self.is_asked(),
             Ask::Elicitation(request) => self.offers(elicitation_needs(request)),
         }
     }

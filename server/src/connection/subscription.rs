@@ -111,7 +111,7 @@ impl Subscription {
                 older: VecDeque::new(),
                 generation: 0,
                 announced: 0,
-                held: client.gate.is_some(),
+                held: client.gate().is_some(),
                 ended: false,
                 encoding: Some(encoding),
             }),
@@ -119,7 +119,7 @@ impl Subscription {
             echoes,
             local_tools: client.local_tools,
             notified: Mutex::default(),
-            may_lose: client.gate.is_some(),
+            may_lose: client.gate().is_some(),
             this: this.clone(),
         })
     }
@@ -325,7 +325,7 @@ impl Subscription {
             if cursor.ended || cursor.held {
                 return Ok(false);
             }
-            let restarted = client.gate.is_some() && cursor.announced < cursor.generation;
+            let restarted = client.gate().is_some() && cursor.announced < cursor.generation;
             cursor.announced = cursor.generation;
             let limit = cursor.barriers.front().copied().unwrap_or(u64::MAX);
             let replayed = cursor.delivered >= cursor.replay_until;

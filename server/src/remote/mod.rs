@@ -6,6 +6,7 @@
 //! | path | what it serves |
 //! |---|---|
 //! | `/acp` | the protocol: POST, GET (server-sent events or WebSocket) and DELETE |
+//! | `/rpc` | calls and subscriptions for simple clients ([`rpc`], feature `rpc`) |
 //! | `/healthz` | `{"status":"ok"}`, without a token |
 //!
 //! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
@@ -16,9 +17,12 @@
 
 mod access;
 mod acp;
+mod caller;
 pub mod discovery;
 mod health;
 mod listen;
+#[cfg(feature = "rpc")]
+mod rpc;
 mod settings;
 
 pub use access::{
@@ -26,6 +30,8 @@ pub use access::{
     require_full, ticket_route,
 };
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
+#[cfg(feature = "rpc")]
+pub use rpc::rpc;
 pub use settings::Settings;
 
 use axum::Router;

@@ -122,7 +122,7 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
         return Err(HandlerError::cancelled());
     }
     subscription.follow();
-    if let Some(gate) = &client.gate {
+    if let Some(gate) = client.gate() {
         gate.attached(&subscription);
     }
     Ok(Joined {

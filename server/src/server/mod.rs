@@ -23,7 +23,7 @@ use acp_sdk::{ConnectionBuilder, RunningConnection, Transport};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Client, ClientId, Gate};
+use crate::connection::{Client, ClientId, Role};
 use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::session::Environment;
@@ -237,15 +237,10 @@ impl Server {
     /// version 1; with the feature `v2`, its `every_version` serves version 2 too.
     #[must_use]
     pub fn connection(&self, link: Link) -> ServerConnection {
-        self.connection_as(link, Access::Full, None)
+        self.connection_as(link, Role::new(Access::Full))
     }
 
-    fn connection_as(
-        &self,
-        link: Link,
-        access: Access,
-        gate: Option<Arc<dyn Gate>>,
-    ) -> ServerConnection {
+    fn connection_as(&self, link: Link, role: Role) -> ServerConnection {
         let (on_disconnect, paced, local_tools) = match link {
             Link::Stdio => {
                 let after = Duration::ZERO;
@@ -254,7 +249,7 @@ impl Server {
             Link::Remote => (OnDisconnect::Continue, false, LocalTools::Off),
         };
         let core = self.core().clone();
-        let client = Client::new(core, on_disconnect, paced, local_tools, access, gate);
+        let client = Client::new(core, on_disconnect, paced, local_tools, role);
         ServerConnection::new(client, self.clone())
     }
 
@@ -292,33 +287,20 @@ impl Server {
         transport: impl Into<Transport>,
         access: Access,
     ) -> RunningConnection {
-        self.start(connection, transport, access, None)
+        self.attach_role(connection, transport, Role::new(access))
     }
 
-    /// The same for a client whose sessions are sent as its gate decides.
-    #[cfg(feature = "remote")]
-    pub(crate) fn attach_gated(
+    pub(crate) fn attach_role(
         &self,
         connection: ConnectionBuilder,
         transport: impl Into<Transport>,
-        access: Access,
-        gate: Arc<dyn Gate>,
+        role: Role,
     ) -> RunningConnection {
-        self.start(connection, transport, access, Some(gate))
-    }
-
-    fn start(
-        &self,
-        connection: ConnectionBuilder,
-        transport: impl Into<Transport>,
-        access: Access,
-        gate: Option<Arc<dyn Gate>>,
-    ) -> RunningConnection {
-        let connection = match &access {
+        let connection = match &role.access {
             Access::Full => connection,
             restricted => connection.layer(restricted.clone()),
         };
-        let agent = self.connection_as(Link::Remote, access, gate);
+        let agent = self.connection_as(Link::Remote, role);
         let (_client, driver) = connection.agent(agent.every_version(), transport);
         driver.start()
     }

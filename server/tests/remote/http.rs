@@ -16,17 +16,19 @@ pub struct Host {
     pub server: Server,
     /// The token of each request.
     pub token: Option<Token>,
+    /// What is asked for.
+    pub path: &'static str,
 }
 
 impl Host {
     pub async fn start(server: Server, settings: &Settings) -> Self {
-        let router = router(server.clone(), settings);
+        let router = all(&server, settings);
         Self::of(server, router).await
     }
 
     /// Serves with these tokens.
     pub async fn protected(server: Server, tokens: Tokens) -> Self {
-        let router = router(server.clone(), &Settings::default());
+        let router = all(&server, &Settings::default());
         let control = AccessControl::new(Hosts::loopback(), tokens);
         Self::of(server, protect(router, control)).await
     }
@@ -35,11 +37,11 @@ impl Host {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        let token = None;
         Self {
             address,
             server,
-            token,
+            token: None,
+            path: "/acp",
         }
     }
 
@@ -47,6 +49,15 @@ impl Host {
     pub fn with_token(&self, token: &Token) -> Self {
         Self {
             token: Some(token.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same for another path.
+    #[cfg(feature = "rpc")]
+    pub fn at(&self, path: &'static str) -> Self {
+        Self {
+            path,
             ..self.clone()
         }
     }
@@ -59,7 +70,8 @@ impl Host {
     }
 
     pub async fn request(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Open {
-        let mut request = format!("{method} /acp HTTP/1.1\r\nhost: {}\r\n", self.address);
+        let path = self.path;
+        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
         if let Some(token) = &self.token {
             request.push_str(&format!("authorization: Bearer {}\r\n", token.secret()));
         }
@@ -94,6 +106,13 @@ impl Host {
             text: String::new(),
         }
     }
+}
+
+fn all(server: &Server, settings: &Settings) -> Router {
+    let router = router(server.clone(), settings);
+    #[cfg(feature = "rpc")]
+    let router = router.merge(acp_server::remote::rpc(server.clone(), settings));
+    router
 }
 
 /// A response whose body has not been read.

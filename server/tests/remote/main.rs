@@ -15,5 +15,7 @@ mod http;
 mod listen;
 mod raw;
 mod rights;
+#[cfg(feature = "rpc")]
+mod rpc;
 mod tls;
 mod websocket;

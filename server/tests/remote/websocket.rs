@@ -22,7 +22,7 @@ pub struct Socket {
 impl Socket {
     pub async fn open(host: &Host) -> Self {
         let stream = TcpStream::connect(host.address).await.unwrap();
-        let url = format!("ws://{}/acp", host.address);
+        let url = format!("ws://{}{}", host.address, host.path);
         let mut request = url.into_client_request().unwrap();
         if let Some(token) = &host.token {
             let value = format!("Bearer {}", token.secret()).parse().unwrap();
@@ -30,7 +30,8 @@ impl Socket {
         }
         let opened = tokio_tungstenite::client_async(request, stream).await;
         let (socket, response) = opened.unwrap();
-        let connection = response.headers()["acp-connection-id"].to_str().unwrap();
+        let connection = response.headers().get("acp-connection-id");
+        let connection = connection.map_or("", |id| id.to_str().unwrap());
         Self {
             connection: connection.to_owned(),
             socket,

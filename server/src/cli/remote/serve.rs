@@ -89,6 +89,8 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         ..Settings::default()
     };
     let router = router(server.clone(), &limits).merge(ticket_route(tokens.clone()));
+    #[cfg(feature = "rpc")]
+    let router = router.merge(crate::remote::rpc(server.clone(), &limits));
     let mut control = AccessControl::new(hosts(&args, address), tokens);
     if args.requests_per_second > 0 {
         control = control.requests_per_second(args.requests_per_second);

@@ -8,9 +8,10 @@ use acp_sdk::{ConnectionBuilder, Transport};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::caller::Caller;
 use super::streams::{self, Streams};
+use crate::connection::Role;
 use crate::remote::Settings;
+use crate::remote::caller::Caller;
 use crate::{Access, Server};
 
 /// Messages that wait to be read by a connection; further POST requests wait.
@@ -65,9 +66,11 @@ impl Connections {
         let transport = streams::Transport::new(streams.clone(), received);
         let builder = self.builder().coalesce_chunks(false);
         let transport = Transport::messages(transport);
-        let mut running =
-            self.server
-                .attach_gated(builder, transport, caller.access.clone(), streams.clone());
+        let role = Role {
+            gate: Some(streams.clone()),
+            ..Role::new(caller.access.clone())
+        };
+        let mut running = self.server.attach_role(builder, transport, role);
         let connection = Arc::new(HttpConnection {
             streams: streams.clone(),
             incoming,

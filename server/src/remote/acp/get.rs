@@ -8,12 +8,12 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header as names};
 use axum::response::{IntoResponse, Response};
 
-use super::caller::Caller;
 use super::connections::Connections;
 use super::failure::Failure;
 use super::position::Position;
 use super::streams::Name;
 use super::{CONNECTION_ID, SESSION_ID, check_version, header, sse, websocket};
+use crate::remote::caller::Caller;
 
 pub(super) async fn get(
     State(connections): State<Arc<Connections>>,

@@ -3,7 +3,6 @@
 //! A client has a connection, with an id, and that has a stream for messages without a session and
 //! one for each session. Over WebSocket all travels in one stream.
 
-mod caller;
 mod connections;
 mod envelope;
 mod failure;
@@ -23,10 +22,10 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 
-use self::caller::Caller;
 use self::connections::Connections;
 use self::failure::Failure;
 use super::Settings;
+use super::caller::Caller;
 use crate::Server;
 
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");

@@ -8,11 +8,11 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
-use super::caller::Caller;
 use super::connections::{Connections, HttpConnection};
 use super::envelope::{self, Incoming};
 use super::failure::Failure;
 use super::{CONNECTION_ID, LONGEST_ID, SESSION_ID, check_version, header};
+use crate::remote::caller::Caller;
 
 pub(super) async fn post(
     State(connections): State<Arc<Connections>>,

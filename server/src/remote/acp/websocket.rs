@@ -14,10 +14,10 @@ use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::CONNECTION_ID;
-use super::caller::Caller;
 use super::connections::Connections;
 use super::envelope::Incoming;
 use super::failure::Failure;
+use crate::remote::caller::Caller;
 
 /// Accepts the upgrade. The connection lives as long as the socket.
 pub(super) fn open(

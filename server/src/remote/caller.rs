@@ -6,14 +6,14 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
+use super::access::Identity;
 use crate::Access;
-use crate::remote::access::Identity;
 
 /// What the sender of a request may do, and until when.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
-    pub(super) access: Access,
-    pub(super) ended: CancellationToken,
+pub(in crate::remote) struct Caller {
+    pub(in crate::remote) access: Access,
+    pub(in crate::remote) ended: CancellationToken,
 }
 
 /// A request that no access control has seen may do everything: the program that mounted the routes

@@ -1,0 +1,113 @@
+//! A call of the protocol, made for a client of the facade.
+
+use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Service};
+use acp_sdk::v1::{Implementation, InitializeRequest, ProtocolVersion};
+use acp_sdk::{ConnectionBuilder, HandlerError, Json, Result};
+use serde_json::value::RawValue;
+
+use crate::connection::Role;
+use crate::{Access, Server};
+
+/// Bytes that wait in each direction.
+const WAITING: usize = 1 << 20;
+
+/// Makes a call as a client of its own that exists for as long as the call: it is asked nothing,
+/// offers nothing, and what it is sent is left out.
+///
+/// # Errors
+///
+/// The agent's.
+pub(super) async fn call(
+    server: &Server,
+    access: &Access,
+    is_authenticated: bool,
+    info: Option<Implementation>,
+    method: &str,
+    params: &Json,
+) -> Result<Json> {
+    let role = Role {
+        is_asked: false,
+        is_authenticated: is_authenticated || !access.may_write(),
+        ..Role::new(access.clone())
+    };
+    let (ours, theirs) = acp_sdk::channel(WAITING);
+    let builder = || ConnectionBuilder::new().handle_sigterm(false);
+    let mut served = server.attach_role(builder(), theirs, role);
+    let (peer, driver) = builder().open(Deaf, ours);
+    let _client = driver.start();
+    let mut hello = InitializeRequest::new(ProtocolVersion::V1);
+    hello.client_info = info;
+    let hello = to_json("initialize", &hello)?;
+    let answer = async {
+        let greeted = peer.call_ext("initialize", Some(&hello)).await?;
+        if method == "initialize" {
+            return Ok(greeted);
+        }
+        if needs_session(method) {
+            // From now on: the facade's clients read events on their own.
+            let joining = join(params)?;
+            peer.call_ext("_acp-sdk/session/resume", Some(&joining))
+                .await?;
+        }
+        peer.call_ext(method, Some(params)).await
+    };
+    let answer = answer.await;
+    peer.close();
+    // The client leaves its sessions before the answer is passed on.
+    // How it ended does not matter.
+    let _ = served.closed().await;
+    answer
+}
+
+/// Returns whether a method is for clients that are attached to the session.
+fn needs_session(method: &str) -> bool {
+    matches!(
+        method,
+        "session/set_mode"
+            | "session/set_config_option"
+            | "session/close"
+            | "_acp-sdk/session/state"
+    )
+}
+
+/// Returns the parameters that attach to the session of `params` without a replay.
+fn join(params: &Json) -> Result<Json> {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Joining<'a> {
+        #[serde(borrow)]
+        session_id: &'a RawValue,
+        #[serde(skip_deserializing)]
+        since_event_id: u64,
+    }
+    let method = "_acp-sdk/session/resume";
+    let mut joining: Joining<'_> =
+        serde_json::from_str(params.get()).map_err(|error| encode_error(method, &error))?;
+    joining.since_event_id = u64::MAX;
+    to_json(method, &joining)
+}
+
+fn to_json(method: &str, value: &impl serde::Serialize) -> Result<Json> {
+    Json::new(value).map_err(|error| encode_error(method, &error))
+}
+
+fn encode_error(method: &str, error: &serde_json::Error) -> acp_sdk::Error {
+    acp_sdk::Error::Encode {
+        method: method.to_owned(),
+        reason: error.to_string(),
+    }
+}
+
+/// A client that hears nothing.
+struct Deaf;
+
+impl Service for Deaf {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
+        let method = request.method().to_owned();
+        request.refuse(HandlerError::method_not_found(&method))
+    }
+
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+        notification.handle_ext(async |_, _, _| Ok(()))
+    }
+}

@@ -1,0 +1,162 @@
+//! Prompts, and answers to what their turns ask.
+
+use std::sync::Arc;
+
+use acp_sdk::HandlerError;
+use acp_sdk::v1::{
+    ContentBlock, ElicitationAction, PromptResponse, RequestPermissionOutcome, SessionId,
+};
+use jsonrpsee::RpcModule;
+use jsonrpsee::core::RegisterMethodError;
+use serde::{Deserialize, Serialize};
+
+use super::context::{Answer, Context, refusal};
+use super::methods::register as method;
+use crate::connection::check;
+use crate::event::QuestionId;
+use crate::{Error, PromptHandle, Session};
+
+pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
+    method(module, "session_prompt", prompt)?;
+    method(module, "session_prompt_start", start)?;
+    method(module, "session_cancel", cancel)?;
+    method(module, "permission_respond", permit)?;
+    method(module, "elicitation_respond", elicit)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Prompt {
+    session_id: SessionId,
+    prompt: Vec<ContentBlock>,
+}
+
+/// Answers at the end of the turn.
+async fn prompt(context: Arc<Context>, prompt: Prompt) -> Answer<PromptResponse> {
+    let (_, handle) = submit(&context, prompt).await?;
+    let stop = handle.stop_reason().await;
+    let stop = stop.map_err(|error| refusal(&error))?;
+    Ok(PromptResponse::new(stop))
+}
+
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Started {
+    session_id: SessionId,
+    /// The id of the user's message, with which the turn's events begin.
+    message_id: String,
+    /// The session's last event before the turn: the cursor to read it from.
+    last_event_id: u64,
+}
+
+/// Answers at once.
+async fn start(context: Arc<Context>, prompt: Prompt) -> Answer<Started> {
+    let session_id = prompt.session_id.clone();
+    let (last_event_id, handle) = submit(&context, prompt).await?;
+    Ok(Started {
+        session_id,
+        message_id: handle.message_id().to_string(),
+        last_event_id,
+    })
+}
+
+async fn submit(context: &Context, prompt: Prompt) -> Answer<(u64, PromptHandle)> {
+    let session = context
+        .session("session/prompt", &prompt.session_id)
+        .await?;
+    let checked = check::prompt(&prompt.prompt, &context.server.info().prompt);
+    checked.map_err(|error| refusal(&error))?;
+    let last = session.last_event();
+    let handle = session
+        .prompt(prompt.prompt)
+        .map_err(|error| refused(&error))?;
+    Ok((last, handle))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancel {
+    session_id: SessionId,
+}
+
+#[derive(Clone, Serialize)]
+struct Done {}
+
+async fn cancel(context: Arc<Context>, params: Cancel) -> Answer<Done> {
+    let session = context
+        .session("session/cancel", &params.session_id)
+        .await?;
+    session.cancel();
+    Ok(Done {})
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Permit {
+    request_id: RequestId,
+    outcome: RequestPermissionOutcome,
+}
+
+async fn permit(context: Arc<Context>, params: Permit) -> Answer<Done> {
+    let (session, question) = asked(&context, params.request_id).await?;
+    let answered = session.answer_permission(question, params.outcome);
+    answered.map(|()| Done {}).map_err(|error| refused(&error))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Elicit {
+    request_id: RequestId,
+    #[serde(flatten)]
+    action: ElicitationAction,
+}
+
+async fn elicit(context: Arc<Context>, params: Elicit) -> Answer<Done> {
+    let (session, question) = asked(&context, params.request_id).await?;
+    let answered = session.answer_elicitation(question, params.action);
+    answered.map(|()| Done {}).map_err(|error| refused(&error))
+}
+
+async fn asked(context: &Context, id: RequestId) -> Answer<(Session, QuestionId)> {
+    let session = context.session("session/prompt", &id.session).await?;
+    Ok((session, id.question))
+}
+
+fn refused(error: &Error) -> jsonrpsee::types::ErrorObjectOwned {
+    let code = match error {
+        Error::UnknownOption(_) => acp_sdk::v1::ErrorCode::INVALID_PARAMS,
+        Error::Store(_) => acp_sdk::v1::ErrorCode::INTERNAL_ERROR,
+        _ => acp_sdk::v1::ErrorCode::INVALID_REQUEST,
+    };
+    refusal(&HandlerError::new(code, error.to_string()))
+}
+
+/// Names a question of any session: `SESSION/NUMBER`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct RequestId {
+    pub(super) session: SessionId,
+    pub(super) question: QuestionId,
+}
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.session, self.question.0)
+    }
+}
+
+impl TryFrom<String> for RequestId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parts = text.rsplit_once('/');
+        let parts = parts.and_then(|(session, number)| Some((session, number.parse().ok()?)));
+        let Some((session, number)) = parts else {
+            return Err(format!("{text:?} is not the requestId of an event"));
+        };
+        Ok(Self {
+            session: session.into(),
+            question: QuestionId(number),
+        })
+    }
+}
