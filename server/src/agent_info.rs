@@ -1,5 +1,6 @@
 //! What an agent advertises of itself.
 
+use acp_sdk::Meta;
 use acp_sdk::v1::{AuthMethod, Implementation, McpCapabilities, PromptCapabilities};
 
 /// What an agent advertises in `initialize`.
@@ -30,6 +31,10 @@ pub struct AgentInfo {
     /// Whether sessions need an authenticated user from the start (default: no). After `logout`
     /// they do in any case.
     pub auth_required: bool,
+    /// Whether users can log out (default: if there are methods to authenticate).
+    pub logout: Option<bool>,
+    /// `_meta` of the capabilities (default: none). The member `acp-sdk` is the server's.
+    pub meta: Option<Meta>,
 }
 
 impl AgentInfo {
@@ -41,6 +46,8 @@ impl AgentInfo {
             mcp: McpCapabilities::default(),
             auth_methods: Vec::new(),
             auth_required: false,
+            logout: None,
+            meta: None,
         }
     }
 
@@ -77,6 +84,12 @@ impl AgentInfo {
     pub fn require_auth(mut self) -> Self {
         self.auth_required = true;
         self
+    }
+}
+
+impl AgentInfo {
+    pub(crate) fn offers_logout(&self) -> bool {
+        self.logout.unwrap_or(!self.auth_methods.is_empty())
     }
 }
 

@@ -48,6 +48,7 @@ mod ids;
 mod limits;
 mod local;
 mod log;
+mod raw_object;
 mod reference;
 #[cfg(feature = "remote")]
 pub mod remote;

@@ -11,13 +11,13 @@ use super::subscription::Replay;
 use super::v1::ServerConnection;
 use crate::server::Joining;
 
-/// Returns what `agentCapabilities._meta` advertises.
-pub(super) fn advertised() -> Meta {
-    let ours = json!({ "acp-sdk": {
+/// Returns what `agentCapabilities._meta` advertises, with that of the handler.
+pub(super) fn advertised(handler: Option<&Meta>) -> Meta {
+    let ours = json!({
         "eventId": true,
         "session": { "resume": true, "state": true, "fork": true },
-    } });
-    serde_json::from_value(ours).unwrap_or_default()
+    });
+    handler.cloned().unwrap_or_default().with("acp-sdk", &ours)
 }
 
 /// Answers a method of ours; `None` if it is none.

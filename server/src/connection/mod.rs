@@ -1,6 +1,7 @@
 //! What a server knows of one client, and how it sends to it.
 
 mod access;
+mod answer;
 pub(crate) mod check;
 mod delivery;
 mod extension;
@@ -13,6 +14,7 @@ mod v2;
 mod wire;
 
 pub use access::Access;
+pub(crate) use answer::Answers;
 pub(crate) use delivery::Delivery;
 pub(crate) use requests::elicitation_needs;
 pub(crate) use subscription::{Barrier, Gate, Replay, Subscription};
@@ -209,6 +211,15 @@ impl Client {
             return Encoding::V2(Box::default());
         }
         Encoding::V1
+    }
+
+    /// Returns whether the client is initialized, in version 1.
+    pub(crate) fn speaks_v1(&self) -> bool {
+        #[cfg(feature = "v2")]
+        if self.is_v2() {
+            return false;
+        }
+        self.state().capabilities.is_some()
     }
 
     #[cfg(feature = "v2")]

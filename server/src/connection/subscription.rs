@@ -86,6 +86,8 @@ pub(crate) enum Replay {
     Load,
     /// The same, after the answer.
     AfterAnswer,
+    /// What has happened in a session since its creation, after the answer, as it happened.
+    Created,
     /// Nothing.
     Nothing,
 }
@@ -162,15 +164,14 @@ impl Subscription {
     pub(crate) fn restart(self: &Arc<Self>, replay: Replay) -> (u64, Barrier) {
         // Under the log's lock, or the last event could be removed before the cursor stands there.
         let held = self.session.log().at_last(|last| {
-            let held = if replay == Replay::AfterAnswer {
-                0
-            } else {
-                last
+            let held = match replay {
+                Replay::AfterAnswer | Replay::Created => 0,
+                _ => last,
             };
             let mut cursor = self.cursor();
             let after = match replay {
                 Replay::After(after) => Some(after.min(last)),
-                Replay::Load | Replay::AfterAnswer => Some(0),
+                Replay::Load | Replay::AfterAnswer | Replay::Created => Some(0),
                 // A client that is attached must still be sent what it has not been sent yet.
                 Replay::Nothing => None,
             };
@@ -178,7 +179,10 @@ impl Subscription {
                 cursor.generation += 1;
                 cursor.live_from = cursor.delivered.max(cursor.live_from);
                 cursor.delivered = after;
-                cursor.replay_until = last;
+                cursor.replay_until = match replay {
+                    Replay::Created => 0,
+                    _ => last,
+                };
                 cursor.is_load = matches!(replay, Replay::Load | Replay::AfterAnswer);
                 cursor.known.clear();
                 cursor.older.clear();

@@ -23,7 +23,6 @@ const CLOSING_DEADLINE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ServerConnection {
     pub(super) client: Arc<Client>,
-    #[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "held"))]
     end: Arc<End>,
 }
 
@@ -54,7 +53,6 @@ impl ServerConnection {
     }
 
     /// Returns another agent of the same connection.
-    #[cfg(feature = "v2")]
     pub(super) fn share(&self) -> Self {
         Self {
             client: self.client.clone(),
@@ -187,6 +185,25 @@ impl ServerConnection {
         Ok((session, subscription, ticket))
     }
 
+    /// Answers a prompt with its stop reason and the other members of the answer.
+    pub(super) async fn answer_prompt(
+        &self,
+        ctx: &AgentContext,
+        req: PromptRequest,
+    ) -> HandlerResult<(StopReason, Option<Json>)> {
+        self.client.initialized()?;
+        let (session, subscription, mut ticket) = self.submit(req).await?;
+        let result = tokio::select! {
+            biased;
+            result = ticket.result() => result,
+            () = ctx.cancelled() => self.ended_early(ctx, &session, &mut ticket).await?,
+        };
+        // When older events cannot be read the client knows it by the gap, not by this answer.
+        let _ = subscription.reached(result.last_event).await;
+        ctx.keep_until_answered(result.barrier);
+        Ok((result.stop?, result.members))
+    }
+
     /// Once the request is answered, the client is sent what follows, and open questions.
     fn after_answer(&self, ctx: &AgentContext, session: &Session, last: u64, barrier: Barrier) {
         ctx.keep_until_answered(barrier);
@@ -255,8 +272,8 @@ impl Agent for ServerConnection {
             .with_prompt_capabilities(info.prompt.clone())
             .with_mcp_capabilities(info.mcp.clone())
             .with_session_capabilities(session)
-            .with_meta(extension::advertised());
-        if !info.auth_methods.is_empty() {
+            .with_meta(extension::advertised(info.meta.as_ref()));
+        if info.offers_logout() {
             let auth = AgentAuthCapabilities::new().with_logout(LogoutCapabilities::new());
             capabilities = capabilities.with_auth(auth);
         }
@@ -287,7 +304,7 @@ impl Agent for ServerConnection {
 
     async fn logout(&self, _: &AgentContext, _: LogoutRequest) -> HandlerResult<LogoutResponse> {
         self.client.initialized()?;
-        if self.core().info.auth_methods.is_empty() {
+        if !self.core().info.offers_logout() {
             return Err(HandlerError::method_not_found("logout"));
         }
         self.core().handler.logout().await?;
@@ -421,17 +438,10 @@ impl Agent for ServerConnection {
         ctx: &AgentContext,
         req: PromptRequest,
     ) -> HandlerResult<PromptResponse> {
-        self.client.initialized()?;
-        let (session, subscription, mut ticket) = self.submit(req).await?;
-        let result = tokio::select! {
-            biased;
-            result = ticket.result() => result,
-            () = ctx.cancelled() => self.ended_early(ctx, &session, &mut ticket).await?,
-        };
-        // When older events cannot be read the client knows it by the gap, not by this answer.
-        let _ = subscription.reached(result.last_event).await;
-        ctx.keep_until_answered(result.barrier);
-        Ok(PromptResponse::new(result.stop?))
+        let (stop, members) = self.answer_prompt(ctx, req).await?;
+        let members = members.and_then(|members| members.parse().ok());
+        let members: super::answer::Known = members.unwrap_or_default();
+        Ok(PromptResponse::new(stop).with_meta(members.meta))
     }
 
     async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> HandlerResult<()> {

@@ -82,10 +82,11 @@ impl Log {
         self.0.lease.get()
     }
 
-    /// Sets the lease, with which events can be committed.
+    /// Sets the lease, with which events can be committed. What was appended before waits for it.
     pub(crate) fn set_lease(&self, lease: Lease) {
         // There is one lease for as long as a session is open.
         let _ = self.0.lease.set(lease);
+        self.start_commit();
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
@@ -196,7 +197,7 @@ impl Log {
 
     /// Starts the commit task if there is work and it does not run.
     fn schedule(&self, mut state: MutexGuard<'_, State>) {
-        if state.committer != Committer::Nobody || !state.has_work() {
+        if state.committer != Committer::Nobody || !state.has_work() || self.lease().is_none() {
             return;
         }
         // Without a runtime the process is ending, and nobody would be sent the events.

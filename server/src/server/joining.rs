@@ -64,7 +64,7 @@ impl Core {
                         _ => None,
                     };
                     let created = self.create(cwd, name, environment, opening).await?;
-                    return attach(client, created, replay);
+                    return attach(client, created, Replay::Created);
                 };
                 let _locked = self.sessions.lock(&id).await;
                 let place = Some((cwd, environment));

@@ -23,7 +23,7 @@ use acp_sdk::{ConnectionBuilder, RunningConnection, Transport};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Client, ClientId, Role};
+use crate::connection::{Answers, Client, ClientId, Role};
 use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::session::Environment;
@@ -301,6 +301,7 @@ impl Server {
             restricted => connection.layer(restricted.clone()),
         };
         let agent = self.connection_as(Link::Remote, role);
+        let connection = connection.layer(Answers::of(&agent));
         let (_client, driver) = connection.agent(agent.every_version(), transport);
         driver.start()
     }
@@ -321,9 +322,9 @@ impl Server {
     ///
     /// As [`acp_sdk::serve_stdio`].
     pub async fn serve_stdio_with(&self, connection: ConnectionBuilder) -> acp_sdk::Result<()> {
-        let served = connection
-            .serve_stdio(self.connection(Link::Stdio).every_version())
-            .await;
+        let agent = self.connection(Link::Stdio);
+        let connection = connection.layer(Answers::of(&agent));
+        let served = connection.serve_stdio(agent.every_version()).await;
         self.shutdown().await;
         served
     }

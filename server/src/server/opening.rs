@@ -78,8 +78,9 @@ impl Core {
         let session = self.session_of(&record, environment);
         // Stored after it is open: a session that could not be opened must not be listed.
         let (state, settings) = self
-            .open_handler(&session, OpeningKind::New, opening)
+            .open_handler(&session, &record, OpeningKind::New, opening)
             .await?;
+        record.data = session.data();
         match self.store.create(&record).await {
             Ok(lease) => session.log().set_lease(lease),
             Err(error) => {
@@ -155,6 +156,7 @@ impl Core {
         let mut record = SessionRecord::new(id, cwd.unwrap_or(origin.cwd));
         record.title = origin.title;
         record.settings = origin.settings;
+        record.data = origin.data;
         record.additional_directories = origin.additional_directories;
         record.last_event = last;
         record.running_turn = origin.running_turn.filter(|turn| *turn <= last);
@@ -190,6 +192,7 @@ impl Core {
     async fn open_handler(
         &self,
         session: &Session,
+        record: &SessionRecord,
         kind: OpeningKind,
         opening: OpeningClient,
     ) -> HandlerResult<(HandlerState, Settings)> {
@@ -199,6 +202,7 @@ impl Core {
             capabilities: opening.capabilities,
             client: opening.info,
             meta: opening.meta,
+            changed_options: record.settings.clone(),
         };
         let limit = self.limits.open_timeout;
         let open = async {
@@ -232,7 +236,7 @@ impl Core {
         opening: OpeningClient,
     ) -> HandlerResult<(HandlerState, Settings)> {
         super::repair::repair(session, record).await?;
-        let (state, mut settings) = self.open_handler(session, kind, opening).await?;
+        let (state, mut settings) = self.open_handler(session, record, kind, opening).await?;
         settings.restore(&record.settings);
         Ok((state, settings))
     }
@@ -252,7 +256,10 @@ impl Core {
             return Err(HandlerError::internal(reason));
         }
         let mut locked = session.state();
-        locked.settings = settings;
+        // Those of another agent may have changed since, and are in the session already.
+        if !settings.is_mirrored() {
+            locked.settings = settings;
+        }
         locked.handler_state = Some(state);
         drop(locked);
         Ok(session)

@@ -8,6 +8,7 @@ mod queue;
 mod rollback;
 pub(crate) mod runner;
 mod settings;
+mod updates;
 
 pub use events::{Events, Received};
 pub use history::History;
@@ -23,10 +24,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use acp_sdk::Meta;
 use acp_sdk::v1::{
-    ClientCapabilities, ContentBlock, Implementation, McpServer, MessageId, SessionId,
+    ClientCapabilities, ContentBlock, Implementation, McpServer, MessageId,
+    SessionConfigOptionValue, SessionId,
 };
+use acp_sdk::{Json, Meta};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +37,7 @@ use crate::handler::HandlerState;
 use crate::log::Log;
 use crate::server::Core;
 use crate::store::{RecordChange, SessionRecord};
-use crate::turn::Decision;
+use crate::turn::{Decision, Role};
 use crate::{Policies, Result};
 use queue::Queue;
 
@@ -68,6 +70,9 @@ pub(crate) struct State {
     pub(crate) environment: Environment,
     pub(crate) settings: Settings,
     pub(crate) title: Option<String>,
+    pub(crate) data: Option<Json>,
+    /// The message that chunks outside of turns are added to.
+    pub(crate) message: Option<(Role, MessageId)>,
     uncommitted: rollback::Uncommitted,
     pub(crate) policies: Policies,
     pub(crate) queue: Queue,
@@ -109,6 +114,9 @@ pub struct Opening {
     pub client: Option<Implementation>,
     /// `_meta` of the request.
     pub meta: Option<Meta>,
+    /// Values of config options that the user changed earlier, by option id. They are restored
+    /// after [`Handler::open`](crate::Handler::open).
+    pub changed_options: BTreeMap<String, SessionConfigOptionValue>,
 }
 
 /// How a session came to be opened.
@@ -138,6 +146,8 @@ impl Session {
             environment,
             settings: Settings::new(),
             title: record.title.clone(),
+            data: record.data.clone(),
+            message: None,
             uncommitted: rollback::Uncommitted::default(),
             policies: core.policies.clone(),
             queue: Queue::default(),
@@ -205,6 +215,32 @@ impl Session {
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.state().settings.clone()
+    }
+
+    /// Returns what the handler keeps of the session.
+    #[must_use]
+    pub fn data(&self) -> Option<Json> {
+        self.state().data.clone()
+    }
+
+    /// Replaces what the handler keeps of the session, such as the id of a conversation elsewhere.
+    /// It is stored with the session's record and is there again when the session is loaded. A fork
+    /// begins with that of its source.
+    ///
+    /// It is committed with the next events. The record of a session has
+    /// at most 1 MiB in all.
+    pub fn set_data(&self, data: impl Into<Option<Json>>) {
+        let data = data.into();
+        // Nothing in it can fail.
+        let _ = self.log().append_now(None, |appender| {
+            self.before_change(appender);
+            self.state().data.clone_from(&data);
+            appender.change(RecordChange {
+                data: Some(data),
+                ..RecordChange::default()
+            });
+            Ok::<_, crate::store::StoreError>(())
+        });
     }
 
     /// Returns whether a turn runs.

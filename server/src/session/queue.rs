@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use acp_sdk::v1::{ContentBlock, MessageId, StopReason};
-use acp_sdk::{HandlerError, HandlerResult, Meta};
+use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 use tokio::sync::{SetOnce, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -67,6 +67,8 @@ pub(crate) struct Inserted {
 /// How a turn ended.
 pub(crate) struct TurnResult {
     pub(crate) stop: HandlerResult<StopReason>,
+    /// Members of the answer besides the stop reason, an object.
+    pub(crate) members: Option<Json>,
     /// The number of the turn's last event; 0 if it never started.
     pub(crate) last_event: u64,
     /// Holds the events of the next turn until the prompt is answered.
@@ -78,6 +80,7 @@ impl TurnResult {
     pub(crate) fn without_turn(stop: HandlerResult<StopReason>) -> Self {
         Self {
             stop,
+            members: None,
             last_event: 0,
             barrier: None,
         }

@@ -1,10 +1,12 @@
-//! Settings and title as they were before changes that are not committed yet.
+//! Settings, title and the handler's data as they were before changes that are not committed yet.
 //!
 //! A change counts at once, so that what follows builds on it. If the store refuses the commit, the
 //! event of the change does not exist, and the session must be as it was before.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, Weak};
+
+use acp_sdk::Json;
 
 use super::{Inner, Session, Settings};
 use crate::log::{Appender, Listener};
@@ -21,16 +23,18 @@ pub(crate) struct Uncommitted {
 struct Before {
     settings: Settings,
     title: Option<String>,
+    data: Option<Json>,
 }
 
 impl Session {
-    /// Keeps settings and title. Must be called under the log's lock before they are changed.
+    /// Keeps settings, title and data. Must be called under the log's lock before they are changed.
     pub(crate) fn before_change(&self, appender: &mut Appender<'_>) {
         let (committed, next) = (appender.committed(), appender.next_number());
         let mut state = self.state();
         let before = Before {
             settings: state.settings.clone(),
             title: state.title.clone(),
+            data: state.data.clone(),
         };
         let uncommitted = &mut state.uncommitted;
         while let Some((number, _)) = uncommitted.changes.front()
@@ -57,6 +61,7 @@ impl Listener for Inner {
         if let Some((_, before)) = first {
             state.settings = before.settings;
             state.title = before.title;
+            state.data = before.data;
         }
     }
 }

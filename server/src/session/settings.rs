@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use acp_sdk::v1::{
     AvailableCommand, ConfigOptionUpdate, CurrentModeUpdate, SessionConfigId, SessionConfigKind,
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
-    SessionConfigOptionValueValueId, SessionConfigSelect, SessionConfigSelectOption,
-    SessionConfigSelectOptions, SessionModeId, SessionModeState, SessionUpdate,
+    SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId, SessionConfigSelect,
+    SessionConfigSelectOption, SessionConfigSelectOptions, SessionModeId, SessionModeState,
+    SessionUpdate,
 };
 use acp_sdk::{HandlerError, HandlerResult};
 
@@ -65,6 +66,10 @@ pub struct Settings {
     commands: Vec<AvailableCommand>,
     /// Values that differ from the defaults, for the session's record.
     changed: BTreeMap<String, SessionConfigOptionValue>,
+    /// Whether they are those of another agent: shown as they are, and restored by it.
+    mirrored: bool,
+    /// Counts the updates of the handler that changed modes or options.
+    updates: u64,
 }
 
 /// A change of a mode or of a config option.
@@ -88,11 +93,24 @@ impl Session {
     /// Invalid params, the handler's error, or that of the store.
     pub(crate) async fn change_settings(&self, change: SettingsChange) -> HandlerResult<u64> {
         // Refused before the handler is asked, if it makes no sense.
-        self.state().settings.clone().apply(&change)?;
-        self.core().handler.settings_change(self, &change).await?;
+        let updates = {
+            let mut settings = self.state().settings.clone();
+            settings.apply(&change)?;
+            settings.updates
+        };
         let log = self.log();
         let epoch = log.epoch();
-        let last = log.append(epoch, |appender| self.write_change(appender, &change));
+        self.core().handler.settings_change(self, &change).await?;
+        let last = log.append(epoch, |appender| {
+            let announced = {
+                let settings = &self.state().settings;
+                settings.updates != updates && settings.has(&change)
+            };
+            match announced {
+                true => Ok(appender.next_number() - 1),
+                false => self.write_change(appender, &change),
+            }
+        });
         let last = last.await?;
         // The client must not be answered that it is set, if it is not.
         log.flush(epoch).await.map_err(Error::Store)?;
@@ -158,6 +176,66 @@ impl Settings {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates the settings of another agent, which restores them itself. A client of options only
+    /// is shown the modes as an option, unless the agent has options of its own.
+    #[allow(dead_code, reason = "for hosted agents")]
+    pub(crate) fn mirrored(
+        modes: Option<SessionModeState>,
+        options: Vec<SessionConfigOption>,
+    ) -> Self {
+        let mut settings = match modes {
+            Some(modes) if options.is_empty() => Self::new().modes(modes),
+            modes => Self {
+                modes,
+                ..Self::new()
+            },
+        };
+        settings.options.extend(options);
+        settings.mirrored = true;
+        settings
+    }
+
+    pub(crate) fn is_mirrored(&self) -> bool {
+        self.mirrored
+    }
+
+    /// Returns whether a setting has a value.
+    fn has(&self, change: &SettingsChange) -> bool {
+        match change {
+            SettingsChange::Mode(mode) => self.mode() == Some(mode.as_str()),
+            SettingsChange::Option(id, value) => {
+                self.find(id.as_str()).and_then(current_value).as_ref() == Some(value)
+            }
+        }
+    }
+
+    /// Takes the mode of an update of the handler.
+    pub(crate) fn mode_updated(&mut self, mode: &SessionModeId) {
+        // A mode that was never announced is between the agent and the client.
+        if self.set_mode(mode).is_ok() {
+            self.updates += 1;
+        }
+    }
+
+    /// Takes the options of an update of the handler. Values that differ from those before count
+    /// as changed.
+    pub(crate) fn options_updated(&mut self, options: Vec<SessionConfigOption>) {
+        for option in &options {
+            let before = self.find(option.id.as_str()).and_then(current_value);
+            let now = current_value(option);
+            if let (Some(now), true) = (&now, before.is_some() && before != now) {
+                self.changed.insert(option.id.to_string(), now.clone());
+            }
+            if let (MODE, Some(modes), SessionConfigKind::Select(select)) =
+                (option.id.as_str(), &mut self.modes, &option.kind)
+            {
+                modes.current_mode_id = select.current_value.as_str().into();
+            }
+        }
+        self.options = options;
+        self.updates += 1;
     }
 
     /// Sets the modes; the current one is the default. They also appear as the config option
@@ -315,10 +393,27 @@ impl Settings {
 
     /// Sets values again, as far as the options still accept them.
     pub(crate) fn restore(&mut self, changed: &BTreeMap<String, SessionConfigOptionValue>) {
+        if self.mirrored {
+            return;
+        }
         for (id, value) in changed {
             // An option of an earlier version that is gone is no reason to refuse a session.
             let _ = self.set(&SessionConfigId::from(id.as_str()), value);
         }
+    }
+}
+
+/// Returns the current value of an option, of a type that this crate knows.
+pub(crate) fn current_value(option: &SessionConfigOption) -> Option<SessionConfigOptionValue> {
+    match &option.kind {
+        SessionConfigKind::Select(select) => {
+            let value = SessionConfigOptionValueValueId::new(select.current_value.as_str());
+            Some(value.into())
+        }
+        SessionConfigKind::Boolean(boolean) => {
+            Some(SessionConfigOptionValueBoolean::new(boolean.current_value).into())
+        }
+        _ => None,
     }
 }
 

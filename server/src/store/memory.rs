@@ -46,8 +46,8 @@ impl MemoryStore {
         self
     }
 
-    /// Sets the maximum bytes of a record (default 1 MiB): id, name, directories, title and
-    /// settings.
+    /// Sets the maximum bytes of a record (default 1 MiB): id, name, directories, title,
+    /// settings and the handler's data.
     #[must_use]
     pub fn max_record_bytes(mut self, bytes: usize) -> Self {
         self.limits.record_bytes = bytes;

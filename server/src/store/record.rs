@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use acp_sdk::Json;
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
 
 use super::{StoreError, StoreErrorKind};
@@ -26,6 +27,8 @@ pub struct SessionRecord {
     pub updated_at: String,
     /// Values of config options that differ from their defaults, by option id.
     pub settings: BTreeMap<String, SessionConfigOptionValue>,
+    /// What the handler keeps of the session; see [`Session::set_data`](crate::Session::set_data).
+    pub data: Option<Json>,
     /// Number of the event with which the running turn began. If a process opens a session in
     /// which one runs, the process that ran it has been killed.
     pub running_turn: Option<u64>,
@@ -49,6 +52,7 @@ impl SessionRecord {
             created_at: now.clone(),
             updated_at: now,
             settings: BTreeMap::new(),
+            data: None,
             running_turn: None,
             last_event: 0,
             forked_from: None,
@@ -66,7 +70,8 @@ impl SessionRecord {
             + text(&self.name)
             + self.cwd.len()
             + directories.sum::<usize>()
-            + text(&self.title);
+            + text(&self.title)
+            + self.data.as_ref().map_or(0, |data| data.get().len());
         if !self.settings.is_empty() {
             bytes += self.settings_text()?.len();
         }
@@ -75,7 +80,7 @@ impl SessionRecord {
         }
         let message = format!(
             "the record of session {} has {bytes} bytes, more than the maximum of {limit} \
-             (`max_record_bytes`): id, name, directories, title and settings",
+             (`max_record_bytes`): id, name, directories, title, settings and data",
             self.id
         );
         Err(StoreError::new(StoreErrorKind::Full, message))
@@ -104,6 +109,8 @@ pub struct RecordChange {
     pub updated_at: Option<String>,
     /// Replaces the settings.
     pub settings: Option<BTreeMap<String, SessionConfigOptionValue>>,
+    /// Replaces the handler's data.
+    pub data: Option<Option<Json>>,
     /// Replaces the running turn.
     pub running_turn: Option<Option<u64>>,
 }
@@ -123,6 +130,7 @@ impl RecordChange {
             title,
             updated_at,
             settings,
+            data,
             running_turn,
         } = later;
         self.name = name.or(self.name.take());
@@ -130,6 +138,7 @@ impl RecordChange {
         self.title = title.or(self.title.take());
         self.updated_at = updated_at.or(self.updated_at.take());
         self.settings = settings.or(self.settings.take());
+        self.data = data.or(self.data.take());
         self.running_turn = running_turn.or(self.running_turn.take());
     }
 
@@ -141,6 +150,7 @@ impl RecordChange {
             title,
             updated_at,
             settings,
+            data,
             running_turn,
         } = self;
         if let Some(name) = name {
@@ -157,6 +167,9 @@ impl RecordChange {
         }
         if let Some(settings) = settings {
             record.settings = settings;
+        }
+        if let Some(data) = data {
+            record.data = data;
         }
         if let Some(running_turn) = running_turn {
             record.running_turn = running_turn;

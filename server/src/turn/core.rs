@@ -9,7 +9,7 @@ use acp_sdk::v1::{
     ContentBlock, ContentChunk, MessageId, SessionUpdate, TextContent, ToolCallId, ToolCallStatus,
     ToolCallUpdate,
 };
-use acp_sdk::{HandlerResult, Meta};
+use acp_sdk::{HandlerResult, Json, Meta};
 use tokio::runtime::RuntimeFlavor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -70,6 +70,8 @@ struct Open {
     /// The message that chunks are being added to. Any other update ends it.
     message: Option<(Role, MessageId)>,
     ids: u64,
+    /// Members of the answer besides the stop reason.
+    answer: Option<Json>,
 }
 
 impl fmt::Debug for Core {
@@ -246,7 +248,7 @@ impl Core {
             }
             return push(appender, &update);
         }
-        super::settings::agree(&self.session, appender, &update);
+        self.session.agree(appender, &update);
         push(appender, &update)?;
         let mut open = self.open();
         open.message = None;
@@ -389,6 +391,7 @@ impl Core {
         };
         crate::session::TurnResult {
             stop,
+            members: self.open().answer.take(),
             last_event,
             barrier,
         }
@@ -414,6 +417,10 @@ impl Core {
         let mut open = self.open();
         open.ids += 1;
         format!("{kind}-{}-{}", self.turn.0, open.ids)
+    }
+
+    pub(super) fn set_answer(&self, members: Option<Json>) {
+        self.open().answer = members;
     }
 
     pub(crate) fn origin(&self) -> Option<&Origin> {
@@ -462,7 +469,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the chunk that an update consists of, and who speaks in it.
-fn chunk(update: &mut SessionUpdate) -> Option<(Role, &mut ContentChunk)> {
+pub(crate) fn chunk(update: &mut SessionUpdate) -> Option<(Role, &mut ContentChunk)> {
     match update {
         SessionUpdate::UserMessageChunk(chunk) => Some((Role::User, chunk)),
         SessionUpdate::AgentMessageChunk(chunk) => Some((Role::Agent, chunk)),

@@ -20,7 +20,7 @@ mod settings;
 mod terminal;
 mod tool_call;
 
-pub(crate) use self::core::{Core, Role, is_final};
+pub(crate) use self::core::{Core, Role, chunk, is_final, push};
 pub use elicitation::UrlElicitation;
 use local::Provider;
 pub use permission::Decision;
@@ -30,17 +30,16 @@ pub use tool_call::ToolCall;
 
 use std::sync::Arc;
 
-use acp_sdk::Meta;
 use acp_sdk::v1::{
     AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock,
     CreateElicitationRequest, CreateTerminalRequest, ElicitationAction, ElicitationSchema,
     PermissionOption, Plan, PlanEntry, ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate,
     SessionUpdate, ToolCallLocation, ToolKind, UsageUpdate, WriteTextFileRequest,
 };
+use acp_sdk::{Json, Meta};
 
 use crate::connection::Client;
 use crate::event::TurnId;
-use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
 
 /// A prompt, and the functions to answer it. Clones belong to the same turn, and can be moved to
@@ -409,22 +408,12 @@ impl Turn {
         let title = title.into();
         let update = SessionInfoUpdate::new().with_title(title.as_str());
         let update = SessionUpdate::SessionInfoUpdate(update);
-        let write = |appender: &mut crate::log::Appender<'_>| {
-            self.session().before_change(appender);
-            self.core.write(appender, update)?;
-            appender.change(RecordChange {
-                title: Some(Some(title.clone())),
-                ..RecordChange::default()
-            });
-            self.session().state().title = Some(title);
-            Ok(())
-        };
-        self.core.append(write).await
+        self.send(update).await
     }
 
     /// Sends any update: a kind without a function here, or with members that it leaves out. A
     /// tool call that is announced this way and not finished fails at the end of the turn. An
-    /// update of the mode or of the commands changes those of the session.
+    /// update of the mode, of the options, of the commands or of the title changes those of the session.
     ///
     /// Clients that do not offer the kind are not sent it.
     ///
@@ -433,6 +422,12 @@ impl Turn {
     /// As [`send_text`](Self::send_text).
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
         self.core.send(update).await
+    }
+
+    /// Sets the members of the prompt's answer besides the stop reason, a JSON object: `_meta`, and
+    /// what later versions of the protocol define. Only the client that prompted receives them.
+    pub fn set_answer(&self, members: impl Into<Option<Json>>) {
+        self.core.set_answer(members.into());
     }
 
     /// Returns an id that nothing else in the session has or had, such as `compaction-12-7`.

@@ -2,12 +2,11 @@
 
 use acp_sdk::v1::{
     SessionConfigId, SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId,
-    SessionConfigValueId, SessionModeId, SessionUpdate,
+    SessionConfigValueId, SessionModeId,
 };
 
 use super::Turn;
-use crate::log::Appender;
-use crate::{Error, Result, Session, SettingsChange};
+use crate::{Error, Result, SettingsChange};
 
 impl Turn {
     /// Changes the mode, for example from planning to coding. Users can change it at any time;
@@ -62,23 +61,5 @@ impl Turn {
                 Ok(())
             })
             .await
-    }
-}
-
-/// Makes the settings agree with an update that the handler sent itself. Must be called under the
-/// log's lock before the update is appended.
-pub(super) fn agree(session: &Session, appender: &mut Appender<'_>, update: &SessionUpdate) {
-    match update {
-        SessionUpdate::CurrentModeUpdate(update) => {
-            session.before_change(appender);
-            // A mode that was never announced is between the agent and the client.
-            let _ = session.state().settings.set_mode(&update.current_mode_id);
-        }
-        SessionUpdate::AvailableCommandsUpdate(update) => {
-            session.before_change(appender);
-            let commands = update.available_commands.clone();
-            session.state().settings.set_commands(commands);
-        }
-        _ => {}
     }
 }

@@ -17,6 +17,7 @@ mod guards;
 mod handler;
 mod initialize;
 mod killed;
+mod outside;
 mod process;
 mod races;
 mod raw;

@@ -19,6 +19,14 @@ impl Raw {
         Self(BufReader::new(ours))
     }
 
+    /// Attaches to a server.
+    pub fn attach(server: &acp_server::Server) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let mut served = server.attach(tokio::io::split(theirs));
+        tokio::spawn(async move { served.closed().await });
+        Self(BufReader::new(ours))
+    }
+
     /// Initializes the agent, and yields the id of a new session.
     pub async fn open_session(&mut self) -> Value {
         self.call(0, "initialize", json!({ "protocolVersion": 1 }))

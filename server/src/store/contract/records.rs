@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use acp_sdk::Json;
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
 
 use super::{Commit, Session, Shared, events, expect_error};
@@ -26,6 +27,7 @@ pub(super) async fn sessions_are_found_as_created(store: Shared) {
     record.additional_directories = vec!["/x".to_owned(), "/y\nz".to_owned()];
     record.title = Some("tïtle\t".to_owned());
     record.settings = settings(&[("model", r#"{"value":"large"}"#)]);
+    record.data = Some(json(r#"{"n":1.50,"ü":[null]}"#));
     record.running_turn = Some(3);
     // Not given by the caller.
     record.last_event = 17;
@@ -123,12 +125,14 @@ pub(super) async fn changes_are_kept(store: Shared) {
         },
         RecordChange {
             name: Some(Some("name".to_owned())),
+            data: Some(Some(json("[1e2]"))),
             running_turn: Some(Some(7)),
             updated_at: Some("2031-01-01T00:00:00.000Z".to_owned()),
             ..RecordChange::default()
         },
         RecordChange {
             name: Some(None),
+            data: Some(None),
             running_turn: Some(None),
             title: Some(None),
             additional_directories: Some(Vec::new()),
@@ -193,6 +197,13 @@ pub(super) async fn a_deleted_session_is_gone(store: Shared) {
     );
     again.expect_events(2).await;
     other.expect_events(5).await;
+}
+
+fn json(text: &str) -> Json {
+    match serde_json::from_str(text) {
+        Ok(json) => json,
+        Err(error) => panic!("{text}: {error}"),
+    }
 }
 
 fn settings(values: &[(&str, &str)]) -> BTreeMap<String, SessionConfigOptionValue> {

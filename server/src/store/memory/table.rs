@@ -117,6 +117,7 @@ impl Table {
                 additional_directories: None,
                 title: None,
                 settings: None,
+                data: None,
                 ..
             } => entry.record_bytes,
             change => {

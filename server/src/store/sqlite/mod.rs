@@ -111,8 +111,8 @@ impl SqliteOptions {
         self
     }
 
-    /// Sets the maximum bytes of a record (default 1 MiB): id, name, directories, title and
-    /// settings.
+    /// Sets the maximum bytes of a record (default 1 MiB): id, name, directories, title,
+    /// settings and the handler's data.
     #[must_use]
     pub fn max_record_bytes(mut self, bytes: usize) -> Self {
         self.max_record_bytes = bytes;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The columns of [`record`].
 const COLUMNS: &str = "id, name, cwd, additional_directories, title, created_at, updated_at, \
-     settings, running_turn, forked_from, forked_at, \
+     settings, running_turn, forked_from, forked_at, data, \
      (SELECT max(last) FROM batches WHERE session = sessions.key)";
 
 pub(super) fn find(
@@ -190,7 +190,11 @@ fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
     let settings = serde_json::from_str(json(7)?).map_err(no_json)?;
     let forked_from: Option<String> = row.get(9)?;
     let forked_at: Option<u64> = row.get(10)?;
-    let last: Option<u64> = row.get(11)?;
+    let data = match row.get_ref(11)? {
+        rusqlite::types::ValueRef::Null => None,
+        _ => Some(serde_json::from_str(json(11)?).map_err(no_json)?),
+    };
+    let last: Option<u64> = row.get(12)?;
     Ok(SessionRecord {
         name: row.get(1)?,
         cwd,
@@ -199,6 +203,7 @@ fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
         created_at: row.get(5)?,
         updated_at: row.get(6)?,
         settings,
+        data,
         running_turn: row.get(8)?,
         last_event: last.unwrap_or(0),
         forked_from: forked_from.map(SessionId::from).zip(forked_at),

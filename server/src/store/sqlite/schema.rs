@@ -52,6 +52,8 @@ pub(super) const STEPS: &[&str] = &[
     -- By the last number, so that the batch with the event after a number is the first one found.
     CREATE UNIQUE INDEX batches_by_last ON batches (session, last);
     ",
+    // 2: what the handler keeps of a session, as JSON.
+    "ALTER TABLE sessions ADD COLUMN data TEXT",
 ];
 
 /// Returns the version that `steps` lead to.
@@ -86,11 +88,11 @@ mod tests {
         };
         let mut steps = STEPS.to_vec();
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 1);
+        assert_eq!(version(), 2);
         steps.push("ALTER TABLE store ADD COLUMN later INTEGER");
         steps.push("UPDATE store SET later = 7");
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 3);
+        assert_eq!(version(), 4);
         migrate(&connection, version(), &steps).unwrap();
         let later = connection.query_row("SELECT later FROM store", [], |row| row.get(0));
         assert_eq!(later, Ok(7));

@@ -206,8 +206,8 @@ impl Tables {
         let forked_from = record.forked_from.as_ref();
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO sessions (id, name, cwd, additional_directories, title, created_at,
-                 updated_at, settings, running_turn, forked_from, forked_at, token, owner)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                 updated_at, settings, running_turn, forked_from, forked_at, data, token, owner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?;
         statement.execute((
             record.id.as_str(),
@@ -221,6 +221,7 @@ impl Tables {
             record.running_turn.map(read::number),
             forked_from.map(|(id, _)| id.as_str()),
             forked_from.map(|(_, number)| read::number(*number)),
+            data(record),
             lease.token,
             self.owner.name(),
         ))?;
@@ -231,7 +232,8 @@ impl Tables {
         record.check_bytes(self.max_record_bytes)?;
         let mut statement = self.connection.prepare_cached(
             "UPDATE sessions SET name = ?2, additional_directories = ?3, title = ?4,
-                 updated_at = ?5, settings = ?6, running_turn = ?7 WHERE key = ?1",
+                 updated_at = ?5, settings = ?6, running_turn = ?7, data = ?8
+                 WHERE key = ?1",
         )?;
         statement.execute((
             key,
@@ -241,6 +243,7 @@ impl Tables {
             &record.updated_at,
             record.settings_text()?,
             record.running_turn.map(read::number),
+            data(record),
         ))?;
         Ok(())
     }
@@ -251,6 +254,11 @@ impl Tables {
         statement.execute((key, first, last, lines))?;
         Ok(())
     }
+}
+
+/// Returns the handler's data as JSON.
+fn data(record: &SessionRecord) -> Option<&str> {
+    record.data.as_ref().map(acp_sdk::Json::get)
 }
 
 /// Returns the further directories as JSON.
