@@ -147,16 +147,28 @@ fn body(client: &Client, ask: &Ask) -> Option<Box<RawValue>> {
     super::wire::raw(&text.ok()?)
 }
 
-/// Notifies a client of a session's state, unless it is the one that it was notified of last: the
-/// state is that of now, and several events can be sent after the same change.
+/// Notifies a client of a session's state, after the event `number`; unless it is the one that it was
+/// notified of last: the state is that of now, and several events can be sent after the same change.
+///
+/// A session is idle only after the client was sent the whole last turn: the end of that turn is an
+/// event too, after which this is called again.
 ///
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_state(client: &Client, session: &Session) -> acp_sdk::Result<()> {
+pub(super) async fn send_state(
+    client: &Client,
+    session: &Session,
+    number: u64,
+) -> acp_sdk::Result<()> {
     let (Some(peer), Some((state, now))) = (client.peer(), current(client, session)) else {
         return Ok(());
     };
+    let last_end = session.state().queue.last_end();
+    // An end that could not be committed is beyond the last event.
+    if now.phase == Phase::Idle && number < last_end && last_end <= now.last_event_id {
+        return Ok(());
+    }
     let subscription = client.subscription(session.id());
     if subscription.is_some_and(|subscription| !subscription.notifies(now)) {
         return Ok(());

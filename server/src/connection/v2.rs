@@ -281,7 +281,7 @@ pub(super) async fn send_event(
 ) -> acp_sdk::Result<u64> {
     let is_turn = event.kind == EventKind::Turn;
     if is_turn && event.phase == Phase::Live && client.wants_state() {
-        super::requests::send_state(client, session).await?;
+        super::requests::send_state(client, session, event.number).await?;
     }
     // Encoded in any case: the encoder follows the log.
     let update = updates::update(&Event::parse(event.number, event.text), state);

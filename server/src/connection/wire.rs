@@ -73,7 +73,7 @@ pub(super) async fn send_event(
     let rewritten = match event.kind {
         EventKind::Turn => {
             if event.phase == Phase::Live && client.wants_state() {
-                requests::send_state(client, session).await?;
+                requests::send_state(client, session, event.number).await?;
             }
             return Ok(0);
         }

@@ -220,6 +220,7 @@ pub(crate) struct Queue {
     waiting: VecDeque<Prompt>,
     bytes: usize,
     running: Option<Running>,
+    last_end: u64,
     /// Whether a runner task exists.
     has_runner: bool,
     closed: bool,
@@ -337,8 +338,14 @@ impl Queue {
     }
 
     /// The end of the running turn has its number: a cancellation comes too late.
-    pub(crate) fn ended(&mut self) {
+    pub(crate) fn ended(&mut self, number: u64) {
         self.running = None;
+        self.last_end = number;
+    }
+
+    /// Returns the number with which the last turn ended; 0 if none has.
+    pub(crate) fn last_end(&self) -> u64 {
+        self.last_end
     }
 
     pub(super) fn take_idle_waiters(&mut self) -> Vec<oneshot::Sender<()>> {

@@ -366,7 +366,7 @@ impl Core {
             });
             appender.sync();
             // Clients that are notified of this event see the state after the turn.
-            self.session.state().queue.ended();
+            self.session.state().queue.ended(number);
             if let Some(origin) = &self.origin {
                 barrier = Some(origin.subscription.barrier(number));
             }

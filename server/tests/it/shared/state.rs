@@ -109,3 +109,34 @@ async fn the_same_state_is_not_notified_twice() {
     }
     assert_eq!(seen.last().unwrap()["state"], "idle");
 }
+
+/// What happened before a turn's end may be on its way while the turn has already ended.
+#[tokio::test]
+async fn a_session_is_not_idle_before_its_last_update_was_sent() {
+    let server = Server::new(Reference);
+    let one = Guest::offering(&server, Editor::default(), with_state()).await;
+    let session = one.create().await;
+    for round in 0..50 {
+        one.prompt(&session, "permission").await.unwrap();
+        // In the order of the log, and after the prompt's answer too.
+        let ended = async {
+            while states(&one)
+                .last()
+                .is_none_or(|state| state["state"] != "idle")
+            {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), ended)
+            .await
+            .unwrap();
+        let log = one.editor.take();
+        let idle = log
+            .iter()
+            .position(|entry| entry["params"]["state"] == "idle");
+        let last = log
+            .iter()
+            .rposition(|entry| entry["method"] == "session/update");
+        assert!(idle > last, "round {round}: {log:#?}");
+    }
+}
