@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `/acp` | the protocol: POST, GET (server-sent events or WebSocket) and DELETE |
 //! | `/rpc` | calls and subscriptions for simple clients ([`rpc`], feature `rpc`) |
+//! | `/` | a web page that shows sessions, and prompts ([`page`]); asks for a token itself |
 //! | `/healthz` | `{"status":"ok"}`, without a token |
 //!
 //! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
@@ -21,6 +22,7 @@ mod caller;
 pub mod discovery;
 mod health;
 mod listen;
+mod page;
 #[cfg(feature = "rpc")]
 mod rpc;
 mod settings;
@@ -30,6 +32,7 @@ pub use access::{
     require_full, ticket_route,
 };
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
+pub use page::page;
 #[cfg(feature = "rpc")]
 pub use rpc::rpc;
 pub use settings::Settings;
@@ -38,6 +41,7 @@ use axum::Router;
 
 use crate::Server;
 use health::HEALTH;
+use page::PAGE;
 
 /// Returns the endpoints of a server, without access control.
 ///

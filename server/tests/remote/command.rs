@@ -185,6 +185,10 @@ fn tokens_come_from_a_file_or_the_environment_and_are_not_announced() {
             .status,
         404
     );
+    let page = server.get("/", None);
+    assert_eq!(page.status, 200, "the page asks for the token itself");
+    assert!(page.body.contains("<title>Agent</title>"));
+    assert!(!page.body.contains("another-token-than-that"));
     // A reader gets as far as the connection that the request lacks.
     assert_eq!(server.get("/acp", Some(TOKEN)).status, 400);
     assert_eq!(

@@ -1,5 +1,6 @@
 //! `acp-server serve`.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::signals::{EndSignals, Hangups};
 use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
 use crate::remote::{
     AccessControl, Host, Hosts, ListenSettings, Settings, Tls, TlsFiles, Token, Tokens, listen,
-    protect, router, ticket_route,
+    page, protect, router, ticket_route,
 };
 use crate::{Reference, Server};
 
@@ -88,7 +89,9 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         stop: ended.clone(),
         ..Settings::default()
     };
-    let router = router(server.clone(), &limits).merge(ticket_route(tokens.clone()));
+    let router = router(server.clone(), &limits)
+        .merge(ticket_route(tokens.clone()))
+        .merge(page());
     #[cfg(feature = "rpc")]
     let router = router.merge(crate::remote::rpc(server.clone(), &limits));
     let mut control = AccessControl::new(hosts(&args, address), tokens);
@@ -106,6 +109,11 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         None => None,
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
+    // A log is no place for it.
+    let on_screen = generated
+        .as_ref()
+        .filter(|_| std::io::stderr().is_terminal());
+    let on_screen = on_screen.map(|token| token.secret().to_owned());
     announced.announce(&Announcement {
         pid: std::process::id(),
         port: address.port(),
@@ -123,6 +131,10 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     note(&match &master {
         Some(_) => format!("discovery file: {}", announced.path().display()),
         None => format!("token in {}", announced.path().display()),
+    });
+    note(&match &on_screen {
+        Some(token) => format!("page with the token: {scheme}://{address}/#token={token}"),
+        None => format!("page: {scheme}://{address}/"),
     });
 
     let stop = CancellationToken::new();

@@ -6,7 +6,7 @@
 //! 2. Origin: absent, this server's own, or listed ([`Hosts`]), else 403. A preflight request of a
 //!    listed origin is answered here.
 //! 3. Token: `Authorization: Bearer TOKEN`, or `?ticket=TICKET` without that header, else 401.
-//!    [`HEALTH`] needs none.
+//!    [`HEALTH`] and [`PAGE`] need none.
 //! 4. Rate: requests of a token; requests without a valid token by address, else 429.
 //!
 //! The request then has an extension [`Access`]. Tokens and tickets appear in no log and no error;
@@ -37,8 +37,8 @@ use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
-use super::HEALTH;
 use super::listen::Secured;
+use super::{HEALTH, PAGE};
 use crate::Access;
 use hosts::Sender;
 use rate::{Key, Rate};
@@ -145,8 +145,8 @@ impl Gate {
     /// Checks token and rate, and adds what the token permits.
     #[allow(clippy::result_large_err)]
     fn admit(&self, mut request: Request) -> Result<Request, Response> {
-        if request.uri().path() == HEALTH && matches!(*request.method(), Method::GET | Method::HEAD)
-        {
+        let is_public = matches!(request.uri().path(), HEALTH | PAGE);
+        if is_public && matches!(*request.method(), Method::GET | Method::HEAD) {
             return Ok(request);
         }
         let ticket = credentials::take_ticket(request.uri_mut());

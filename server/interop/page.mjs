@@ -1,0 +1,152 @@
+// Uses the web page in a real browser, step by step, and says what it has seen.
+// Usage: node page.mjs SERVER-BINARY CHROMIUM [SCREENSHOT-FOLDER]
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { chromium } from "playwright-core";
+
+const [binary, browserPath, pictures] = process.argv.slice(2);
+const folder = mkdtempSync(join(tmpdir(), "acp-page-"));
+
+// Starts the server, on the same port and store after the first time.
+async function serve(port) {
+  const args = ["serve", "--port", String(port), "--store", join(folder, "store.db")];
+  const env = { ...process.env, XDG_RUNTIME_DIR: folder, ACP_SERVER_TOKEN: "a-token-for-the-page" };
+  const server = spawn(binary, args, { env, stdio: ["ignore", "ignore", "pipe"] });
+  for await (const line of createInterface({ input: server.stderr })) {
+    const found = line.match(/page: (http:\S+)/);
+    if (found) { server.stderr.resume(); return { server, url: found[1] }; }
+  }
+  throw new Error("the server did not start");
+}
+
+async function end(server, signal) {
+  const ended = new Promise((resolve) => server.once("exit", resolve));
+  server.kill(signal);
+  await ended;
+}
+
+const step = (text) => console.log("ok  " + text);
+let { server, url } = await serve(0);
+const browser = await chromium.launch({
+  executablePath: browserPath,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update"],
+});
+
+try {
+  const context = await browser.newContext({ colorScheme: "light", viewport: { width: 1100, height: 800 } });
+  const page = await context.newPage();
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("console", (message) => { if (/Content Security/.test(message.text())) complaints.push(message.text()); });
+  const shoot = (name) => pictures && page.screenshot({ path: join(pictures, name + ".png") });
+  const log = page.locator("#log");
+  const state = page.locator("#state");
+  const prompt = async (text) => { await page.fill("#prompt", text); await page.press("#prompt", "Enter"); };
+
+  await page.goto(url);
+  await page.locator("#token").fill("not-the-token-of-it");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("does not know this token").waitFor();
+  await page.locator("#token").fill("a-token-for-the-page");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await state.getByText("connected").waitFor();
+  step("signs in, and says when the token is wrong");
+
+  await page.fill("#cwd", "/tmp");
+  await page.getByRole("button", { name: "New session" }).click();
+  await page.locator("#composer").waitFor();
+  await prompt("<img src=x onerror=alert(1)> hello");
+  await log.locator(".agent").first().waitFor();
+  assert.equal(await log.locator("img").count(), 0, "markup of an agent must stay text");
+  assert.match(await log.locator(".agent").first().innerText(), /<img src=x/);
+  step("a prompt and its answer, as text");
+
+  await prompt("tool");
+  await log.locator(".card.tool .completed").first().waitFor();
+  assert.ok(await log.locator("pre.diff .added").count() > 0);
+  step("a tool call with its diff");
+  await prompt("plan");
+  await log.locator(".card.plan li").nth(2).waitFor();
+  step("a plan");
+  await prompt("usage");
+  await page.locator("#usage").getByText("tokens").waitFor();
+  step("usage");
+
+  await prompt("permission");
+  const allow = log.locator(".question button.allow").first();
+  await allow.waitFor();
+  await shoot("light");
+  await allow.click();
+  await log.getByText("you chose").waitFor();
+  await state.getByText("idle").waitFor();
+  step("a permission by a button");
+  await prompt("elicit form");
+  await log.locator(".question form").waitFor();
+  await shoot("form");
+  await log.locator(".question form button[type=button]").click();
+  await log.getByText("you answered: decline").waitFor();
+  await state.getByText("idle").waitFor();
+  step("a form");
+
+  await prompt("slow");
+  await state.getByText("running").waitFor();
+  await page.locator("#cancel").click();
+  await log.getByText("Ended: cancelled.").waitFor();
+  step("cancel");
+
+  const second = await context.newPage();
+  second.on("pageerror", (error) => complaints.push(String(error)));
+  await second.goto(page.url());
+  // The token is kept for the tab.
+  await second.locator("#token").fill("a-token-for-the-page");
+  await second.getByRole("button", { name: "Sign in" }).click();
+  await second.locator(".card.tool").first().waitFor();
+  await prompt("permission");
+  await log.locator(".question button.allow:enabled").first().waitFor();
+  await second.locator("#state").getByText("running").waitFor();
+  await log.locator(".question button.allow:enabled").first().click();
+  await second.locator("#state").getByText("idle").waitFor();
+  await state.getByText("idle").waitFor();
+  step("a second page sees the conversation and the turn");
+
+  const before = await log.locator(".agent, .user, .card.tool").count();
+  const port = new URL(url).port;
+  await end(server, "SIGKILL");
+  await state.getByText("connection lost").waitFor();
+  ({ server, url } = await serve(port));
+  await state.getByText("idle").waitFor({ timeout: 60_000 });
+  assert.equal(await log.locator(".agent, .user, .card.tool").count(), before, "nothing doubled or lost");
+  await prompt("again after the restart");
+  await log.locator(".agent", { hasText: "again after the restart" }).waitFor();
+  step("goes on after the server was killed, without gap or double");
+
+  const dark = await browser.newContext({ colorScheme: "dark", viewport: { width: 480, height: 800 } });
+  const narrow = await dark.newPage();
+  narrow.on("pageerror", (error) => complaints.push(String(error)));
+  await narrow.goto(url + "#token=a-token-for-the-page");
+  await narrow.locator("#sessions button").first().click();
+  await narrow.locator(".card.plan").waitFor();
+  assert.ok(!narrow.url().includes("token"), "the token does not stay in the address");
+  const back = await narrow.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(back, "rgb(20, 23, 27)");
+  if (pictures) await narrow.screenshot({ path: join(pictures, "dark.png") });
+  assert.ok(await narrow.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "fits a narrow window");
+  step("dark, and in a narrow window");
+
+  assert.deepEqual(complaints, []);
+  step("no error and no violation of the policy");
+} catch (error) {
+  console.error(readableTail(error));
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+  await end(server, "SIGTERM");
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function readableTail(error) { return error instanceof Error ? error.stack : String(error); }

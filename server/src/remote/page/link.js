@@ -1,0 +1,110 @@
+// The connection to the server: JSON-RPC over WebSocket, opened again when it is lost.
+
+const FIRST_WAIT = 500, LONGEST_WAIT = 15000;
+
+class Refused extends Error {}
+
+class Link {
+  // `on`: { request(method, params, id), notification(method, params), opened(), lost(), signIn(reason) }
+  constructor(on) {
+    this.on = on;
+    this.next = 1;
+    this.calls = new Map();
+    this.attempts = 0;
+    this.epoch = 0;
+  }
+
+  // Opens the connection, or opens it anew.
+  async open() {
+    clearTimeout(this.timer);
+    const epoch = ++this.epoch;
+    this.drop();
+    let ticket;
+    try {
+      ticket = await this.ticket();
+    } catch (error) {
+      if (epoch !== this.epoch) return;
+      if (error instanceof Refused) this.on.signIn(error.message);
+      else this.later();
+      return;
+    }
+    if (epoch !== this.epoch) return;
+    const url = new URL("acp", location.href);
+    url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+    url.hash = "";
+    url.search = ticket ? "?ticket=" + encodeURIComponent(ticket) : "";
+    const socket = new WebSocket(url);
+    this.socket = socket;
+    socket.onopen = () => this.on.opened();
+    socket.onmessage = (event) => { if (socket === this.socket) this.receive(JSON.parse(event.data)); };
+    socket.onclose = () => {
+      if (socket !== this.socket) return;
+      this.drop();
+      this.on.lost();
+      this.later();
+    };
+  }
+
+  // A ticket stands for the token in one URL, which ends in logs.
+  async ticket() {
+    const token = sessionStorage.getItem("token");
+    const headers = token ? { Authorization: "Bearer " + token } : {};
+    const response = await fetch("ticket", { method: "POST", headers, cache: "no-store" });
+    if (response.status === 401) throw new Refused(token ? "The server does not know this token." : "");
+    if (!response.ok) throw new Error("status " + response.status);
+    return (await response.json()).ticket;
+  }
+
+  ready() { this.attempts = 0; }
+
+  // Tries again after a while: longer each time, and never at the same moment as all others.
+  later() {
+    const wait = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.attempts++);
+    this.timer = setTimeout(() => this.open(), wait / 2 + Math.random() * wait / 2);
+  }
+
+  drop() {
+    const socket = this.socket;
+    this.socket = null;
+    if (socket) socket.close();
+    const calls = [...this.calls.values()];
+    this.calls.clear();
+    for (const call of calls) call.reject(new Error("the connection was lost"));
+  }
+
+  call(method, params) {
+    return new Promise((resolve, reject) => {
+      if (!this.socket || this.socket.readyState !== WebSocket.OPEN) {
+        return reject(new Error("there is no connection"));
+      }
+      const id = this.next++;
+      this.calls.set(id, { resolve, reject });
+      this.send({ id, method, params });
+    });
+  }
+
+  notify(method, params) { this.send({ method, params }); }
+
+  answer(id, result) { this.send({ id, result }); }
+
+  refuse(id, code, message) { this.send({ id, error: { code, message } }); }
+
+  send(message) {
+    if (this.socket && this.socket.readyState === WebSocket.OPEN) {
+      this.socket.send(JSON.stringify({ jsonrpc: "2.0", ...message }));
+    }
+  }
+
+  receive(message) {
+    if (message.method !== undefined) {
+      if (message.id !== undefined) this.on.request(message.method, message.params || {}, message.id);
+      else this.on.notification(message.method, message.params || {});
+      return;
+    }
+    const call = this.calls.get(message.id);
+    this.calls.delete(message.id);
+    if (!call) return;
+    if (message.error) call.reject(Object.assign(new Error(message.error.message), { code: message.error.code }));
+    else call.resolve(message.result);
+  }
+}
