@@ -6,11 +6,11 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
 
-/// The path of the health check, which needs no token.
-pub(super) const HEALTH: &str = "/healthz";
+/// The paths of health checks, which need no token.
+pub(super) const HEALTH: [&str; 2] = ["/healthz", "/health"];
 
 pub(super) fn route() -> Router {
-    Router::new().route(HEALTH, get(health))
+    Router::new().route("/healthz", get(health))
 }
 
 async fn health() -> impl IntoResponse {

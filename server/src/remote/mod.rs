@@ -8,6 +8,7 @@
 //! | `/acp` | the protocol: POST, GET (server-sent events or WebSocket) and DELETE |
 //! | `/rpc` | calls and subscriptions for simple clients ([`rpc`], feature `rpc`) |
 //! | `/` | a web page that shows sessions, and prompts ([`page`]); asks for a token itself |
+//! | `/session…`, `/sessions…`, `/runs…` and others | [`rest`]: REST and server-sent events; `/openapi.json` describes them |
 //! | `/healthz` | `{"status":"ok"}`, without a token |
 //!
 //! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
@@ -23,6 +24,7 @@ pub mod discovery;
 mod health;
 mod listen;
 mod page;
+mod rest;
 #[cfg(feature = "rpc")]
 mod rpc;
 mod settings;
@@ -33,6 +35,7 @@ pub use access::{
 };
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
 pub use page::page;
+pub use rest::rest;
 #[cfg(feature = "rpc")]
 pub use rpc::rpc;
 pub use settings::Settings;

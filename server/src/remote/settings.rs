@@ -1,5 +1,6 @@
 //! Limits of the remote endpoints.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,11 @@ pub struct Settings {
     pub waiting_bytes: usize,
     /// The maximum number of session streams of a connection, open or expected (1,024).
     pub streams: usize,
+    /// The maximum number of open streams of events of the REST interface (1,000). Further ones are
+    /// refused with 503.
+    pub event_streams: usize,
+    /// The folder for transcripts that `POST /sessions/{id}/share` writes (none: it writes none).
+    pub share_dir: Option<PathBuf>,
     /// How long a connection without streams and requests is kept (5 minutes).
     pub grace: Duration,
     /// Time between the signs of life on an idle stream or WebSocket (15 s).
@@ -46,6 +52,8 @@ impl Default for Settings {
             stream_bytes: 64 << 10,
             waiting_bytes: 16 << 20,
             streams: 1_024,
+            event_streams: 1_000,
+            share_dir: None,
             grace: Duration::from_secs(300),
             keep_alive: Duration::from_secs(15),
             write_timeout: Duration::from_secs(60),

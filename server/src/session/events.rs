@@ -30,6 +30,14 @@ pub enum Received {
     Gap(u64),
 }
 
+/// What a subscriber receives, not read yet.
+pub(crate) enum ReceivedText {
+    /// The number of the next event, and a batch that contains it.
+    Event(u64, Arc<Batch>),
+    /// As [`Received::Gap`].
+    Gap(u64),
+}
+
 #[derive(Default)]
 struct Signal(Notify);
 
@@ -69,7 +77,7 @@ impl Events {
     }
 
     /// Waits until events may have been committed, or could not be.
-    pub(super) async fn changed(&self) {
+    pub(crate) async fn changed(&self) {
         self.signal.0.notified().await;
     }
 
@@ -84,13 +92,25 @@ impl Events {
     ///
     /// As [`next`](Self::next).
     pub async fn next_now(&mut self) -> Result<Option<Received>> {
+        let received = self.next_text_now().await?;
+        Ok(received.map(|received| match received {
+            ReceivedText::Event(number, batch) => {
+                let text = batch.get(number).unwrap_or_default();
+                Received::Event(Event::parse(number, text))
+            }
+            ReceivedText::Gap(last) => Received::Gap(last),
+        }))
+    }
+
+    /// As [`next_now`](Self::next_now), for those that want the text.
+    pub(crate) async fn next_text_now(&mut self) -> Result<Option<ReceivedText>> {
         loop {
             let number = self.after + 1;
-            let text = self.batch.as_ref().and_then(|batch| batch.get(number));
-            if let Some(text) = text {
-                let event = Event::parse(number, text);
+            if let Some(batch) = &self.batch
+                && batch.get(number).is_some()
+            {
                 self.after = number;
-                return Ok(Some(Received::Event(event)));
+                return Ok(Some(ReceivedText::Event(number, batch.clone())));
             }
             let next = self.session.log().next(self.after, &mut self.older).await;
             match next? {
@@ -98,7 +118,7 @@ impl Events {
                 Next::Nothing => return Ok(None),
                 Next::Gap(last) => {
                     self.after = last;
-                    return Ok(Some(Received::Gap(last)));
+                    return Ok(Some(ReceivedText::Gap(last)));
                 }
             }
         }

@@ -10,6 +10,8 @@ pub(crate) mod runner;
 mod settings;
 mod updates;
 
+#[cfg(feature = "remote")]
+pub(crate) use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
 pub use pending::PendingPermission;
@@ -274,10 +276,18 @@ impl Session {
     /// [`Error::PromptRefused`](crate::Error::PromptRefused) and
     /// [`Error::SessionClosed`](crate::Error::SessionClosed).
     pub fn prompt(&self, prompt: impl Into<Vec<ContentBlock>>) -> Result<PromptHandle> {
+        let refused = |refusal: Refusal| refusal.error(self);
+        self.try_prompt(prompt).map_err(refused)
+    }
+
+    /// As [`prompt`](Self::prompt), with the reason as a value.
+    pub(crate) fn try_prompt(
+        &self,
+        prompt: impl Into<Vec<ContentBlock>>,
+    ) -> Result<PromptHandle, Refusal> {
         let message = MessageId::from(self.next_id("message"));
         let prompt = Prompt::new(prompt.into(), None, None).with_message(message.clone());
-        let refused = |refusal: Refusal| refusal.error(self);
-        let ticket = self.submit(prompt).map_err(refused)?;
+        let ticket = self.submit(prompt)?;
         Ok(PromptHandle::new(ticket, message))
     }
 

@@ -14,6 +14,7 @@ mod command;
 mod http;
 mod listen;
 mod raw;
+mod rest;
 mod rights;
 #[cfg(feature = "rpc")]
 mod rpc;

@@ -16,7 +16,7 @@ use super::signals::{EndSignals, Hangups};
 use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
 use crate::remote::{
     AccessControl, Host, Hosts, ListenSettings, Settings, Tls, TlsFiles, Token, Tokens, listen,
-    page, protect, router, ticket_route,
+    page, protect, rest, router, ticket_route,
 };
 use crate::{Reference, Server};
 
@@ -90,6 +90,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         ..Settings::default()
     };
     let router = router(server.clone(), &limits)
+        .merge(rest(server.clone(), &limits, tokens.clone()))
         .merge(ticket_route(tokens.clone()))
         .merge(page());
     #[cfg(feature = "rpc")]

@@ -145,7 +145,8 @@ impl Gate {
     /// Checks token and rate, and adds what the token permits.
     #[allow(clippy::result_large_err)]
     fn admit(&self, mut request: Request) -> Result<Request, Response> {
-        let is_public = matches!(request.uri().path(), HEALTH | PAGE);
+        let path = request.uri().path();
+        let is_public = HEALTH.contains(&path) || path == PAGE;
         if is_public && matches!(*request.method(), Method::GET | Method::HEAD) {
             return Ok(request);
         }

@@ -24,6 +24,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 
 use self::connections::Connections;
 use self::failure::Failure;
+pub(super) use self::sse::escape;
 use super::Settings;
 use super::caller::Caller;
 use crate::Server;

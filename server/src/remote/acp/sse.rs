@@ -84,7 +84,7 @@ fn encode(item: &Item) -> Bytes {
 
 /// Writes JSON with the escapes of JSON in place of what is not ASCII, which stands in strings only.
 /// The official Python client cannot read a character of several bytes whose bytes arrive apart.
-fn escape(message: &str, event: &mut Vec<u8>) {
+pub(in crate::remote) fn escape(message: &str, event: &mut Vec<u8>) {
     let mut units = [0; 2];
     for character in message.chars() {
         if character.is_ascii() {

@@ -1,0 +1,226 @@
+//! The parameters of lists: since when, of which model, how many.
+
+use axum::extract::FromRequestParts;
+use axum::extract::Query;
+use axum::http::request::Parts;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+use utoipa::openapi::schema::{
+    AnyOfBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+};
+
+use super::failure::Failure;
+
+/// The most rows of a list.
+pub(super) const MOST_ROWS: usize = 10_000;
+
+/// Parameters that are refused with `invalid_query` if they cannot be read.
+pub(super) struct Parameters<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let read = Query::from_request_parts(parts, state).await;
+        let Query(parameters) = read.map_err(|error| Failure::invalid_query(error.body_text()))?;
+        Ok(Self(parameters))
+    }
+}
+
+/// Which rows a list has.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RowsQuery {
+    /// Only what was active since then: a number of days, hours or minutes (`7d`, `24h`, `30m`), a
+    /// date, or a time in ISO 8601. Without a time zone it is UTC.
+    #[param(schema_with = since_schema, required = false)]
+    since: Option<String>,
+    /// Only rows whose model contains this text, whatever the case. `all`: every row.
+    #[param(value_type = String, required = false)]
+    model: Option<String>,
+    /// The most rows, the latest activity first.
+    #[param(value_type = u32, required = false, minimum = 1, maximum = 10_000)]
+    limit: Option<String>,
+}
+
+/// The parameters, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Filters {
+    pub(super) since: Option<Timestamp>,
+    /// In lower case.
+    pub(super) model: Option<String>,
+    pub(super) limit: usize,
+}
+
+impl RowsQuery {
+    /// # Errors
+    ///
+    /// 400, when a parameter cannot be understood.
+    pub(super) fn filters(&self, limit: usize) -> Result<Filters, Failure> {
+        let since = self.since.as_deref();
+        let model = self.model.as_deref().filter(|model| *model != "all");
+        Ok(Filters {
+            since: since
+                .map(|since| cutoff(since, Timestamp::now()))
+                .transpose()?,
+            model: model.map(str::to_lowercase),
+            limit: self.limit.as_deref().map_or(Ok(limit), rows)?,
+        })
+    }
+
+    pub(super) fn since(&self) -> Option<&str> {
+        self.since.as_deref()
+    }
+
+    pub(super) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+}
+
+impl Filters {
+    pub(super) fn accepts_model(&self, model: Option<&str>) -> bool {
+        let Some(wanted) = &self.model else {
+            return true;
+        };
+        model.is_some_and(|model| model.to_lowercase().contains(wanted))
+    }
+}
+
+/// Reads a number of rows.
+///
+/// # Errors
+///
+/// 400, when the text is no integer from 1 to [`MOST_ROWS`].
+fn rows(text: &str) -> Result<usize, Failure> {
+    let rows = text.parse().ok();
+    let rows = rows.filter(|rows| (1..=MOST_ROWS).contains(rows));
+    rows.ok_or_else(|| {
+        let detail = format!("limit: expected an integer from 1 to {MOST_ROWS}, got {text:?}");
+        Failure::invalid_query(detail)
+    })
+}
+
+/// # Errors
+///
+/// 400, when the text is no time.
+fn cutoff(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    let understood = ago(text, now)
+        .or_else(|| text.parse::<Timestamp>().ok())
+        .or_else(|| text.parse::<DateTime>().ok().and_then(in_utc))
+        .or_else(|| {
+            in_utc(
+                text.parse::<Date>()
+                    .ok()?
+                    .to_datetime(jiff::civil::Time::midnight()),
+            )
+        });
+    understood.ok_or_else(|| {
+        let detail = format!(
+            "since: expected a duration such as 7d, 24h or 30m, a date, or a time in ISO 8601, \
+             got {text:?}"
+        );
+        Failure::invalid_query(detail)
+    })
+}
+
+fn in_utc(time: DateTime) -> Option<Timestamp> {
+    TimeZone::UTC.to_timestamp(time).ok()
+}
+
+/// Reads a duration before now.
+fn ago(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) || number.len() > 6 {
+        return None;
+    }
+    let number: i64 = number.parse().ok()?;
+    let seconds = match unit {
+        "d" => number * 86_400,
+        "h" => number * 3_600,
+        "m" => number * 60,
+        _ => return None,
+    };
+    now.checked_sub(SignedDuration::from_secs(seconds)).ok()
+}
+
+fn since_schema() -> Schema {
+    let text = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+    let format = |format| text().format(Some(SchemaFormat::KnownFormat(format)));
+    AnyOfBuilder::new()
+        .item(text().pattern(Some("^[0-9]{1,6}[dhm]$")))
+        .item(format(KnownFormat::Date))
+        .item(format(KnownFormat::DateTime))
+        .build()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_duration_a_date_or_iso_8601() {
+        let now: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
+        for (text, expected) in [
+            ("7d", "2026-11-15T12:00:00Z"),
+            ("24h", "2026-11-21T12:00:00Z"),
+            ("30m", "2026-11-22T11:30:00Z"),
+            ("0m", "2026-11-22T12:00:00Z"),
+            ("2026-11-01", "2026-11-01T00:00:00Z"),
+            ("2026-11-01T10:00:00", "2026-11-01T10:00:00Z"),
+            ("2026-11-01T10:00:00.5Z", "2026-11-01T10:00:00.5Z"),
+            ("2026-11-01T10:00:00+02:00", "2026-11-01T08:00:00Z"),
+        ] {
+            let expected: Timestamp = expected.parse().unwrap();
+            assert_eq!(cutoff(text, now).unwrap(), expected, "{text}");
+        }
+        for text in [
+            "",
+            "d",
+            "7",
+            "7w",
+            "-7d",
+            "1234567d",
+            "7 d",
+            "2026-13-01",
+            "now",
+            "7\u{e4}",
+        ] {
+            assert!(cutoff(text, now).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_rows_is_bounded() {
+        assert_eq!(rows("1").unwrap(), 1);
+        assert_eq!(rows("10000").unwrap(), 10_000);
+        for text in [
+            "0",
+            "10001",
+            "-1",
+            "1.5",
+            "",
+            "x",
+            "99999999999999999999999",
+        ] {
+            assert!(rows(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_found_by_a_part_of_its_name() {
+        let query = |model: &str| RowsQuery {
+            model: Some(model.to_owned()),
+            ..RowsQuery::default()
+        };
+        let some = query("GLM").filters(1).unwrap();
+        assert!(some.accepts_model(Some("glm-5.1:cloud")));
+        assert!(!some.accepts_model(Some("claude")));
+        assert!(!some.accepts_model(None));
+        assert!(query("all").filters(1).unwrap().accepts_model(None));
+    }
+}

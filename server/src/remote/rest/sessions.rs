@@ -1,0 +1,228 @@
+//! The routes `/sessions…` of Otter's document, besides turns and events.
+
+use acp_sdk::v1::{
+    SessionConfigKind, SessionConfigOptionCategory, SessionConfigOptionValue,
+    SessionConfigOptionValueValueId,
+};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::events::DocumentedEvent;
+use super::failure::{ErrorBody, Failure};
+use super::log::Pages;
+use super::query::{Parameters, RowsQuery};
+use super::runs::{Row, Run};
+use super::state::{Id, Rest, seconds};
+use super::stream;
+use super::turns::{AcceptedTurn, accepted, prompt};
+use crate::remote::caller::Caller;
+use crate::store::SessionRecord;
+use crate::{Session, SettingsChange};
+
+/// Sessions in a list without a limit.
+const SESSIONS: usize = 20;
+
+/// A new session with its first prompt.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct NewRun {
+    #[schema(value_type = String, required = true)]
+    prompt: Option<String>,
+    /// A value of the agent's config option of category `model`.
+    model: Option<String>,
+    /// The working directory, an absolute path. Default: that of the server.
+    cwd: Option<String>,
+    /// Refused with `unsupported_field`: agents of this protocol have no such limit.
+    max_steps: Option<u64>,
+    /// Refused with `unsupported_field`: agents of this protocol name no tools to choose from.
+    allowed_tools: Option<Vec<String>>,
+    /// `false` is refused with `unsupported_field`: the store keeps every session.
+    persist: Option<bool>,
+}
+
+/// Sessions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionList {
+    sessions: Vec<SessionEntry>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionEntry {
+    /// The working directory, an absolute path.
+    working_dir: String,
+    /// Seconds since 1970.
+    created_at: f64,
+    /// The time of the last activity, in seconds since 1970.
+    last_touched: f64,
+    /// The number of the last event.
+    event_count: u64,
+    title: Option<String>,
+    #[serde(flatten)]
+    run: Run,
+}
+
+/// A session with all of its events.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WholeSession {
+    session_id: String,
+    summary: SessionEntry,
+    #[schema(value_type = Vec<Object>)]
+    events: Vec<Box<RawValue>>,
+}
+
+/// Lists sessions, the latest activity first.
+#[utoipa::path(get, path = "/sessions", tag = "sessions", params(RowsQuery), responses(
+    (status = 200, description = "The sessions; 20 unless `limit` says otherwise", body = SessionList),
+    (status = 400, description = "A parameter cannot be understood", body = ErrorBody),
+))]
+pub(super) async fn list_sessions(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Parameters(query): Parameters<RowsQuery>,
+) -> Result<Json<SessionList>, Failure> {
+    caller.reads_all()?;
+    let rows = rest
+        .rows(&query.filters(SESSIONS)?, "sessions_list_failed")
+        .await?;
+    let sessions = rows.into_iter().map(|row| entry(&rest, row)).collect();
+    Ok(Json(SessionList { sessions }))
+}
+
+/// Creates a session and begins its first turn.
+#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewRun, responses(
+    (status = 201, description = "The session and its turn", body = AcceptedTurn),
+    (status = 400, description = "`missing_prompt`, `invalid_model`, `invalid_working_dir`, \
+        `unsupported_field`, or no JSON object", body = ErrorBody),
+))]
+pub(super) async fn create_run(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Object(new): Object<NewRun>,
+) -> Result<(StatusCode, Json<AcceptedTurn>), Failure> {
+    caller.administers()?;
+    let text = new
+        .prompt
+        .ok_or_else(|| Failure::bad_request("missing_prompt"))?;
+    // What would be ignored must not seem to hold: a list of tools is a restriction.
+    let unsupported = [
+        ("max_steps", new.max_steps.is_some()),
+        ("allowed_tools", new.allowed_tools.is_some()),
+        ("persist", new.persist == Some(false)),
+    ];
+    if let Some((field, _)) = unsupported.iter().find(|(_, is_asked)| *is_asked) {
+        let message = format!("`{field}` is not offered by agents of this protocol; leave it out");
+        return Err(Failure::bad_request("unsupported_field").message(message));
+    }
+    let session = rest.create(new.cwd).await?;
+    let begun = async {
+        if let Some(model) = &new.model {
+            set_model(&session, model).await?;
+        }
+        prompt(&session, text)
+    };
+    match begun.await {
+        Ok(prompt) => Ok((StatusCode::CREATED, Json(accepted(session.id(), &prompt)))),
+        Err(failure) => {
+            // A session that nobody learns of must not stay.
+            let _ = rest.delete(session.id()).await;
+            Err(failure)
+        }
+    }
+}
+
+/// Returns a session with all of its events.
+#[utoipa::path(get, path = "/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session", body = WholeSession),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn get_whole_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Response, Failure> {
+    caller.reads(&id)?;
+    let record = rest.record(&id).await?;
+    whole(&rest, record).await
+}
+
+/// Deletes a session with its events and its token. Its turns are cancelled, its streams end.
+#[utoipa::path(delete, path = "/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "The session is gone"),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn delete_whole_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<StatusCode, Failure> {
+    caller.writes(&id)?;
+    rest.delete(&id).await
+}
+
+/// Returns a session with its events as a response that is written as it is read.
+pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response, Failure> {
+    let pages = Pages::new(rest.server(), &record.id, 0, record.last_event);
+    let id = record.id.to_string();
+    let summary = rest.summary(&record).await?;
+    let whole = WholeSession {
+        session_id: id,
+        summary: entry(rest, rest.row(record, summary)),
+        events: Vec::new(),
+    };
+    let mut head = serde_json::to_string(&whole)
+        .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
+    // The list of events is the last member.
+    head.truncate(head.len() - "]}".len());
+    let mut is_first = true;
+    let event = move |number, text: &str, output: &mut String| {
+        if !std::mem::take(&mut is_first) {
+            output.push(',');
+        }
+        output.push_str(&DocumentedEvent::json(number, text));
+    };
+    let body = Body::from_stream(stream::pieces(pages, head, event, "]}".to_owned()));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// Selects the model by the agent's config option.
+async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
+    let options = session.settings().shown(true).unwrap_or_default();
+    let option = options.into_iter().find(|option| {
+        let is_select = matches!(option.kind, SessionConfigKind::Select(_));
+        is_select && option.category == Some(SessionConfigOptionCategory::Model)
+    });
+    let option = option.ok_or_else(|| {
+        Failure::bad_request("invalid_model").message("the agent offers no choice of models")
+    })?;
+    let value = SessionConfigOptionValueValueId::new(model);
+    let change = SettingsChange::Option(option.id, SessionConfigOptionValue::ValueId(value));
+    let changed = session.change_settings(change).await;
+    changed.map(drop).map_err(|error| {
+        let message = error.as_response().message.clone();
+        Failure::bad_request("invalid_model").message(message)
+    })
+}
+
+fn entry(rest: &Rest, row: Row) -> SessionEntry {
+    SessionEntry {
+        working_dir: row.record.cwd.clone(),
+        created_at: seconds(&row.record.created_at),
+        last_touched: seconds(&row.record.updated_at),
+        event_count: row.record.last_event,
+        title: row.record.title.clone(),
+        run: rest.run(&row),
+    }
+}

@@ -1,0 +1,163 @@
+//! Handing a transcript out: in the answer, or into a folder of the server.
+
+use std::path::{Path, PathBuf};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::failure::{ErrorBody, Failure};
+use super::sessions::whole;
+use super::state::{Id, Rest};
+use super::stream;
+use super::transcript::{Format, render};
+use crate::remote::caller::Caller;
+use crate::store::SessionRecord;
+
+/// Where a transcript goes.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct Share {
+    /// `stdout`: into the answer; `file`: into the server's folder for transcripts; `http`: refused
+    /// with `sink_disabled`.
+    #[schema(value_type = String, required = true, pattern = "^(stdout|file|http)$")]
+    sink: Option<String>,
+    /// `html`, `md` or `json` (default).
+    #[schema(value_type = String, required = false, pattern = "^(html|md|json)$")]
+    format: Option<String>,
+    /// For the sink `http`.
+    url: Option<String>,
+}
+
+/// A transcript that was handed out.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Shared {
+    sink: String,
+    format: String,
+    /// The transcript, for the sink `stdout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String)]
+    body: Option<String>,
+    /// The file, for the sink `file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String)]
+    path: Option<String>,
+}
+
+/// Hands a transcript out.
+#[utoipa::path(post, path = "/sessions/{id}/share", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    request_body = Share,
+    responses(
+        (status = 200, description = "Where it is", body = Shared),
+        (status = 400, description = "`invalid_sink`, `invalid_format`, `sink_disabled`, or no JSON object", body = ErrorBody),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 413, description = "`too_large`: ask for `/transcript`", body = ErrorBody),
+    )
+)]
+pub(super) async fn share(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+    Object(share): Object<Share>,
+) -> Result<Json<Shared>, Failure> {
+    caller.writes(&id)?;
+    let sink = share.sink.as_deref();
+    if sink != Some("stdout") {
+        // What leaves the session is not the session's.
+        caller.administers()?;
+    }
+    let format = Format::parse(share.format.as_deref().unwrap_or("json"));
+    let format = format
+        .map_err(|_| Failure::bad_request("invalid_format").message("expected html, md or json"))?;
+    let record = rest.record(&id).await?;
+    let (body, path) = match sink {
+        Some("stdout") => (Some(text(&rest, record, format).await?), None),
+        Some("file") => {
+            let Some(folder) = &rest.settings().share_dir else {
+                return Err(disabled("the server has no folder for transcripts"));
+            };
+            let path = file(folder, record.id.as_str(), format);
+            let text = text(&rest, record, format).await?;
+            let written = tokio::fs::write(&path, text).await;
+            written.map_err(|error| {
+                let detail = format!("cannot write {}: {error}", path.display());
+                Failure::internal("share_failed", detail)
+            })?;
+            (None, Some(path.to_string_lossy().into_owned()))
+        }
+        Some("http") => {
+            let what = share
+                .url
+                .map_or_else(String::new, |url| format!(" to {url:?}"));
+            return Err(disabled(&format!(
+                "this server sends nothing elsewhere{what}"
+            )));
+        }
+        _ => {
+            let failure = Failure::bad_request("invalid_sink");
+            return Err(failure.message("expected stdout, file or http"));
+        }
+    };
+    Ok(Json(Shared {
+        sink: sink.unwrap_or_default().to_owned(),
+        format: format.name().to_owned(),
+        body,
+        path,
+    }))
+}
+
+fn disabled(message: &str) -> Failure {
+    Failure::bad_request("sink_disabled").message(message)
+}
+
+/// Returns the file of a transcript. Whatever the id is, it is in the folder.
+fn file(folder: &Path, session: &str, format: Format) -> PathBuf {
+    let safe = |char: char| {
+        if char.is_ascii_alphanumeric() {
+            char
+        } else {
+            '_'
+        }
+    };
+    let name: String = session.chars().take(128).map(safe).collect();
+    folder.join(format!("{name}.{}", format.name()))
+}
+
+async fn text(rest: &Rest, record: SessionRecord, format: Format) -> Result<String, Failure> {
+    let limit = rest.settings().message_bytes;
+    let too_large = || {
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large").message(format!(
+            "the transcript has more than {limit} bytes; GET /transcript has it"
+        ))
+    };
+    if format == Format::Json {
+        let body = whole(rest, record).await?.into_body();
+        let read = axum::body::to_bytes(body, limit).await;
+        let read = read.map_err(|_| too_large())?;
+        return Ok(String::from_utf8_lossy(&read).into_owned());
+    }
+    let collected = stream::collect(render(rest, &record, format), limit).await;
+    let collected = collected.map_err(|error| Failure::store("share_failed", &error))?;
+    collected.ok_or_else(too_large)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_stays_in_its_folder() {
+        let folder = Path::new("/share");
+        assert_eq!(
+            file(folder, "sess_0a", Format::Html),
+            folder.join("sess_0a.html")
+        );
+        assert_eq!(
+            file(folder, "../../etc/passwd", Format::Json),
+            folder.join("______etc_passwd.json")
+        );
+    }
+}

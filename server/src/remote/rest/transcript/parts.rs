@@ -1,0 +1,131 @@
+//! What a transcript has of each event, whatever its form.
+
+use acp_sdk::v1::{
+    ContentBlock, RequestPermissionOutcome, SessionUpdate, ToolCallContent, ToolCallStatus,
+};
+
+use crate::event::{Event, EventBody, TurnEvent};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    User,
+    Agent,
+    Thought,
+}
+
+impl Speaker {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::User => "User",
+            Self::Agent => "Agent",
+            Self::Thought => "Thought",
+        }
+    }
+}
+
+/// A part of a transcript.
+#[derive(Debug, PartialEq)]
+pub(super) enum Part {
+    /// Something said: the speaker, the message that it belongs to, the text.
+    Said(Speaker, Option<String>, String),
+    /// Something that happened, in one line.
+    Note(String),
+    /// A text of a tool, or a file, after a line that says what it is.
+    Block(String, String),
+}
+
+/// Returns the parts of an event. Settings, usage and the like are not part of a conversation.
+pub(super) fn parts(number: u64, text: &str) -> Vec<Part> {
+    match Event::parse(number, text).body {
+        EventBody::Update(update) => of_update(update),
+        EventBody::Turn(event) => of_turn(event).map(Part::Note).into_iter().collect(),
+        EventBody::Unknown(_) => Vec::new(),
+    }
+}
+
+fn of_update(update: SessionUpdate) -> Vec<Part> {
+    let (speaker, chunk) = match update {
+        SessionUpdate::UserMessageChunk(chunk) => (Speaker::User, chunk),
+        SessionUpdate::AgentMessageChunk(chunk) => (Speaker::Agent, chunk),
+        SessionUpdate::AgentThoughtChunk(chunk) => (Speaker::Thought, chunk),
+        SessionUpdate::ToolCall(call) => {
+            let mut parts = vec![Part::Note(format!("Tool call: {}", call.title))];
+            parts.extend(call.content.iter().filter_map(of_content));
+            return parts;
+        }
+        SessionUpdate::ToolCallUpdate(call) => {
+            let contents = call.content.iter().flatten();
+            let mut parts: Vec<_> = contents.filter_map(of_content).collect();
+            match call.status {
+                Some(ToolCallStatus::Completed) => {
+                    parts.push(Part::Note("Tool call completed".to_owned()));
+                }
+                Some(ToolCallStatus::Failed) => {
+                    parts.push(Part::Note("Tool call failed".to_owned()));
+                }
+                _ => {}
+            }
+            return parts;
+        }
+        SessionUpdate::Plan(plan) => {
+            let steps = plan.entries.iter();
+            let steps = steps.map(|entry| format!("[{}] {}", entry.status.as_str(), entry.content));
+            let steps: Vec<_> = steps.collect();
+            return vec![Part::Block("Plan".to_owned(), steps.join("\n"))];
+        }
+        _ => return Vec::new(),
+    };
+    let message = chunk.message_id.map(|id| id.to_string());
+    vec![Part::Said(speaker, message, content(&chunk.content))]
+}
+
+fn of_content(part: &ToolCallContent) -> Option<Part> {
+    match part {
+        ToolCallContent::Content(block) => {
+            Some(Part::Block("Output".to_owned(), content(&block.content)))
+        }
+        ToolCallContent::Diff(diff) => {
+            let title = format!("File {}", diff.path);
+            Some(Part::Block(title, diff.new_text.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn content(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => format!("[image, {}]", image.mime_type),
+        ContentBlock::Audio(audio) => format!("[audio, {}]", audio.mime_type),
+        ContentBlock::ResourceLink(link) => format!("[{}]", link.uri),
+        _ => "[resource]".to_owned(),
+    }
+}
+
+fn of_turn(event: TurnEvent) -> Option<String> {
+    match event {
+        TurnEvent::TurnEnded {
+            error: Some(error), ..
+        } => Some(format!("Turn failed: {error}")),
+        TurnEvent::TurnEnded { stop_reason, .. } => {
+            let reason = stop_reason?;
+            Some(format!("Turn ended: {}", reason.as_str()))
+        }
+        TurnEvent::PermissionAsked { request, .. } => {
+            let call = request.tool_call;
+            let title = call.title.unwrap_or_else(|| call.tool_call_id.to_string());
+            Some(format!("Permission asked: {title}"))
+        }
+        TurnEvent::PermissionAnswered { outcome, .. } => Some(match outcome {
+            Some(RequestPermissionOutcome::Selected(chosen)) => {
+                format!("Permission answered: {}", chosen.option_id)
+            }
+            Some(_) => "Permission answered: cancelled".to_owned(),
+            None => "Permission request withdrawn".to_owned(),
+        }),
+        TurnEvent::ElicitationAsked { .. } => Some("Question asked".to_owned()),
+        TurnEvent::ElicitationAnswered { .. } => Some("Question answered".to_owned()),
+        TurnEvent::TurnStarted { .. } => None,
+    }
+}

@@ -1,0 +1,95 @@
+//! The OpenAPI document.
+
+use std::collections::HashSet;
+
+use super::*;
+
+const METHODS: [&str; 5] = ["get", "post", "delete", "put", "patch"];
+
+#[tokio::test]
+async fn the_document_names_the_routes_and_no_others() {
+    let site = Site::start().await;
+    let document = site.get("/openapi.json").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let paths = document["paths"].as_object().unwrap();
+    let expected = [
+        "/commands",
+        "/commands/{name}/invoke",
+        "/health",
+        "/info",
+        "/providers",
+        "/runs",
+        "/runs/cost",
+        "/session",
+        "/session/{id}",
+        "/session/{id}/cancel",
+        "/session/{id}/events",
+        "/session/{id}/message",
+        "/session/{id}/rotate-token",
+        "/sessions",
+        "/sessions/{id}",
+        "/sessions/{id}/cancel",
+        "/sessions/{id}/events",
+        "/sessions/{id}/share",
+        "/sessions/{id}/transcript",
+        "/sessions/{id}/turns",
+        "/tool/approve",
+        "/tools",
+    ];
+    let mut found: Vec<_> = paths.keys().map(String::as_str).collect();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    for (path, item) in paths {
+        for method in METHODS {
+            let path = path.replace("{id}", "none").replace("{name}", "none");
+            let is_documented = item.get(method).is_some();
+            let method = method.to_uppercase();
+            let answer = site
+                .request(&method, &path, Some(&site.master), &[], "")
+                .await;
+            assert_eq!(answer.status != 405, is_documented, "{method} {path}");
+            assert_ne!(answer.json()["error"], "not_found", "{method} {path}");
+            let status = answer.status.to_string();
+            let documented = &item[method.to_lowercase()]["responses"];
+            if is_documented {
+                assert!(
+                    documented.get(&status).is_some(),
+                    "{method} {path} {status}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_complete_in_itself() {
+    let site = Site::start().await;
+    let document = site.get("/openapi.json").await.json();
+    let mut names = HashSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{name} twice");
+            assert!(operation["summary"].is_string(), "{method} {path}");
+            for parameter in path.split('/').filter_map(|part| part.strip_prefix('{')) {
+                let name = parameter.trim_end_matches('}');
+                let parameters = operation["parameters"].as_array().unwrap();
+                let is_it = |entry: &&Value| entry["name"] == name && entry["in"] == "path";
+                assert_eq!(
+                    parameters.iter().filter(is_it).count(),
+                    1,
+                    "{method} {path}"
+                );
+            }
+        }
+    }
+    let text = document.to_string();
+    let references = text.split("\"$ref\":\"#").skip(1);
+    for reference in references.map(|rest| rest.split('"').next().unwrap()) {
+        assert!(document.pointer(reference).is_some(), "{reference}");
+    }
+    assert_eq!(
+        document["components"]["securitySchemes"]["token"]["scheme"],
+        "bearer"
+    );
+}

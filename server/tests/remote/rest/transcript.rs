@@ -1,0 +1,125 @@
+//! Transcripts and where they go.
+
+use super::*;
+
+const MARKUP: &str = "<script>alert('x')</script><img src=x onerror=\"y\">&amp;";
+
+#[tokio::test]
+async fn a_transcript_is_a_page_markdown_or_json() {
+    let site = Site::start().await;
+    let id = site.create().await.id;
+    site.talk(&id, "tool").await;
+    let path = format!("/sessions/{id}/transcript");
+    let page = site.get(&path).await;
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'") && policy.contains("sandbox"),
+        "{policy}"
+    );
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert!(page.body.starts_with("<!DOCTYPE html>") && page.body.ends_with("</html>\n"));
+    assert!(page.body.contains("Tool call: Edit example.txt"));
+    assert_eq!(
+        site.get(&format!("{path}?format=html")).await.body,
+        page.body
+    );
+    let markdown = site.get(&format!("{path}?format=md")).await;
+    assert_eq!(
+        markdown.header("content-type"),
+        Some("text/markdown; charset=utf-8")
+    );
+    assert!(
+        markdown.body.contains("## User\n\ntool"),
+        "{}",
+        markdown.body
+    );
+    let json = site.get(&format!("{path}?format=json")).await;
+    assert_eq!(json.header("content-type"), Some("application/json"));
+    assert_eq!(
+        json.json(),
+        site.get(&format!("/sessions/{id}")).await.json()
+    );
+    refused(
+        &site.get(&format!("{path}?format=pdf")).await,
+        400,
+        "invalid_query",
+    );
+}
+
+#[tokio::test]
+async fn what_is_said_is_no_markup() {
+    let site = Site::start().await;
+    let id = site.create().await.id;
+    // The agent echoes it, and then it is the title, too.
+    site.talk(&id, MARKUP).await;
+    site.talk(&id, &format!("title {MARKUP}")).await;
+    let page = site.get(&format!("/sessions/{id}/transcript")).await.body;
+    assert_eq!(
+        page.matches("&lt;script&gt;alert(&#39;x&#39;)").count(),
+        5,
+        "{page}"
+    );
+    assert!(
+        !page.contains("<script") && !page.contains("<img"),
+        "{page}"
+    );
+    assert!(page.contains("&amp;amp;"));
+}
+
+#[tokio::test]
+async fn a_long_transcript_is_whole() {
+    let site = Site::start().await;
+    let id = site.create().await.id;
+    site.talk(&id, "stream 5000").await;
+    let page = site.get(&format!("/sessions/{id}/transcript")).await.body;
+    assert_eq!(page.matches("<span class=\"said\">").count(), 5001);
+    assert_eq!(
+        page.matches("<h2>").count(),
+        2,
+        "the chunks are one message"
+    );
+    let whole = site.get(&format!("/sessions/{id}")).await.json();
+    assert_eq!(whole["events"].as_array().unwrap().len(), 5003);
+}
+
+#[tokio::test]
+async fn a_transcript_is_shared_in_the_answer_or_as_a_file() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut settings = Settings::default();
+    settings.share_dir = Some(folder.path().to_owned());
+    settings.message_bytes = 10_000;
+    let site = Site::with(Server::new(Reference), &settings).await;
+    let created = site.create().await;
+    let id = &created.id;
+    site.talk(id, "ping").await;
+    let path = format!("/sessions/{id}/share");
+    for format in ["html", "md", "json"] {
+        let transcript = site
+            .get(&format!("/sessions/{id}/transcript?format={format}"))
+            .await;
+        let body = json!({ "sink": "stdout", "format": format });
+        let shared = site.post(&path, body).await;
+        assert_eq!(shared.status, 200, "{shared:?}");
+        assert_eq!(shared.json()["body"], transcript.body);
+        let body = json!({ "sink": "file", "format": format });
+        let shared = site.post(&path, &body).await;
+        let file = shared.json()["path"].as_str().unwrap().to_owned();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), transcript.body);
+        assert!(std::path::Path::new(&file).starts_with(folder.path()));
+        // What leaves the session needs more than the session's token.
+        let answer = site
+            .request("POST", &path, Some(&created.token), &[], &body.to_string())
+            .await;
+        refused(&answer, 403, "forbidden");
+    }
+    site.talk(id, "stream 300").await;
+    refused(
+        &site.post(&path, json!({ "sink": "stdout" })).await,
+        413,
+        "too_large",
+    );
+}
