@@ -38,6 +38,9 @@ pub struct Announcement {
     pub scheme: String,
     /// `token`: the user has set a token. `generated`: the token is `token`.
     pub auth: String,
+    /// The seconds within which the server ends after SIGTERM.
+    #[serde(default)]
+    pub ends_within: u64,
     /// The token, only if the server has made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
@@ -327,6 +330,7 @@ mod tests {
             host: "127.0.0.1".to_owned(),
             scheme: "http".to_owned(),
             auth: "generated".to_owned(),
+            ends_within: 8,
             token: Some("very secret".to_owned()),
         }
     }

@@ -14,7 +14,7 @@ pub(crate) use sessions::Sessions;
 pub use statistics::Statistics;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -105,6 +105,8 @@ pub(crate) struct Core {
     /// Cancelled when nobody can use the server any more: what waits for a client or for a time
     /// stops waiting.
     pub(crate) closed: CancellationToken,
+    /// Whether prompts are refused because the server is about to end.
+    pub(crate) draining: AtomicBool,
     /// Held by handlers that open a session.
     opens: Semaphore,
     /// Held by calls that use a file of this machine.
@@ -191,6 +193,7 @@ impl ServerBuilder {
             next_session: Mutex::new(self.next_session),
             clients: AtomicU64::new(0),
             closed: CancellationToken::new(),
+            draining: AtomicBool::new(false),
             opens,
             local_files: Arc::new(Semaphore::new(files)),
             counters: statistics::Counters::default(),
@@ -395,6 +398,17 @@ impl Server {
     /// handlers are not closed, and the leases are free when the store is dropped.
     pub async fn shutdown(&self) {
         self.core().shut_down().await;
+    }
+
+    /// Refuses prompts from now on, and waits until all turns have ended, queued ones included.
+    ///
+    /// For a program that ends without cancelling what it does: [`shutdown`](Self::shutdown) follows.
+    /// A turn may wait for a user who never answers, so the caller sets a limit.
+    pub async fn drain(&self) {
+        self.core().draining.store(true, Ordering::Release);
+        for session in self.open_sessions() {
+            session.idle().await;
+        }
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use acp_sdk::v1::{ContentBlock, MessageId, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
@@ -183,6 +184,8 @@ impl Prompt {
 /// Why a prompt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
+    /// The server is about to end.
+    Draining,
     Closed,
     QueueFull,
     TooLarge,
@@ -193,6 +196,7 @@ impl Refusal {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Closed => "it is closed",
+            Self::Draining => "the server is about to end",
             Self::QueueFull => "too many prompts are waiting; await an answer first",
             Self::TooLarge => "the prompt is larger than the limit `prompt_bytes`",
             Self::Busy => "a turn is running; await its end or cancel it first",
@@ -366,6 +370,9 @@ impl Session {
         };
         let (start, replaced) = {
             let mut state = self.state();
+            if self.core().draining.load(Ordering::Acquire) {
+                return Err(Refusal::Draining);
+            }
             let policy = state.policies.second_prompt;
             let replaced = match policy {
                 SecondPrompt::Replace => state.queue.tokens(),

@@ -21,8 +21,9 @@ Behind a proxy that ends TLS, leave the host as it is and add --allow-host with 
 A new certificate is loaded within seconds of its file's change, and at SIGHUP. A browser gets a
 ticket for one request by POST /ticket, and sends it as ?ticket=TICKET. GET /healthz needs no token.
 
-SIGTERM and SIGINT stop the server: it accepts nothing more, cancels and answers running turns, and
-ends within --shutdown-timeout. A second signal ends it at once.
+SIGTERM and SIGINT stop the server: it accepts nothing more, lets running turns go on for --drain
+seconds, cancels and answers the others, and ends within --shutdown-timeout. A second signal ends it at
+once. Sessions stay in the store.
 
 Exit codes: 0 after a signal, 1 when the store or the socket failed, 2 for wrong usage and when a
 server runs on the port already."#;
@@ -67,15 +68,19 @@ pub struct RemoteServe {
     /// Requests a second for each token; 0: without limit
     #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     pub requests_per_second: u32,
-    /// Seconds for turns and connections to end after SIGTERM; `stop` kills after 10
+    /// Seconds that running turns may go on after SIGTERM before they are cancelled
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub drain: u64,
+    /// Seconds for cancelled turns and for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     pub shutdown_timeout: u64,
 }
 
-/// Stops servers: SIGTERM, after 10 seconds SIGKILL.
+/// Stops servers: SIGTERM, and SIGKILL for one that does not end in its time.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 when nothing runs any more, 1 when a server did not end, 2 \
+    after_help = "A server has 10 seconds to end, or what its --drain and --shutdown-timeout need.\n\n\
+    Exit codes: 0 when nothing runs any more, 1 when a server did not end, 2 \
     when several run and neither --port nor --all is given, or none runs on PORT."
 )]
 pub struct Stop {

@@ -126,6 +126,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
             "token"
         }
         .to_owned(),
+        ends_within: args.drain.saturating_add(args.shutdown_timeout),
         token: generated.map(|token| token.secret().to_owned()),
     })?;
     note(&format!("listening on {scheme}://{address}/acp"));
@@ -139,10 +140,11 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     });
 
     let stop = CancellationToken::new();
+    let drain = Duration::from_secs(args.drain);
     let deadline = Duration::from_secs(args.shutdown_timeout);
     let settings = ListenSettings {
         tls: tls.clone(),
-        shutdown_timeout: deadline,
+        shutdown_timeout: drain.saturating_add(deadline),
         ..ListenSettings::default()
     };
     let listening = listen(listener, router, settings, stop.clone());
@@ -150,6 +152,9 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         signals.next().await;
         note("stopping; a second signal ends at once");
         stop.cancel();
+        if timeout(drain, server.drain()).await.is_err() && !drain.is_zero() {
+            note("turns still run, and are cancelled");
+        }
         if timeout(deadline, server.shutdown()).await.is_err() {
             note("not all turns ended in time");
         }

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::super::Failure;
 use super::super::usage::usage;
+use super::super::{Failure, note};
 use super::args::Stop;
 use crate::remote::discovery::{Discovery, Found};
 
-/// Time for a server to end after SIGTERM.
+/// Time for a server to end after SIGTERM, at least.
 const TERM: Duration = Duration::from_secs(10);
+
+/// Time for a server beyond what it says that it needs.
+const MARGIN: Duration = Duration::from_secs(2);
 
 /// Time for a server to end after SIGKILL.
 const KILL: Duration = Duration::from_secs(2);
@@ -97,9 +100,17 @@ pub(in crate::cli) async fn stop(args: Stop) -> Result<(), Failure> {
 /// Ends a server. Returns what should be said about it.
 async fn end(server: &Found) -> Result<&'static str, Failure> {
     let known = server.announcement.as_ref();
-    let pid = known.ok_or("its discovery file names no process")?.pid;
+    let known = known.ok_or("its discovery file names no process")?;
+    let pid = known.pid;
+    let needed = Duration::from_secs(known.ends_within).saturating_add(MARGIN);
     send(pid, Signal::Term)?;
-    if ended(server, TERM).await {
+    if needed > TERM {
+        note(&format!(
+            "waiting up to {} s for process {pid}",
+            needed.as_secs()
+        ));
+    }
+    if ended(server, TERM.max(needed)).await {
         return Ok("");
     }
     send(pid, Signal::Kill)?;
@@ -112,9 +123,9 @@ async fn end(server: &Found) -> Result<&'static str, Failure> {
 
 /// Waits until a server has ended. Its lock is the only sign: it is no child of this process.
 async fn ended(server: &Found, wait: Duration) -> bool {
-    let deadline = Instant::now() + wait;
+    let deadline = Instant::now().checked_add(wait);
     while server.is_alive() {
-        if Instant::now() >= deadline {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return false;
         }
         sleep(LOOK).await;

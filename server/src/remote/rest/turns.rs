@@ -160,6 +160,7 @@ pub(super) fn prompt(session: &Session, text: String) -> Result<PromptHandle, Fa
             Refusal::Busy => Failure::new(StatusCode::CONFLICT, "turn_running"),
             Refusal::TooLarge => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
             Refusal::QueueFull => Failure::overloaded("too_many_prompts"),
+            Refusal::Draining => Failure::overloaded("stopping"),
         };
         failure.message(format!(
             "the session refused the prompt: {}",

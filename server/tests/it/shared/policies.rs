@@ -206,3 +206,28 @@ async fn an_idle_session_leaves_memory_and_returns_on_demand() {
     tokio::time::sleep(MINUTE * 60 * 24 * 365).await;
     assert_eq!(open(), 1);
 }
+
+#[tokio::test]
+async fn a_server_that_drains_lets_its_turns_end_and_takes_no_further_ones() {
+    let server = Server::new(Reference);
+    let editor = Editor {
+        permission: Permission::WhenNotified,
+        ..Editor::default()
+    };
+    let one = Guest::offering(&server, editor, everything()).await;
+    let session = one.create().await;
+    let turn = one.start(&session, "permission");
+    one.editor.until("session/request_permission").await;
+    let mut drained = std::pin::pin!(server.drain());
+    tokio::select! {
+        biased;
+        () = &mut drained => panic!("a turn runs"),
+        () = std::future::ready(()) => {}
+    }
+    let refused = one.prompt(&session, "ping").await.unwrap_err();
+    assert!(refused.to_string().contains("about to end"), "{refused}");
+    one.editor.go_on.notify_one();
+    let ended = turn.await.unwrap().unwrap();
+    assert_eq!(ended, StopReason::EndTurn);
+    drained.await;
+}
