@@ -9,6 +9,7 @@
 //! | `/rpc` | calls and subscriptions for simple clients ([`rpc`], feature `rpc`) |
 //! | `/` | a web page that shows sessions, and prompts ([`page`]); asks for a token itself |
 //! | `/session…`, `/sessions…`, `/runs…` and others | [`rest`]: REST and server-sent events; `/openapi.json` describes them |
+//! | `/metrics` | numbers for a monitoring system ([`Metrics`]) |
 //! | `/healthz` | `{"status":"ok"}`, without a token |
 //!
 //! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
@@ -23,7 +24,9 @@ mod caller;
 pub mod discovery;
 mod health;
 mod listen;
+mod metrics;
 mod page;
+mod request_log;
 mod rest;
 #[cfg(feature = "rpc")]
 mod rpc;
@@ -34,7 +37,9 @@ pub use access::{
     require_full, ticket_route,
 };
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
+pub use metrics::Metrics;
 pub use page::page;
+pub use request_log::{AnsweredRequest, log_requests};
 pub use rest::rest;
 #[cfg(feature = "rpc")]
 pub use rpc::rpc;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::Metrics;
+
 /// Limits of the remote endpoints, each with its default.
 ///
 /// What exceeds a limit is refused or waits; nothing is dropped silently.
@@ -38,6 +40,8 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// How long a write over WebSocket may make no progress, and the first message may take (60 s).
     pub write_timeout: Duration,
+    /// Where the endpoints count what is open (nowhere that anybody reads).
+    pub metrics: Metrics,
     /// Cancelled by the program when all connections are to end (never).
     pub stop: CancellationToken,
 }
@@ -57,6 +61,7 @@ impl Default for Settings {
             grace: Duration::from_secs(300),
             keep_alive: Duration::from_secs(15),
             write_timeout: Duration::from_secs(60),
+            metrics: Metrics::default(),
             stop: CancellationToken::new(),
         }
     }

@@ -451,3 +451,18 @@ fn a_server_without_run_folder_of_the_session_uses_the_state_folder() {
             .exists()
     );
 }
+
+#[test]
+fn requests_are_logged_without_what_is_secret_if_that_is_wanted() {
+    let user = User::new();
+    let file = token_file(&user);
+    let mut server = user.serve(&["--token-file", &file, "--log-requests"]);
+    assert_eq!(server.get("/session/s?ticket=secret", None).status, 401);
+    assert_eq!(server.get("/metrics", Some(TOKEN)).status, 200);
+    while !server.said.contains("GET /metrics 200") {
+        assert_ne!(server.stderr.read_line(&mut server.said).unwrap(), 0);
+    }
+    let said = &server.said;
+    assert!(said.contains("acp-server: GET /session/s 401 "), "{said}");
+    assert!(!said.contains("ticket") && !said.contains(TOKEN), "{said}");
+}

@@ -13,6 +13,7 @@ mod chaos;
 mod command;
 mod http;
 mod listen;
+mod metrics;
 mod raw;
 mod rest;
 mod rights;

@@ -20,6 +20,7 @@ Behind a proxy that ends TLS, leave the host as it is and add --allow-host with 
 
 A new certificate is loaded within seconds of its file's change, and at SIGHUP. A browser gets a
 ticket for one request by POST /ticket, and sends it as ?ticket=TICKET. GET /healthz needs no token.
+GET /openapi.json describes the REST interface, GET /metrics has numbers for Prometheus.
 
 SIGTERM and SIGINT stop the server: it accepts nothing more, lets running turns go on for --drain
 seconds, cancels and answers the others, and ends within --shutdown-timeout. A second signal ends it at
@@ -68,6 +69,12 @@ pub struct RemoteServe {
     /// Requests a second for each token; 0: without limit
     #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     pub requests_per_second: u32,
+    /// Writes a line for each request to standard error: method, path, status, time
+    #[arg(long)]
+    pub log_requests: bool,
+    /// Folder in which POST /sessions/ID/share writes transcripts; without it, it writes none
+    #[arg(long, value_name = "DIR")]
+    pub share_dir: Option<PathBuf>,
     /// Seconds that running turns may go on after SIGTERM before they are cancelled
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub drain: u64,

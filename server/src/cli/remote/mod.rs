@@ -1,6 +1,7 @@
 //! `acp-server serve`, `status` and `stop`.
 
 pub(super) mod args;
+mod lines;
 mod secrets;
 mod serve;
 mod servers;

@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::super::usage::usage;
 use super::super::{Failure, note, open};
 use super::args::RemoteServe;
+use super::lines::Lines;
 use super::secrets;
 use super::signals::{EndSignals, Hangups};
 use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
 use crate::remote::{
     AccessControl, Host, Hosts, ListenSettings, Settings, Tls, TlsFiles, Token, Tokens, listen,
-    page, protect, rest, router, ticket_route,
+    log_requests, page, protect, rest, router, ticket_route,
 };
 use crate::{Reference, Server};
 
@@ -87,19 +88,26 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     let ended = CancellationToken::new();
     let limits = Settings {
         stop: ended.clone(),
+        share_dir: args.share_dir.clone(),
         ..Settings::default()
     };
     let router = router(server.clone(), &limits)
         .merge(rest(server.clone(), &limits, tokens.clone()))
         .merge(ticket_route(tokens.clone()))
-        .merge(page());
+        .merge(page())
+        .merge(limits.metrics.route(server.clone()));
     #[cfg(feature = "rpc")]
     let router = router.merge(crate::remote::rpc(server.clone(), &limits));
     let mut control = AccessControl::new(hosts(&args, address), tokens);
     if args.requests_per_second > 0 {
         control = control.requests_per_second(args.requests_per_second);
     }
-    let router = protect(router, control);
+    // Around access control, so that what it refuses is counted and logged.
+    let mut router = limits.metrics.count(protect(router, control));
+    if args.log_requests {
+        let lines = Lines::start()?;
+        router = log_requests(router, move |request| lines.push(request.to_string()));
+    }
 
     raise_descriptor_limit();
     // All signals are handled before anybody can know of the server and send one.

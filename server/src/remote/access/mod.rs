@@ -42,6 +42,7 @@ use super::{HEALTH, PAGE};
 use crate::Access;
 use hosts::Sender;
 use rate::{Key, Rate};
+pub(super) use refusal::forbidden;
 pub(super) use tokens::Identity;
 
 /// Who may ask; the settings of [`protect`].

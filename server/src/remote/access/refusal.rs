@@ -34,7 +34,7 @@ pub(super) fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [challenge], body).into_response()
 }
 
-pub(super) fn forbidden() -> Response {
+pub(in crate::remote) fn forbidden() -> Response {
     let message = "the token does not permit this";
     let body = Json(json!({ "error": "forbidden", "message": message }));
     (StatusCode::FORBIDDEN, body).into_response()

@@ -12,6 +12,7 @@ use super::streams::{self, Streams};
 use crate::connection::Role;
 use crate::remote::Settings;
 use crate::remote::caller::Caller;
+use crate::remote::metrics::Open;
 use crate::{Access, Server};
 
 /// Messages that wait to be read by a connection; further POST requests wait.
@@ -23,6 +24,12 @@ pub(super) struct Connections {
     pub(super) settings: Settings,
     places: Arc<Semaphore>,
     open: Mutex<HashMap<String, Arc<HttpConnection>>>,
+}
+
+/// The place of an open connection.
+pub(super) struct Place {
+    _permit: OwnedSemaphorePermit,
+    _open: Open,
 }
 
 /// A connection whose messages come as POST requests and leave on streams.
@@ -44,8 +51,12 @@ impl Connections {
     }
 
     /// Takes the place of a further connection, if there is one.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.places.clone().try_acquire_owned().ok()
+    pub(super) fn place(&self) -> Option<Place> {
+        let permit = self.places.clone().try_acquire_owned().ok()?;
+        Some(Place {
+            _permit: permit,
+            _open: self.settings.metrics.connection(),
+        })
     }
 
     /// Returns a connection that was opened with the same rights.
@@ -57,7 +68,7 @@ impl Connections {
     /// Opens a connection. It ends when it is [closed](Self::close), or after a time without use.
     pub(super) fn open_http(
         self: &Arc<Self>,
-        place: OwnedSemaphorePermit,
+        place: Place,
         id: String,
         caller: Caller,
     ) -> Arc<HttpConnection> {

@@ -61,8 +61,12 @@ fn stream(
     let streams = connection.streams.clone();
     let reader = streams.open(&name, cursor);
     let reader = reader.ok_or(Failure::TOO_MANY_STREAMS)?;
-    let keep_alive = connections.settings.keep_alive;
-    let mut response = sse::body(streams, name, reader, keep_alive).into_response();
+    let (keep_alive, open) = {
+        let settings = &connections.settings;
+        (settings.keep_alive, settings.metrics.stream())
+    };
+    let body = sse::body(streams, name, reader, keep_alive, open);
+    let mut response = body.into_response();
     let response_headers = response.headers_mut();
     for (name, value) in [
         (names::CONTENT_TYPE, "text/event-stream"),

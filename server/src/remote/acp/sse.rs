@@ -13,13 +13,20 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use super::stream::{Item, Taken};
 use super::streams::{Name, Streams};
+use crate::remote::metrics::Open;
 
 /// How long a client should wait before it opens a lost stream again, and the first sign of life.
 const HELLO: &str = "retry: 3000\n\n";
 
 /// Returns the messages of a stream as server-sent events, with a comment as a sign of life when
 /// there are none.
-pub(super) fn body(streams: Arc<Streams>, name: Name, reader: u64, keep_alive: Duration) -> Body {
+pub(super) fn body(
+    streams: Arc<Streams>,
+    name: Name,
+    reader: u64,
+    keep_alive: Duration,
+    open: Open,
+) -> Body {
     let mut alive = tokio::time::interval(keep_alive);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     alive.reset();
@@ -29,6 +36,7 @@ pub(super) fn body(streams: Arc<Streams>, name: Name, reader: u64, keep_alive: D
         reader,
         alive,
         greeted: false,
+        _open: open,
     })
 }
 
@@ -38,6 +46,7 @@ struct Events {
     reader: u64,
     alive: Interval,
     greeted: bool,
+    _open: Open,
 }
 
 impl Stream for Events {

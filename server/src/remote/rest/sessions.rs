@@ -37,12 +37,15 @@ pub(super) struct NewRun {
     /// A value of the agent's config option of category `model`.
     model: Option<String>,
     /// The working directory, an absolute path. Default: that of the server.
+    #[schema(pattern = "^/")]
     cwd: Option<String>,
-    /// Refused with `unsupported_field`: agents of this protocol have no such limit.
+    // Not in the schema, because they are refused: agents of this protocol have no such limit and
+    // name no tools to choose from, and the store keeps every session.
+    #[schema(ignore)]
     max_steps: Option<u64>,
-    /// Refused with `unsupported_field`: agents of this protocol name no tools to choose from.
+    #[schema(ignore)]
     allowed_tools: Option<Vec<String>>,
-    /// `false` is refused with `unsupported_field`: the store keeps every session.
+    #[schema(ignore)]
     persist: Option<bool>,
 }
 
@@ -98,8 +101,9 @@ pub(super) async fn list_sessions(
 /// Creates a session and begins its first turn.
 #[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewRun, responses(
     (status = 201, description = "The session and its turn", body = AcceptedTurn),
-    (status = 400, description = "`missing_prompt`, `invalid_model`, `invalid_working_dir`, \
-        `unsupported_field`, or no JSON object", body = ErrorBody),
+    (status = 400, description = "`missing_prompt`, `invalid_working_dir`, or no JSON object; \
+        `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`", body = ErrorBody),
+    (status = 404, description = "`model_not_found`: the agent does not offer it", body = ErrorBody),
 ))]
 pub(super) async fn create_run(
     State(rest): State<Rest>,
@@ -205,14 +209,14 @@ async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
         is_select && option.category == Some(SessionConfigOptionCategory::Model)
     });
     let option = option.ok_or_else(|| {
-        Failure::bad_request("invalid_model").message("the agent offers no choice of models")
+        Failure::not_found("model_not_found").message("the agent offers no choice of models")
     })?;
     let value = SessionConfigOptionValueValueId::new(model);
     let change = SettingsChange::Option(option.id, SessionConfigOptionValue::ValueId(value));
     let changed = session.change_settings(change).await;
     changed.map(drop).map_err(|error| {
         let message = error.as_response().message.clone();
-        Failure::bad_request("invalid_model").message(message)
+        Failure::not_found("model_not_found").message(message)
     })
 }
 

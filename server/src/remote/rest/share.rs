@@ -52,7 +52,8 @@ pub(super) struct Shared {
     request_body = Share,
     responses(
         (status = 200, description = "Where it is", body = Shared),
-        (status = 400, description = "`invalid_sink`, `invalid_format`, `sink_disabled`, or no JSON object", body = ErrorBody),
+        (status = 400, description = "`invalid_sink`, `invalid_format`, or no JSON object", body = ErrorBody),
+        (status = 403, description = "`sink_disabled`, or `forbidden`", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
         (status = 413, description = "`too_large`: ask for `/transcript`", body = ErrorBody),
     )
@@ -110,7 +111,7 @@ pub(super) async fn share(
 }
 
 fn disabled(message: &str) -> Failure {
-    Failure::bad_request("sink_disabled").message(message)
+    Failure::new(StatusCode::FORBIDDEN, "sink_disabled").message(message)
 }
 
 /// Returns the file of a transcript. Whatever the id is, it is in the folder.

@@ -23,6 +23,7 @@ const IDS: usize = 1_000;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct NewSession {
     /// The working directory, an absolute path. Default: that of the server.
+    #[schema(pattern = "^/")]
     working_dir: Option<String>,
 }
 

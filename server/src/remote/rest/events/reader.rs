@@ -16,6 +16,7 @@ use super::view::View;
 use super::{documented, otter};
 use crate::event::{Event, EventBody, TurnEvent};
 use crate::remote::Settings;
+use crate::remote::metrics::Open;
 use crate::session::ReceivedText;
 use crate::{Events, Phase, Result, Session};
 
@@ -49,6 +50,7 @@ pub(super) struct Reader {
     /// Cancelled when the server ends.
     stop: CancellationToken,
     _place: OwnedSemaphorePermit,
+    _open: Open,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +86,7 @@ impl Reader {
             revoked,
             stop: settings.stop.clone(),
             _place: place,
+            _open: settings.metrics.stream(),
         })
     }
 
