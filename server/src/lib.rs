@@ -44,6 +44,8 @@ mod connection;
 mod error;
 pub mod event;
 mod handler;
+#[cfg(feature = "hosted")]
+mod hosted;
 mod ids;
 mod limits;
 mod local;
@@ -65,6 +67,10 @@ pub use capability::Capability;
 pub use connection::{Access, ServerConnection};
 pub use error::{Error, Result};
 pub use handler::Handler;
+#[cfg(feature = "hosted")]
+pub use hosted::{
+    AgentProcesses, HostedAgent, HostedAgentBuilder, HostedError, HostedLimits, HostedState,
+};
 pub use limits::{
     Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, SecondPrompt,
 };

@@ -14,7 +14,10 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawObject(Vec<(String, Json)>);
 
-#[allow(dead_code, reason = "some of it is for hosted agents")]
+#[cfg_attr(
+    not(feature = "hosted"),
+    allow(dead_code, reason = "for hosted agents")
+)]
 impl RawObject {
     /// Reads an object; `None` if the text is another value or no JSON.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -106,7 +109,6 @@ impl<'de> Deserialize<'de> for RawObject {
 }
 
 /// Returns a text as JSON.
-#[allow(dead_code, reason = "for hosted agents")]
 pub(crate) fn json_text(text: &str) -> Json {
     Json::from(serde_json::Value::from(text))
 }

@@ -30,7 +30,8 @@ pub(super) type OnStderr = Box<dyn FnMut(&str) + Send>;
 pub struct AgentCommand {
     program: OsString,
     args: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
+    /// Without a value, the variable is removed.
+    env: Vec<(OsString, Option<OsString>)>,
     cwd: Option<PathBuf>,
     pub(super) on_stderr: Option<OnStderr>,
     pub(super) grace: Grace,
@@ -109,7 +110,13 @@ impl AgentCommand {
 
     /// Sets an environment variable; the others are inherited.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.env.push((name.into(), value.into()));
+        self.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Removes an inherited environment variable, such as a secret that is not the agent's.
+    pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), None));
         self
     }
 
@@ -144,10 +151,15 @@ impl AgentCommand {
         let mut command = Command::new(&program);
         command
             .args(&self.args)
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }

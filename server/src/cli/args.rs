@@ -40,6 +40,9 @@ pub struct Args {
 pub enum Command {
     /// Lists, shows, exports, forks or deletes the sessions of a store
     Sessions(Sessions),
+    /// Serves another agent of standard input and output, with a store of its own
+    #[cfg(feature = "hosted")]
+    Host(super::hosted::Host),
     /// Serves HTTP, server-sent events and WebSocket
     #[cfg(feature = "remote")]
     Serve(super::remote::args::RemoteServe),

@@ -2,6 +2,8 @@
 
 mod args;
 mod export;
+#[cfg(feature = "hosted")]
+mod hosted;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod sessions;
@@ -18,7 +20,7 @@ use std::time::Duration;
 use acp_sdk::ConnectionBuilder;
 
 use crate::store::{MemoryStore, Store};
-use crate::{Limits, NextSession, Policies, Reference, Server};
+use crate::{Handler, Limits, NextSession, Policies, Reference, Server};
 use args::{Command, Serve, SessionsCommand, StoreArgs};
 use sessions::Format;
 
@@ -33,6 +35,8 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 pub async fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         None => serve(args.serve).await,
+        #[cfg(feature = "hosted")]
+        Some(Command::Host(args)) => hosted::host(args).await,
         #[cfg(feature = "remote")]
         Some(Command::Serve(args)) => remote::serve(args).await,
         #[cfg(feature = "remote")]
@@ -82,6 +86,11 @@ fn note(text: &str) {
 }
 
 async fn serve(args: Serve) -> Result<(), Failure> {
+    serve_handler(Reference, args).await
+}
+
+/// Serves one client on standard input and output.
+async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure> {
     let store = open(&args.store, args.sync_every_event)?;
     let limits = Limits {
         queued_prompts: args.queued_prompts,
@@ -92,7 +101,7 @@ async fn serve(args: Serve) -> Result<(), Failure> {
         local_tools: Some(args.local_tools.into()),
         ..Policies::default()
     };
-    let mut server = Server::builder(Reference)
+    let mut server = Server::builder(handler)
         .store(store)
         .limits(limits)
         .policies(policies);

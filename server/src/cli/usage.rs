@@ -6,7 +6,7 @@
 pub(super) struct UsageError(pub(super) String);
 
 /// Returns an error with exit code 2.
-#[cfg(feature = "remote")]
+#[cfg(feature = "hosted")]
 pub(super) fn usage<T>(message: impl Into<String>) -> Result<T, super::Failure> {
     Err(Box::new(UsageError(message.into())))
 }

@@ -162,6 +162,7 @@ impl Subscription {
     /// Sets the cursor back for a replay, and holds what follows it until the barrier is dropped.
     /// Returns the last event that is sent before the answer.
     pub(crate) fn restart(self: &Arc<Self>, replay: Replay) -> (u64, Barrier) {
+        let mirrored = self.session.state().settings.is_mirrored();
         // Under the log's lock, or the last event could be removed before the cursor stands there.
         let held = self.session.log().at_last(|last| {
             let held = match replay {
@@ -187,7 +188,8 @@ impl Subscription {
                 cursor.known.clear();
                 cursor.older.clear();
             }
-            cursor.greet = true;
+            // Commands of another agent are among the events since the creation.
+            cursor.greet = replay != Replay::Created || !mirrored;
             cursor.barriers.push_back(held);
             cursor.barriers.make_contiguous().sort_unstable();
             held

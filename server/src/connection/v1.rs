@@ -460,6 +460,7 @@ impl Agent for ServerConnection {
         if let Some(answer) = extension::request(self, ctx, method, params.as_ref()).await {
             return answer;
         }
+        self.client.initialized()?;
         self.core().handler.ext_request(ctx, method, params).await
     }
 
@@ -469,10 +470,9 @@ impl Agent for ServerConnection {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<()> {
-        self.core()
-            .handler
-            .ext_notification(ctx, method, params)
-            .await;
+        self.client.initialized()?;
+        let handler = &self.core().handler;
+        handler.ext_notification(ctx, method, params).await;
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Events as messages of a protocol version.
 
+use acp_sdk::Json;
 use acp_sdk::v1::{
     AvailableCommandsUpdate, ClientCapabilities, ContentBlock, ContentChunk, Notice,
     NoticeSeverity, SessionConfigKind, SessionUpdate, TextContent,
@@ -7,7 +8,8 @@ use acp_sdk::v1::{
 use serde_json::value::RawValue;
 
 use super::{Client, requests};
-use crate::event::EventKind;
+use crate::event::{EventKind, split_params};
+use crate::raw_object::{RawObject, json_text};
 use crate::{Capability, Session};
 
 /// The protocol version in which a client is sent events, and what that needs to know.
@@ -98,6 +100,9 @@ pub(super) async fn send_update(
     update: &str,
     number: Option<u64>,
 ) -> acp_sdk::Result<()> {
+    if let Some((update, params)) = split_params(update) {
+        return send_with_params(client, session, update, params, number).await;
+    }
     let Some(peer) = client.peer() else {
         return Ok(());
     };
@@ -115,6 +120,29 @@ pub(super) async fn send_update(
         bytes.push(b'}');
     };
     peer.notify_written(SESSION_UPDATE, &write).await
+}
+
+/// Sends an update of another agent whose notification had further members.
+async fn send_with_params(
+    client: &Client,
+    session: &Session,
+    update: Json,
+    mut params: RawObject,
+    number: Option<u64>,
+) -> acp_sdk::Result<()> {
+    let Some(peer) = client.peer() else {
+        return Ok(());
+    };
+    if let Some(number) = number {
+        let meta = params.get("_meta").and_then(RawObject::parse);
+        let mut meta = meta.unwrap_or_default();
+        meta.set("acp-sdk", serde_json::json!({ "eventId": number }).into());
+        params.set("_meta", meta.to_json());
+    }
+    params.set_first("update", update);
+    params.set_first("sessionId", json_text(session.id().as_str()));
+    peer.notify_ext(SESSION_UPDATE, Some(&params.to_json()))
+        .await
 }
 
 /// Announces a restart to the client's gate.

@@ -2,9 +2,15 @@
 
 mod batch;
 mod kind;
+mod notification_params;
+#[cfg(feature = "hosted")]
+mod raw_update;
 
 pub use batch::Batch;
 pub(crate) use kind::EventKind;
+pub(crate) use notification_params::split_params;
+#[cfg(feature = "hosted")]
+pub(crate) use raw_update::RawUpdate;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{

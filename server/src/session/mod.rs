@@ -15,9 +15,11 @@ pub(crate) use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
 pub use pending::PendingPermission;
-pub(crate) use questions::{Ask, Question, Reply};
+pub(crate) use questions::{Ask, Question, Reply, answered};
 pub(crate) use queue::{Inserted, Origin, Prompt, Refusal, Ticket, TurnResult};
 pub use queue::{Phase, PromptHandle};
+#[cfg(feature = "hosted")]
+pub(crate) use settings::current_value;
 pub use settings::{Settings, SettingsChange};
 
 use std::collections::{BTreeMap, HashMap};
@@ -376,6 +378,25 @@ impl Session {
 
     pub(crate) fn clients(&self) -> Vec<Attached> {
         self.state().clients.clone()
+    }
+}
+
+/// A handle that does not keep the session.
+#[cfg(feature = "hosted")]
+#[derive(Clone)]
+pub(crate) struct WeakSession(std::sync::Weak<Inner>);
+
+#[cfg(feature = "hosted")]
+impl WeakSession {
+    pub(crate) fn upgrade(&self) -> Option<Session> {
+        self.0.upgrade().map(Session)
+    }
+}
+
+#[cfg(feature = "hosted")]
+impl Session {
+    pub(crate) fn downgrade(&self) -> WeakSession {
+        WeakSession(Arc::downgrade(&self.0))
     }
 }
 

@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use crate::connection::{Client, ClientId};
 use crate::event::{QuestionId, TurnEvent};
+use crate::log::Appender;
 use crate::store::StoreError;
+use crate::turn::push;
+use crate::{Error, Result};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -73,7 +76,71 @@ impl Question {
     }
 }
 
+/// Withdraws a question that nobody waits for any more.
+pub(crate) struct Withdrawn {
+    session: Session,
+    question: Arc<Question>,
+}
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        self.session.withdraw(&self.question);
+    }
+}
+
+/// Returns the reply to a question.
+///
+/// # Errors
+///
+/// The client's, or [`Error::Cancelled`] when the question was withdrawn.
+pub(crate) fn answered(reply: Result<Reply, oneshot::error::RecvError>) -> Result<Reply> {
+    match reply {
+        Ok(Reply::Failed(error)) => Err(error.into()),
+        Ok(reply) => Ok(reply),
+        Err(_) => Err(Error::Cancelled),
+    }
+}
+
 impl Session {
+    /// Asks a question of another agent that belongs to no turn. All clients are asked.
+    #[cfg(feature = "hosted")]
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<Reply> {
+        let asked = self.append_outside(|appender| self.write_question(appender, ask, None));
+        let (_withdrawn, reply) = asked.await?;
+        tokio::select! {
+            biased;
+            reply = reply => answered(reply),
+            () = self.closed() => Err(Error::Cancelled),
+        }
+    }
+
+    /// Appends a question under the log's lock. It is withdrawn when the first part of the result is
+    /// dropped.
+    pub(crate) fn write_question(
+        &self,
+        appender: &mut Appender<'_>,
+        ask: Ask,
+        origin: Option<ClientId>,
+    ) -> Result<(Withdrawn, oneshot::Receiver<Reply>)> {
+        let id = QuestionId(appender.next_number());
+        let event = match ask.clone() {
+            Ask::Permission(request) => TurnEvent::PermissionAsked {
+                question: id,
+                request,
+            },
+            Ask::Elicitation(request) => TurnEvent::ElicitationAsked {
+                question: id,
+                request,
+            },
+        };
+        push(appender, &event)?;
+        let (question, reply) = Question::new(id, ask, origin);
+        // Entered before it is committed, so that the delivery finds it.
+        self.state().questions.insert(id.0, question.clone());
+        let session = self.clone();
+        Ok((Withdrawn { session, question }, reply))
+    }
+
     /// Returns the questions without an answer, the oldest first.
     pub(crate) fn open_questions(&self) -> Vec<Arc<Question>> {
         self.state().questions.values().cloned().collect()

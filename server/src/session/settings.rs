@@ -180,10 +180,11 @@ impl Settings {
 
     /// Creates the settings of another agent, which restores them itself. A client of options only
     /// is shown the modes as an option, unless the agent has options of its own.
-    #[allow(dead_code, reason = "for hosted agents")]
+    #[cfg(feature = "hosted")]
     pub(crate) fn mirrored(
         modes: Option<SessionModeState>,
         options: Vec<SessionConfigOption>,
+        changed: BTreeMap<String, SessionConfigOptionValue>,
     ) -> Self {
         let mut settings = match modes {
             Some(modes) if options.is_empty() => Self::new().modes(modes),
@@ -193,8 +194,15 @@ impl Settings {
             },
         };
         settings.options.extend(options);
+        settings.changed = changed;
         settings.mirrored = true;
         settings
+    }
+
+    /// Returns whether the mode is an option of the agent itself.
+    #[cfg(feature = "hosted")]
+    pub(crate) fn mode_is_option(&self) -> bool {
+        self.find(MODE).is_some() && (self.modes.is_none() || self.options.len() > 1)
     }
 
     pub(crate) fn is_mirrored(&self) -> bool {

@@ -37,6 +37,25 @@ impl Session {
         .await
     }
 
+    /// Sends an update of another agent, with members that [`SessionUpdate`] does not have.
+    #[cfg(feature = "hosted")]
+    pub(crate) async fn send_raw(&self, update: &mut crate::event::RawUpdate) -> Result<()> {
+        self.append_outside(|appender| {
+            match update.role {
+                Some(role) if update.needs_message() => {
+                    update.set_message(&self.message_outside(role));
+                }
+                Some(_) => {}
+                None => {
+                    self.state().message = None;
+                    self.agree(appender, &update.known);
+                }
+            }
+            push(appender, &update.to_json())
+        })
+        .await
+    }
+
     /// Appends to the log, outside of any turn.
     pub(crate) async fn append_outside<T>(
         &self,

@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::Client;
+#[cfg(feature = "hosted")]
+use crate::event::RawUpdate;
 use crate::event::{TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
 use crate::session::{Attached, Inserted, Origin};
@@ -250,14 +252,36 @@ impl Core {
         }
         self.session.agree(appender, &update);
         push(appender, &update)?;
+        self.note(&update);
+        Ok(())
+    }
+
+    /// Notes what an update that is no chunk opens and finishes.
+    fn note(&self, update: &SessionUpdate) {
         let mut open = self.open();
         open.message = None;
-        if let Some(id) = opens(&update) {
+        if let Some(id) = opens(update) {
             open.calls.push(id.clone());
-        } else if let Some(id) = finishes(&update) {
+        } else if let Some(id) = finishes(update) {
             open.calls.retain(|call| call != id);
         }
-        Ok(())
+    }
+
+    /// Appends an update of another agent as it is.
+    #[cfg(feature = "hosted")]
+    pub(super) async fn send_raw(&self, update: &mut RawUpdate) -> Result<()> {
+        self.append(|appender| {
+            match update.role {
+                Some(role) if update.needs_message() => update.set_message(&self.message(role)),
+                Some(_) => {}
+                None => {
+                    self.session.agree(appender, &update.known);
+                    self.note(&update.known);
+                }
+            }
+            push(appender, &update.to_json())
+        })
+        .await
     }
 
     /// Appends to the log, unless the turn has ended.

@@ -39,7 +39,11 @@ use acp_sdk::v1::{
 use acp_sdk::{Json, Meta};
 
 use crate::connection::Client;
+#[cfg(feature = "hosted")]
+use crate::event::RawUpdate;
 use crate::event::TurnId;
+#[cfg(feature = "hosted")]
+use crate::session::{Ask, Reply};
 use crate::{Capability, Error, Result, Session};
 
 /// A prompt, and the functions to answer it. Clones belong to the same turn, and can be moved to
@@ -422,6 +426,18 @@ impl Turn {
     /// As [`send_text`](Self::send_text).
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
         self.core.send(update).await
+    }
+
+    /// Sends an update of another agent, with members that [`SessionUpdate`] does not have.
+    #[cfg(feature = "hosted")]
+    pub(crate) async fn send_raw(&self, update: &mut RawUpdate) -> Result<()> {
+        self.core.send_raw(update).await
+    }
+
+    /// Asks a question of another agent.
+    #[cfg(feature = "hosted")]
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<Reply> {
+        question::ask(&self.core, ask).await
     }
 
     /// Sets the members of the prompt's answer besides the stop reason, a JSON object: `_meta`, and

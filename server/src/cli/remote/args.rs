@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::super::args::StoreArgs;
+use super::super::hosted::AgentArgs;
 use crate::remote::{Host, Origin};
 
 /// What `acp-server serve --help` explains besides the options.
@@ -18,6 +19,10 @@ For other machines, with a token of your own and TLS:
       --allow-host agents.example
 Behind a proxy that ends TLS, leave the host as it is and add --allow-host with the public name.
 
+Another agent than the reference agent, with its sessions kept here and its processes supervised:
+  acp-server serve -- opencode acp
+It does not get ACP_SERVER_TOKEN. Its standard error goes to that of the server.
+
 A new certificate is loaded within seconds of its file's change, and at SIGHUP. A browser gets a
 ticket for one request by POST /ticket, and sends it as ?ticket=TICKET. GET /healthz needs no token.
 GET /openapi.json describes the REST interface, GET /metrics has numbers for Prometheus.
@@ -26,8 +31,8 @@ SIGTERM and SIGINT stop the server: it accepts nothing more, lets running turns 
 seconds, cancels and answers the others, and ends within --shutdown-timeout. A second signal ends it at
 once. Sessions stay in the store.
 
-Exit codes: 0 after a signal, 1 when the store or the socket failed, 2 for wrong usage and when a
-server runs on the port already."#;
+Exit codes: 0 after a signal, 1 when the store or the socket failed, 2 for wrong usage, when a server
+runs on the port already, and when COMMAND cannot be started or does not answer."#;
 
 /// Serves the agent over HTTP, server-sent events and WebSocket, to any number of clients.
 #[derive(Debug, Args)]
@@ -81,6 +86,9 @@ pub struct RemoteServe {
     /// Seconds for cancelled turns and for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     pub shutdown_timeout: u64,
+    /// The agent to serve instead of the reference agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
 }
 
 /// Stops servers: SIGTERM, and SIGKILL for one that does not end in its time.

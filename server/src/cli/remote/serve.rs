@@ -64,6 +64,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         0 => None,
         port => Some(take(&discovery, port)?),
     };
+    let agent = args.agent.start().await?;
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) => return Err(format!("cannot listen on {address}: {error}").into()),
@@ -74,9 +75,11 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         none => none.insert(take(&discovery, address.port())?),
     };
 
-    let server = Server::builder(Reference)
-        .store(open(&args.store, false)?)
-        .build();
+    let server = match &agent {
+        Some(agent) => Server::builder(agent.clone()),
+        None => Server::builder(Reference),
+    };
+    let server = server.store(open(&args.store, false)?).build();
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
         None => Tokens::open(),
@@ -163,7 +166,13 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         if timeout(drain, server.drain()).await.is_err() && !drain.is_zero() {
             note("turns still run, and are cancelled");
         }
-        if timeout(deadline, server.shutdown()).await.is_err() {
+        let sessions = async {
+            server.shutdown().await;
+            if let Some(agent) = &agent {
+                agent.shutdown().await;
+            }
+        };
+        if timeout(deadline, sessions).await.is_err() {
             note("not all turns ended in time");
         }
     };

@@ -1,0 +1,71 @@
+//! Bounds of hosted agents.
+
+use std::time::Duration;
+
+/// Which sessions share a process of the agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AgentProcesses {
+    /// All sessions whose clients offer the same (files, terminals, elicitation) share one. The
+    /// default: agents are made for several sessions, and a process may need hundreds of megabytes.
+    #[default]
+    Shared,
+    /// Each session has one of its own: a crash or a hang touches no other session.
+    PerSession,
+}
+
+/// Bounds on the processes of a hosted agent.
+///
+/// | limit | default |
+/// |---|---|
+/// | `processes` | 64 |
+/// | `start_timeout` | 60 s |
+/// | `answer_timeout` | 50 s |
+/// | `message_bytes` | 32 MiB |
+/// | `invalid_lines` | 100 |
+/// | `failures` | 5 |
+/// | `restart_delay`, `max_restart_delay` | 250 ms, 30 s |
+/// | `stable_after` | 10 s |
+/// | `terminals` | 64 |
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HostedLimits {
+    /// Processes at the same time. Opening a session that needs another one fails with -32603.
+    pub processes: usize,
+    /// Time for a process to answer `initialize`.
+    pub start_timeout: Duration,
+    /// Time to answer any request but a prompt, and requests that the protocol does not define.
+    pub answer_timeout: Duration,
+    /// Bytes of one message of the agent. A process that writes a longer one is ended.
+    pub message_bytes: usize,
+    /// Lines on standard output that are no message. A process that writes more is ended; each goes
+    /// to standard error.
+    pub invalid_lines: usize,
+    /// Failures in a row after which a session is refused at once until the delay is over.
+    pub failures: u32,
+    /// Delay before a restart after the first failure; it doubles with each further one.
+    pub restart_delay: Duration,
+    /// The longest delay.
+    pub max_restart_delay: Duration,
+    /// Life after which the end of a process is no failure: it is restarted without delay.
+    pub stable_after: Duration,
+    /// Terminals that a session has created and not released. Creating another one fails.
+    pub terminals: usize,
+}
+
+impl Default for HostedLimits {
+    fn default() -> Self {
+        Self {
+            processes: 64,
+            start_timeout: Duration::from_secs(60),
+            answer_timeout: Duration::from_secs(50),
+            message_bytes: 32 << 20,
+            invalid_lines: 100,
+            failures: 5,
+            restart_delay: Duration::from_millis(250),
+            max_restart_delay: Duration::from_secs(30),
+            stable_after: Duration::from_secs(10),
+            terminals: 64,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `acp-server host` and `acp-server serve -- COMMAND`, as processes.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-server"));
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn the_reference_agent_can_be_hosted_over_stdio() {
+    let agent = env!("CARGO_BIN_EXE_acp-server");
+    for processes in ["shared", "session"] {
+        let mut host = binary()
+            .args(["host", "--store", "memory", "--agent-process", processes])
+            .args(["--", agent, "--store", "memory"])
+            .env("ACP_SERVER_TOKEN", "a-secret-of-some-length")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = host.stdin.take().unwrap();
+        let mut output = BufReader::new(host.stdout.take().unwrap());
+        let mut call = |id: u32, method: &str, params: Value| {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            writeln!(input, "{request}").unwrap();
+            let mut said = String::new();
+            loop {
+                let mut line = String::new();
+                assert_ne!(output.read_line(&mut line).unwrap(), 0, "closed");
+                let message: Value = serde_json::from_str(&line).unwrap();
+                if message["id"] == id {
+                    return (message["result"].clone(), said);
+                }
+                said += message["params"]["update"]["content"]["text"]
+                    .as_str()
+                    .unwrap_or("");
+            }
+        };
+        let (hello, _) = call(0, "initialize", json!({ "protocolVersion": 1 }));
+        assert_eq!(hello["agentInfo"]["title"], "ACP reference agent");
+        let (created, _) = call(1, "session/new", json!({ "cwd": "/", "mcpServers": [] }));
+        let prompt = json!([{ "type": "text", "text": "hello" }]);
+        let params = json!({ "sessionId": created["sessionId"], "prompt": prompt });
+        let (answer, said) = call(2, "session/prompt", params);
+        assert_eq!(answer["stopReason"], "end_turn");
+        assert!(!said.is_empty());
+        drop(input);
+        assert!(host.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_command_that_is_no_agent_is_wrong_usage() {
+    for (command, reason) in [
+        (&["host"][..], "needs the command of an agent"),
+        (&["host", "--", "/no/such/agent"], "/no/such/agent"),
+        (
+            &["host", "--", "sh", "-c", "echo sorry >&2; exit 4"],
+            "exited with code 4; its last lines: sorry",
+        ),
+    ] {
+        let ended = binary()
+            .args(command)
+            .args::<[&str; 0], _>([])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{text}");
+        assert!(text.contains(reason), "{text}");
+    }
+}
