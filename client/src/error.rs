@@ -122,6 +122,10 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The remote agent cannot be reached, or the connection to it was lost.
+    #[cfg(feature = "remote")]
+    #[error(transparent)]
+    Remote(#[from] crate::remote::RemoteError),
     /// The agent answered with an error, or the connection failed.
     #[error(transparent)]
     Sdk(#[from] acp_sdk::Error),

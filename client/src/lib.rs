@@ -37,6 +37,8 @@ mod external;
 mod lifeline;
 mod permission;
 mod process;
+#[cfg(feature = "remote")]
+pub mod remote;
 mod session;
 mod text;
 mod workspace;

@@ -37,8 +37,16 @@ pub(super) struct RunArgs {
     pub(super) prompt: String,
 
     /// The agent's command line; no shell looks at it
-    #[arg(last = true, required = true, value_name = "AGENT")]
+    #[arg(
+        last = true,
+        required_unless_present = "url",
+        conflicts_with = "url",
+        value_name = "AGENT"
+    )]
     pub(super) agent: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(super) remote: RemoteArgs,
 
     /// Where the agent works [default: the current directory]
     #[arg(long, value_name = "DIR")]
@@ -62,6 +70,41 @@ pub(super) struct RunArgs {
     /// Pass the agent's standard error on, and report what is left out of its messages
     #[arg(long, short)]
     pub(super) verbose: bool,
+}
+
+/// Where a remote agent is, and what it wants to see.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(super) struct RemoteArgs {
+    /// Use the agent at this URL instead of a command: http, https, ws or wss
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+
+    /// Read the server's token from this file [default: the variable ACP_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "agent")]
+    pub(super) token_file: Option<PathBuf>,
+
+    /// Send this header with every request
+    #[arg(
+        long,
+        value_name = "NAME:VALUE",
+        requires = "url",
+        conflicts_with = "agent"
+    )]
+    pub(super) header: Vec<String>,
+
+    /// Trust the certificate authorities in this PEM file instead of the system's
+    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "agent")]
+    pub(super) ca_file: Option<PathBuf>,
+
+    /// Trust the certificate with this SHA-256, and no other
+    #[arg(
+        long,
+        value_name = "SHA256",
+        requires = "url",
+        conflicts_with = "ca_file"
+    )]
+    pub(super) fingerprint: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -99,6 +142,11 @@ Permissions:
   files nor run commands through acp. The agent is a process of yours all the same: these
   flags answer its questions, they do not confine it.
 
+Remote agents:
+  --url connects to an agent that is served over HTTP or WebSocket, such as by `acp-server
+  serve`. The working directory is one of the server's machine. Files and commands are served
+  to the agent from this machine all the same. A lost connection is opened again.
+
 Interrupting:
   Ctrl-C cancels the turn: the agent's open questions are answered with `cancelled`, and it
   is given 10 seconds to end the turn. A second Ctrl-C ends the agent.
@@ -115,7 +163,7 @@ Exit codes:
   0    the agent ended its turn
   1    the agent answered with an error, or broke the protocol; or the output cannot be written
   2    wrong usage
-  3    the agent could not be started, or ended too early
+  3    the agent could not be started or reached, or ended too early
   4    the agent refused, or wants you to authenticate first
   5    a limit was reached: tokens, requests of the turn, or time
   130  cancelled: by Ctrl-C, by a signal, by the agent, or because nobody reads the output
@@ -125,6 +173,7 @@ Examples:
   acp run --approve-all 'Fix the failing test' -- codex-acp
   git diff | acp run --deny-all - -- opencode acp
   acp run --format json --timeout 60 Hello -- gemini --acp | jq -r 'select(.stopReason).text'
+  acp run --url https://host/acp --token-file token 'Hello'
   acp run 'think' -- acp-server        (an agent without a model, to try things out)";
 
 fn words(text: &str) -> Result<String, String> {
@@ -173,6 +222,14 @@ mod tests {
         assert!(parse(&["acp", "run", "hi"]).is_err());
         assert!(parse(&["acp", "run", "hi", "agent"]).is_err());
         assert_eq!(parse(&["acp", "run", "-", "--", "a"]).unwrap().prompt, "-");
+    }
+
+    #[test]
+    fn a_url_stands_for_the_agent() {
+        let run = parse(&["acp", "run", "--url", "ws://h/acp", "hi"]).unwrap();
+        assert_eq!(run.remote.url.as_deref(), Some("ws://h/acp"));
+        assert!(parse(&["acp", "run", "--url", "ws://h/acp", "hi", "--", "a"]).is_err());
+        assert!(parse(&["acp", "run", "--token-file", "t", "hi", "--", "a"]).is_err());
     }
 
     #[test]

@@ -6,6 +6,8 @@ use acp_sdk::v1::StopReason;
 
 use super::stop::Reason;
 use crate::error::Error;
+#[cfg(feature = "remote")]
+use crate::remote::RemoteError;
 
 /// How a run ended. The numbers are those that users of similar tools expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,14 @@ impl Code {
                 Self::NoAgent
             }
             Error::AuthenticationRequired { .. } => Self::Refused,
+            #[cfg(feature = "remote")]
+            Error::Remote(error) => match error {
+                RemoteError::Url { .. }
+                | RemoteError::Token { .. }
+                | RemoteError::Option { .. } => Self::Usage,
+                error if matches!(error.status(), Some(401 | 403)) => Self::Refused,
+                _ => Self::NoAgent,
+            },
             Error::Timeout { .. } => Self::Limit,
             Error::Directory { .. } => Self::Usage,
             _ => Self::Failed,
@@ -93,6 +103,8 @@ pub(super) fn kind(error: &Error) -> &'static str {
         Error::NotCancelled { .. } => "not_cancelled",
         Error::Version { .. } => "version",
         Error::Directory { .. } => "directory",
+        #[cfg(feature = "remote")]
+        Error::Remote(_) => "remote",
         Error::Sdk(acp_sdk::Error::Response { .. }) => "agent_error",
         _ => "protocol",
     }

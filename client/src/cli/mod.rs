@@ -8,6 +8,8 @@ mod args;
 mod exit;
 mod json;
 mod output;
+#[cfg(feature = "remote")]
+mod remote;
 mod run;
 mod stop;
 mod text;

@@ -14,7 +14,7 @@ use super::complain;
 use super::exit::Code;
 use super::output::Output;
 use super::stop::{Reason, Stop};
-use crate::client::{Client, Session};
+use crate::client::{Client, ClientBuilder, Session};
 use crate::error::{Error, Result};
 use crate::permission::{Ask, Decision, Permissions, Policy, Question};
 use crate::process::AgentCommand;
@@ -38,6 +38,12 @@ enum Failure {
     Stopped,
     /// Standard input cannot be read as a prompt.
     Prompt(String),
+    /// An option cannot be used.
+    #[cfg_attr(
+        feature = "remote",
+        expect(dead_code, reason = "all options can be used")
+    )]
+    Usage(String),
 }
 
 impl From<Error> for Failure {
@@ -158,7 +164,11 @@ async fn begin(
         .workspace(workspace)
         .permissions(answers)
         .observer(Listener::new(args.verbose));
-    let client = slot.insert(builder.spawn(agent(args, &cwd)).await?);
+    let client = match &args.remote.url {
+        Some(url) => reach(builder, url, args).await?,
+        None => builder.spawn(agent(args, &cwd)).await?,
+    };
+    let client = slot.insert(client);
     if let Some(method) = &args.auth {
         client.authenticate(method.as_str()).await?;
     }
@@ -170,6 +180,21 @@ async fn begin(
     let _ = output.missed(session.take_missed()).await;
     let _ = output.flush().await;
     Ok(session)
+}
+
+/// Connects to a remote agent.
+#[cfg(feature = "remote")]
+async fn reach(builder: ClientBuilder, url: &str, args: &RunArgs) -> Result<Client, Failure> {
+    let agent = super::remote::agent(url, &args.remote).map_err(Error::from)?;
+    Ok(builder.connect_remote(agent).await?)
+}
+
+/// Refuses a URL: this build cannot use it.
+#[cfg(not(feature = "remote"))]
+async fn reach(_: ClientBuilder, _: &str, _: &RunArgs) -> Result<Client, Failure> {
+    let reason = "this acp was built without its feature `remote`, which --url needs; install it \
+        by `cargo install acp-client --features remote`";
+    Err(Failure::Usage(reason.to_owned()))
 }
 
 fn agent(args: &RunArgs, cwd: &Path) -> AgentCommand {
@@ -231,7 +256,7 @@ fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
         }
         (Err(Failure::Error(error)), _) => Code::of_error(error),
         (Err(Failure::Stopped), None) => Code::Failed,
-        (Err(Failure::Prompt(_)), _) => Code::Usage,
+        (Err(Failure::Prompt(_) | Failure::Usage(_)), _) => Code::Usage,
     }
 }
 
@@ -245,6 +270,7 @@ async fn tell(
         Ok(outcome) => output.outcome(code, outcome).await?,
         Err(Failure::Error(error)) => output.error(code, error).await?,
         Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await?,
+        Err(Failure::Usage(message)) => output.failure(code, "usage", message).await?,
         Err(Failure::Stopped) => {
             let reason = stop.reason().unwrap_or(Reason::Interrupt);
             let message = format!("{reason}; the agent was ended");

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
 use super::noise::{Listening, Noise};
-use super::{Client, Inner, Limits, Wire};
+use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::{Error, Result};
 use crate::permission::{AnyPermissions, Permissions, Policy};
-use crate::process::{AgentCommand, AgentProcess};
+use crate::process::AgentCommand;
 use crate::session::Sessions;
 use crate::workspace::Workspace;
 
@@ -130,7 +130,29 @@ impl ClientBuilder {
                 reason: "its streams are not connected".to_owned(),
             });
         };
-        self.open((reader, writer).into(), Some(process)).await
+        self.open((reader, writer).into(), Endpoint::Process(process))
+            .await
+    }
+
+    /// Connects to a remote agent: a URL, or a [`RemoteAgent`](crate::remote::RemoteAgent).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Remote`] if the URL or an option is unusable or the server cannot be reached or
+    /// refuses; else as [`connect`](Self::connect).
+    #[cfg(feature = "remote")]
+    pub async fn connect_remote<A>(self, agent: A) -> Result<Client>
+    where
+        A: TryInto<crate::remote::RemoteAgent>,
+        crate::remote::RemoteError: From<A::Error>,
+    {
+        let agent = agent.try_into().map_err(crate::remote::RemoteError::from)?;
+        let agent = match self.max_message_bytes {
+            Some(bytes) => agent.max_message_bytes(bytes),
+            None => agent,
+        };
+        let (bridge, transport) = crate::remote::Bridge::open(agent).await?;
+        self.open(transport.into(), Endpoint::Remote(bridge)).await
     }
 
     /// Connects to an agent through a transport, such as a pair `(reader, writer)` of streams.
@@ -140,10 +162,10 @@ impl ClientBuilder {
     /// [`Error::Version`] if the agent speaks another version of the protocol; when it
     /// answers `initialize` with an error, does not answer in time, or is gone.
     pub async fn connect(self, transport: impl Into<Transport>) -> Result<Client> {
-        self.open(transport.into(), None).await
+        self.open(transport.into(), Endpoint::Transport).await
     }
 
-    async fn open(self, transport: Transport, process: Option<AgentProcess>) -> Result<Client> {
+    async fn open(self, transport: Transport, endpoint: Endpoint) -> Result<Client> {
         let capabilities = capabilities(self.workspace.as_ref());
         let sessions = Arc::new(Sessions::default());
         let handler = Handler {
@@ -163,7 +185,7 @@ impl ClientBuilder {
         if let Some(bytes) = self.max_message_bytes {
             connection = connection.max_message_bytes(bytes);
         }
-        if let Some(process) = &process {
+        if let Endpoint::Process(process) = &endpoint {
             connection = connection.explain_close(process.explain_close());
         }
         let (agent, driver) = connection.client(handler, transport);
@@ -178,7 +200,7 @@ impl ClientBuilder {
         let wire = Wire {
             driver,
             ended,
-            process,
+            endpoint,
             noise,
             limits: self.limits,
         };

@@ -7,6 +7,8 @@ use std::time::Duration;
 use acp_sdk::v1::{AuthMethod, ErrorCode, InitializeResponse};
 use tokio::time::timeout;
 
+#[cfg(feature = "remote")]
+use super::Endpoint;
 use super::{Inner, Wire};
 use crate::error::{Error, Result};
 
@@ -81,7 +83,7 @@ impl Wire {
 
     /// The end of the agent's standard error, if it is ours to read.
     async fn last_words(&self) -> Vec<String> {
-        match &self.process {
+        match self.process() {
             Some(process) => process.last_words().await,
             None => Vec::new(),
         }
@@ -94,7 +96,14 @@ impl Wire {
                 offered: Vec::new(),
             };
         }
-        let Some(process) = self.process.as_ref().filter(|_| error.is_closed()) else {
+        #[cfg(feature = "remote")]
+        if let Endpoint::Remote(bridge) = &self.endpoint
+            && error.is_closed()
+            && let Some(failure) = bridge.failure()
+        {
+            return Error::Remote(failure);
+        }
+        let Some(process) = self.process().filter(|_| error.is_closed()) else {
             return Error::Sdk(error);
         };
         let command = process.command().to_owned();

@@ -69,9 +69,32 @@ struct Wire {
     driver: JoinHandle<()>,
     /// Everything that the agent wrote has been handled, and nothing more will come.
     ended: CancellationToken,
-    process: Option<AgentProcess>,
+    endpoint: Endpoint,
     noise: Arc<Noise>,
     limits: Limits,
+}
+
+/// What the agent is.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one per connection")]
+enum Endpoint {
+    /// A process of this client.
+    Process(AgentProcess),
+    /// Behind a URL.
+    #[cfg(feature = "remote")]
+    Remote(crate::remote::Bridge),
+    /// At the other end of a transport of the application.
+    Transport,
+}
+
+impl Wire {
+    /// Returns the agent's process, if it was started for this client.
+    fn process(&self) -> Option<&AgentProcess> {
+        match &self.endpoint {
+            Endpoint::Process(process) => Some(process),
+            _ => None,
+        }
+    }
 }
 
 /// How long an agent may take.
@@ -95,6 +118,17 @@ impl Client {
         ClientBuilder::new()
     }
 
+    /// Connects to the agent at a URL with default settings:
+    /// [`ClientBuilder::connect_remote`] has others.
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::connect_remote`].
+    #[cfg(feature = "remote")]
+    pub async fn connect(url: impl AsRef<str>) -> Result<Self> {
+        Self::builder().connect_remote(url.as_ref()).await
+    }
+
     /// What the agent answered to `initialize`: its name, capabilities and ways to
     /// authenticate.
     #[must_use]
@@ -111,7 +145,7 @@ impl Client {
     /// The agent's process, if it was started for this client.
     #[must_use]
     pub fn process(&self) -> Option<&AgentProcess> {
-        self.inner.wire.process.as_ref()
+        self.inner.wire.process()
     }
 
     /// Authenticates by one of the methods that the agent offers.
@@ -274,9 +308,14 @@ impl Client {
     /// this client it is waited for and made to end. Calls that are pending fail.
     pub async fn shutdown(&self) -> Option<Exit> {
         self.inner.agent.peer().finish();
-        match &self.inner.wire.process {
-            Some(process) => Some(process.await_end().await),
-            None => None,
+        match &self.inner.wire.endpoint {
+            Endpoint::Process(process) => Some(process.await_end().await),
+            #[cfg(feature = "remote")]
+            Endpoint::Remote(bridge) => {
+                bridge.closed().await;
+                None
+            }
+            Endpoint::Transport => None,
         }
     }
 

@@ -1,0 +1,321 @@
+//! Where a remote agent is, and how it is connected to.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::tls::{self, Trust};
+use super::{RemoteError, Token};
+
+/// An agent behind a URL: the counterpart of [`AgentCommand`](crate::AgentCommand).
+///
+/// `https://` and `http://` are the protocol's streamable HTTP transport, `wss://` and `ws://` its
+/// WebSocket transport. The variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are
+/// honoured, except for loopback addresses.
+///
+/// ```no_run
+/// use acp_client::remote::{RemoteAgent, Token};
+///
+/// # fn example() -> Result<(), acp_client::remote::RemoteError> {
+/// let agent = RemoteAgent::new("https://agents.example.org/acp")?
+///     .token(Token::from_file("/run/secrets/acp")?)
+///     .header("X-Tenant", "blue")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct RemoteAgent {
+    pub(super) url: Url,
+    pub(super) is_websocket: bool,
+    pub(super) token: Option<Token>,
+    pub(super) headers: HeaderMap,
+    pub(super) trust: Trust,
+    pub(super) limits: Limits,
+    pub(super) reconnect: Option<Reconnect>,
+}
+
+/// Times and sizes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connect: Duration,
+    pub(super) response: Duration,
+    pub(super) idle: Duration,
+    pub(super) message_bytes: usize,
+}
+
+/// How a lost connection is opened again.
+///
+/// Attempts are made after growing, random waits. They stop when the server answers 401, 403, 404
+/// to `initialize`, or 410, and after [`limit`](Self::limit).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reconnect {
+    /// How long it is tried after the loss (default 5 minutes).
+    pub limit: Duration,
+    /// The first wait (default 250 ms). Waits are chosen at random from half to all of it.
+    pub first_wait: Duration,
+    /// The longest wait (default 15 s).
+    pub max_wait: Duration,
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self {
+            limit: Duration::from_secs(300),
+            first_wait: Duration::from_millis(250),
+            max_wait: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Reconnect {
+    /// Sets how long it is tried after the loss.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Sets the first and the longest wait.
+    #[must_use]
+    pub fn with_waits(mut self, first: Duration, max: Duration) -> Self {
+        (self.first_wait, self.max_wait) = (first, max);
+        self
+    }
+}
+
+/// Headers that belong to the transport.
+const RESERVED: [&str; 14] = [
+    "accept",
+    "acp-connection-id",
+    "acp-protocol-version",
+    "acp-session-id",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "transfer-encoding",
+    "upgrade",
+];
+
+impl RemoteAgent {
+    /// Creates a description of the agent at a URL.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Url`] if the URL has another scheme, no host, or a user or password, which
+    /// would end up in logs.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, RemoteError> {
+        let text = url.as_ref();
+        let failed = |shown: &str, reason: &str| RemoteError::Url {
+            url: shown.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let mut url = Url::parse(text).map_err(|error| {
+            // What cannot be read may have a password in it.
+            let shown = text.split('@').next_back().unwrap_or_default();
+            failed(shown, &error.to_string())
+        })?;
+        if !url.username().is_empty() || url.password().is_some() {
+            let shown = text.split('@').next_back().unwrap_or_default();
+            let reason = "it has a user or a password; pass a token or a header instead";
+            return Err(failed(shown, reason));
+        }
+        let (scheme, is_websocket) = match url.scheme() {
+            "http" => ("http", false),
+            "https" => ("https", false),
+            "ws" => ("http", true),
+            "wss" => ("https", true),
+            _ => return Err(failed(text, "expected http://, https://, ws:// or wss://")),
+        };
+        url.set_fragment(None);
+        if !url.has_host() || url.set_scheme(scheme).is_err() {
+            return Err(failed(text, "it has no host"));
+        }
+        Ok(Self {
+            url,
+            is_websocket,
+            token: None,
+            headers: HeaderMap::new(),
+            trust: Trust::System,
+            limits: Limits {
+                connect: Duration::from_secs(10),
+                response: Duration::from_secs(60),
+                idle: Duration::from_secs(60),
+                message_bytes: 32 << 20,
+            },
+            reconnect: Some(Reconnect::default()),
+        })
+    }
+
+    /// Sends a bearer token with every request.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<Option<Token>>) -> Self {
+        self.token = token.into();
+        self
+    }
+
+    /// Sends a header with every request. The value is treated as a secret.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Option`] if the name or value is not valid, or the transport needs the
+    /// header for itself.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, RemoteError> {
+        let failed = |reason: &str| RemoteError::Option {
+            what: format!("the header `{name}`"),
+            reason: reason.to_owned(),
+        };
+        let key = HeaderName::try_from(name).map_err(|_| failed("its name is not valid"))?;
+        if key == "authorization" {
+            return Err(failed("pass a token instead"));
+        }
+        if RESERVED.contains(&key.as_str()) {
+            return Err(failed("the transport sets it itself"));
+        }
+        let mut value =
+            HeaderValue::try_from(value).map_err(|_| failed("its value is not valid"))?;
+        value.set_sensitive(true);
+        self.headers.append(key, value);
+        Ok(self)
+    }
+
+    /// Trusts the certificate authorities of a PEM file instead of those of the system.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Option`] if the file cannot be read or has no certificate.
+    pub fn ca_file(mut self, path: impl AsRef<Path>) -> Result<Self, RemoteError> {
+        self.trust = Trust::Authorities(tls::authorities(path.as_ref())?);
+        Ok(self)
+    }
+
+    /// Trusts one certificate, whoever signed it and whatever names it has: the one with this
+    /// SHA-256 fingerprint, 64 hexadecimal digits with or without colons.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Option`] if the text is no fingerprint.
+    pub fn fingerprint(mut self, sha256: &str) -> Result<Self, RemoteError> {
+        self.trust = Trust::Fingerprint(tls::fingerprint(sha256)?);
+        Ok(self)
+    }
+
+    /// Sets how long it may take to connect, with TLS (default 10 s).
+    #[must_use]
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.limits.connect = limit;
+        self
+    }
+
+    /// Sets how long the server may take to accept a message (default 60 s).
+    #[must_use]
+    pub fn response_timeout(mut self, limit: Duration) -> Self {
+        self.limits.response = limit;
+        self
+    }
+
+    /// Sets after which silence a stream counts as lost (default 60 s). It applies to WebSocket,
+    /// where silence means that pings are not answered, and to event streams whose server has sent
+    /// a keep-alive before.
+    #[must_use]
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.limits.idle = limit;
+        self
+    }
+
+    /// Sets the longest message that is accepted, in bytes (default 32 MiB).
+    #[must_use]
+    pub fn max_message_bytes(mut self, bytes: usize) -> Self {
+        self.limits.message_bytes = bytes;
+        self
+    }
+
+    /// Sets how a lost connection is opened again; `None`: not at all.
+    #[must_use]
+    pub fn reconnect(mut self, reconnect: impl Into<Option<Reconnect>>) -> Self {
+        self.reconnect = reconnect.into();
+        self
+    }
+
+    /// Returns the URL as it was given.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let text = self.url.as_str();
+        match self.is_websocket {
+            // `http` and `https` end alike.
+            true => text.replacen("http", "ws", 1),
+            false => text.to_owned(),
+        }
+    }
+}
+
+impl TryFrom<&str> for RemoteAgent {
+    type Error = RemoteError;
+
+    fn try_from(url: &str) -> Result<Self, Self::Error> {
+        Self::new(url)
+    }
+}
+
+impl TryFrom<String> for RemoteAgent {
+    type Error = RemoteError;
+
+    fn try_from(url: String) -> Result<Self, Self::Error> {
+        Self::new(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_says_which_transport_it_is() {
+        for (url, is_websocket) in [
+            ("http://localhost:5173/acp", false),
+            ("https://host/acp", false),
+            ("ws://[::1]:1/acp", true),
+            ("wss://host/x?y=z", true),
+        ] {
+            let agent = RemoteAgent::new(url).unwrap();
+            assert_eq!(
+                (agent.is_websocket, agent.url()),
+                (is_websocket, url.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn an_unusable_url_is_refused_without_its_password() {
+        for url in [
+            "localhost:5173",
+            "ftp://host/acp",
+            "/acp",
+            "http://",
+            "https://u:s3cret@host/",
+        ] {
+            let error = RemoteAgent::new(url).unwrap_err();
+            assert!(matches!(error, RemoteError::Url { .. }), "{url}: {error}");
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let agent = RemoteAgent::new("https://host/acp").unwrap();
+        let agent = agent.token(Token::new("s3cret").unwrap());
+        let agent = agent.header("X-Key", "s3cret too").unwrap();
+        assert!(!format!("{agent:?}").contains("s3cret"));
+        for name in ["Acp-Session-Id", "authorization", "Host", "not a name"] {
+            let error = agent.clone().header(name, "s3cret").unwrap_err();
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+}

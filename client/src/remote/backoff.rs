@@ -1,0 +1,79 @@
+//! Waits between attempts: they grow, are random, and come to an end.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Reconnect;
+
+/// The waits after one loss.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    settings: Reconnect,
+    wait: Duration,
+    /// When the first attempt failed.
+    since: Option<Instant>,
+}
+
+impl Backoff {
+    pub(super) fn new(settings: Reconnect) -> Self {
+        Self {
+            settings,
+            wait: settings.first_wait,
+            since: None,
+        }
+    }
+
+    /// An attempt has succeeded.
+    pub(super) fn reset(&mut self) {
+        *self = Self::new(self.settings);
+    }
+
+    /// Returns how long to wait after an attempt that failed, at least `least`; `None` when it was
+    /// tried for long enough.
+    pub(super) fn next(&mut self, least: Duration) -> Option<Duration> {
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        let left = self.settings.limit.checked_sub(now - since)?;
+        let half = self.wait / 2;
+        let jitter = half.mul_f64(random());
+        let wait = (half + jitter).max(least.min(self.settings.max_wait));
+        self.wait = (self.wait * 2).min(self.settings.max_wait);
+        // The last attempt is made at the limit.
+        (!left.is_zero()).then(|| wait.min(left))
+    }
+}
+
+/// Returns a number from 0 to 1.
+fn random() -> f64 {
+    // Without randomness the waits are merely regular.
+    f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_to_their_cap_and_end_at_the_limit() {
+        let settings = Reconnect::default()
+            .with_limit(Duration::from_secs(60))
+            .with_waits(Duration::from_secs(1), Duration::from_secs(8));
+        let mut backoff = Backoff::new(settings);
+        let started = Instant::now();
+        let mut waits = Vec::new();
+        while let Some(wait) = backoff.next(Duration::ZERO) {
+            waits.push(wait);
+            tokio::time::sleep(wait).await;
+        }
+        assert_eq!(started.elapsed().as_secs(), 60);
+        for (wait, most) in waits.iter().zip([1, 2, 4, 8, 8, 8]) {
+            let most = Duration::from_secs(most);
+            assert!((most / 2..=most).contains(wait), "{waits:?}");
+        }
+        backoff.reset();
+        assert!(backoff.next(Duration::ZERO).unwrap() <= Duration::from_secs(1));
+        let asked = backoff.next(Duration::from_secs(5)).unwrap();
+        assert_eq!(asked.as_secs(), 5);
+    }
+}

@@ -1,0 +1,118 @@
+//! What must be known of a message to send it the right way.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The parts of a message that the transport looks at.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// What kind of message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Request,
+    Notification,
+    Answer,
+    /// No message of JSON-RPC.
+    Other,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads a message; what is none has no parts.
+    pub(super) fn read(message: &'a [u8]) -> Self {
+        serde_json::from_slice(message).unwrap_or_default()
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match (&self.method, self.id) {
+            (Some(_), Some(_)) => Kind::Request,
+            (Some(_), None) => Kind::Notification,
+            (None, Some(_)) => Kind::Answer,
+            (None, None) => Kind::Other,
+        }
+    }
+
+    /// Returns the id as JSON.
+    pub(super) fn id(&self) -> Option<&'a str> {
+        self.id.map(RawValue::get)
+    }
+
+    /// Returns the session that the parameters name.
+    pub(super) fn session(&self) -> Option<Cow<'a, str>> {
+        session(self.params?)
+    }
+
+    /// Returns the session that the result names.
+    pub(super) fn new_session(&self) -> Option<Cow<'a, str>> {
+        session(self.result?)
+    }
+
+    pub(super) fn is_initialize(&self) -> bool {
+        self.method.as_deref() == Some("initialize")
+    }
+}
+
+fn session(object: &RawValue) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow, rename = "sessionId")]
+        session: Cow<'a, str>,
+    }
+    let named: Named<'_> = serde_json::from_str(object.get()).ok()?;
+    Some(named.session)
+}
+
+/// Returns whether a method makes a session known to this connection that existed before.
+pub(super) fn joins_session(method: &str) -> bool {
+    matches!(
+        method,
+        "session/load" | "session/resume" | "_acp-sdk/session/resume"
+    )
+}
+
+/// Returns whether a method ends what the connection has to do with a session.
+pub(super) fn leaves_session(method: &str) -> bool {
+    matches!(method, "session/close" | "session/delete")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_read() {
+        let message = br#"{"jsonrpc":"2.0","id": 1 ,"method":"session\/prompt","params":{"a":{"sessionId":"x"},"sessionId":"s"}}"#;
+        let envelope = Envelope::read(message);
+        assert_eq!(envelope.kind(), Kind::Request);
+        assert_eq!(envelope.id(), Some("1"));
+        assert_eq!(envelope.session().as_deref(), Some("s"));
+        let answer = Envelope::read(br#"{"id":"a","result":{"sessionId":"n"}}"#);
+        assert_eq!(answer.kind(), Kind::Answer);
+        assert_eq!(answer.new_session().as_deref(), Some("n"));
+        for text in [
+            "",
+            "[]",
+            "7",
+            "{}",
+            "{\"id\"",
+            r#"{"params":{"sessionId":3}}"#,
+        ] {
+            let other = Envelope::read(text.as_bytes());
+            assert_eq!(other.kind(), Kind::Other, "{text}");
+            assert_eq!(other.session(), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The streamable HTTP transport: messages leave as POST requests and come on event streams.
+//!
+//! There is a stream for the connection and one for each session. All of them end in one queue.
+
+mod access;
+mod order;
+mod posts;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+pub(super) use self::access::{Access, Failure, reason};
+use self::stream::Stream;
+use super::envelope::{self, Envelope, Kind};
+use super::link::{End, Ends, Received};
+use super::queue::Sender;
+use super::{Reconnect, RemoteAgent, RemoteError};
+
+const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
+const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Session streams that are open at once.
+const MAX_STREAMS: usize = 1024;
+
+/// Requests that are remembered in each direction.
+const MAX_REQUESTS: usize = 100_000;
+
+/// How long the end of the connection may take.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// A connection over HTTP.
+struct Connection {
+    access: Access,
+    reconnect: Option<Reconnect>,
+    incoming: Sender<Received>,
+    end: Arc<End>,
+    /// Known once `initialize` was answered.
+    id: OnceLock<HeaderValue>,
+    state: Mutex<State>,
+    tasks: TaskTracker,
+}
+
+#[derive(Default)]
+struct State {
+    streams: HashMap<String, Arc<Stream>>,
+    /// Requests of this client, by id as JSON.
+    requests: HashMap<String, Asked>,
+    /// Sessions of the agent's requests, by id as JSON: their answers have to name them.
+    agent_requests: HashMap<String, String>,
+    /// The server answers `_acp-sdk/session/state`.
+    has_state: bool,
+    probes: u64,
+}
+
+/// A request of this client.
+struct Asked {
+    method: String,
+    session: Option<String>,
+}
+
+/// Opens a connection, which sends nothing yet.
+pub(super) fn open(agent: &RemoteAgent, access: &Access, ends: Ends) {
+    let connection = Arc::new(Connection {
+        access: access.clone(),
+        reconnect: agent.reconnect,
+        incoming: ends.incoming,
+        end: ends.end,
+        id: OnceLock::new(),
+        state: Mutex::default(),
+        tasks: TaskTracker::new(),
+    });
+    tokio::spawn(async move {
+        let end = connection.end.clone();
+        tokio::select! {
+            () = posts::run(&connection, ends.outgoing) => {}
+            () = end.now.cancelled() => {}
+        }
+        connection.close().await;
+        drop(connection);
+        end.done.cancel();
+    });
+}
+
+impl Connection {
+    /// Tells the server of the end, lets the streams end, and ends them.
+    async fn close(&self) {
+        self.tasks.close();
+        if self.id.get().is_some() && !self.end.now.is_cancelled() {
+            let delete = self.access.request(Method::DELETE, self.headers(None));
+            // A server that does not hear of it ends the connection by itself.
+            let _ = timeout(ENDING, self.access.send(delete)).await;
+            let _ = timeout(ENDING, self.tasks.wait()).await;
+        }
+        self.end.now.cancel();
+        self.tasks.wait().await;
+    }
+
+    /// Returns the headers that name the connection and a session.
+    fn headers(&self, session: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(id) = self.id.get() {
+            headers.insert(CONNECTION_ID, id.clone());
+        }
+        if let Some(session) = session.and_then(|session| HeaderValue::from_str(session).ok()) {
+            headers.insert(SESSION_ID, session);
+        }
+        headers
+    }
+
+    /// Fails the connection: it does not exist any more on the server.
+    fn gone(&self) {
+        self.end.fail(RemoteError::Lost {
+            url: self.access.url(),
+            reason: "the server does not know the connection any more".to_owned(),
+        });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the stream of a session, which is opened if it is not known yet.
+    fn stream(self: &Arc<Self>, session: &str) -> Option<Arc<Stream>> {
+        let mut state = self.state();
+        if let Some(stream) = state.streams.get(session) {
+            return Some(stream.clone());
+        }
+        let is_header = HeaderValue::from_str(session).is_ok() && !session.is_empty();
+        if self.id.get().is_none() || !is_header || state.streams.len() >= MAX_STREAMS {
+            return None;
+        }
+        let stream = Stream::new(Some(session.to_owned()));
+        state.streams.insert(session.to_owned(), stream.clone());
+        drop(state);
+        self.tasks.spawn(stream::run(self.clone(), stream.clone()));
+        Some(stream)
+    }
+
+    /// Notes a message of this client before it is sent. Returns the session that its headers name.
+    fn note(&self, envelope: &Envelope<'_>) -> Option<String> {
+        let session = envelope.session().map(std::borrow::Cow::into_owned);
+        let mut state = self.state();
+        match (envelope.kind(), envelope.id()) {
+            (Kind::Request, Some(id)) if state.requests.len() < MAX_REQUESTS => {
+                let asked = Asked {
+                    method: envelope.method.as_deref().unwrap_or_default().to_owned(),
+                    session: session.clone(),
+                };
+                state.requests.insert(id.to_owned(), asked);
+            }
+            (Kind::Answer, Some(id)) => return state.agent_requests.remove(id),
+            _ => {}
+        }
+        session
+    }
+
+    /// Passes on a message that came on a stream; `false` when nobody receives any more.
+    async fn take(self: &Arc<Self>, from: Option<&str>, message: Bytes) -> bool {
+        let envelope = Envelope::read(&message);
+        let hold = match (envelope.kind(), envelope.id()) {
+            (Kind::Request, Some(id)) => {
+                let session = envelope.session();
+                if let Some(session) = session.as_deref().or(from) {
+                    let mut state = self.state();
+                    if state.agent_requests.len() < MAX_REQUESTS {
+                        state
+                            .agent_requests
+                            .insert(id.to_owned(), session.to_owned());
+                    }
+                }
+                None
+            }
+            (Kind::Answer, Some(id)) => match self.answered(id, &envelope, from) {
+                Next::Pass => None,
+                Next::Hold(session) => Some(session),
+                Next::Swallow => return true,
+            },
+            _ => None,
+        };
+        if let Some(stream) = hold {
+            // What else the stream has does not wait for it.
+            self.tasks
+                .spawn(order::pass_on_after(self.clone(), stream, message));
+            return true;
+        }
+        self.incoming.send(Received::Message(message)).await
+    }
+
+    /// Notes the answer to a request of this client.
+    fn answered(self: &Arc<Self>, id: &str, envelope: &Envelope<'_>, from: Option<&str>) -> Next {
+        let mut state = self.state();
+        let Some(asked) = state.requests.remove(id) else {
+            return Next::Pass;
+        };
+        let succeeded = envelope.error.is_none();
+        let stream = asked.session.as_deref();
+        let stream = stream.and_then(|session| state.streams.get(session).cloned());
+        if asked.method == order::PROBE && id.starts_with(order::PROBE_ID) {
+            if let Some(stream) = stream {
+                stream.probed();
+            }
+            return Next::Swallow;
+        }
+        if envelope::leaves_session(&asked.method) && succeeded {
+            if let Some(session) = &asked.session {
+                state.streams.remove(session);
+            }
+            if let Some(stream) = stream {
+                stream.close();
+            }
+            return Next::Pass;
+        }
+        if envelope::joins_session(&asked.method) && succeeded {
+            let Some(stream) = stream else {
+                return Next::Pass;
+            };
+            stream.retry();
+            // On the session's stream it is behind the replay already.
+            return match from.is_none() && stream.is_open() {
+                true => Next::Hold(stream),
+                false => Next::Pass,
+            };
+        }
+        drop(state);
+        if let Some(session) = envelope.new_session() {
+            self.stream(&session);
+        }
+        Next::Pass
+    }
+
+    /// Notes the answer to `initialize`.
+    fn initialized(self: &Arc<Self>, id: HeaderValue, answer: &[u8]) {
+        let text = std::str::from_utf8(answer).unwrap_or_default();
+        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let ours = &value["result"]["agentCapabilities"]["_meta"]["acp-sdk"]["session"];
+        self.state().has_state = ours["state"] == true;
+        if self.id.set(id).is_ok() {
+            let stream = Stream::new(None);
+            self.tasks.spawn(stream::run(self.clone(), stream));
+        }
+    }
+}
+
+/// What becomes of an answer.
+enum Next {
+    Pass,
+    /// It waits for what the stream has.
+    Hold(Arc<Stream>),
+    /// It is of this transport's own making.
+    Swallow,
+}

@@ -1,0 +1,336 @@
+//! Messages of this client as POST requests.
+//!
+//! Requests and notifications are posted one at a time, in order. Answers to the agent have a
+//! queue of their own, because a server that waits for one may not accept anything else; they only
+//! wait for notifications that were sent before, such as a cancellation.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::OptionFuture;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, StatusCode};
+
+use super::{CONNECTION_ID, Connection, Failure};
+use crate::remote::RemoteError;
+use crate::remote::backoff::Backoff;
+use crate::remote::envelope::{self, Envelope, Kind};
+use crate::remote::link::{Received, Refused};
+use crate::remote::queue::Receiver;
+
+/// Bytes that wait to be posted; beyond, nothing more is taken from the application.
+const WAITING_BYTES: usize = 4 << 20;
+
+/// How long the first opening of a session's stream is waited for before a message about it.
+const OPENING: Duration = Duration::from_secs(5);
+
+/// How often a message is posted again that the server has no capacity for.
+const BUSY_ATTEMPTS: u32 = 5;
+
+struct Post {
+    number: u64,
+    message: Bytes,
+    kind: Kind,
+}
+
+/// Posts messages until there are none left.
+pub(super) async fn run(connection: &Arc<Connection>, mut outgoing: Receiver<Bytes>) {
+    let mut queue = Queue::default();
+    let mut is_open = true;
+    let mut ordered = None;
+    let mut answer = None;
+    loop {
+        if ordered.is_none()
+            && let Some(post) = queue.next_ordered()
+        {
+            ordered = Some(Box::pin(connection.post(post)));
+        }
+        if answer.is_none()
+            && let Some(post) = queue.next_answer()
+        {
+            answer = Some(Box::pin(connection.post(post)));
+        }
+        if !is_open && ordered.is_none() && answer.is_none() && queue.is_empty() {
+            return;
+        }
+        tokio::select! {
+            message = outgoing.receive(), if is_open && queue.bytes < WAITING_BYTES => {
+                match message {
+                    Some(message) => queue.push(message),
+                    None => is_open = false,
+                }
+            }
+            Some(()) = OptionFuture::from(ordered.as_mut()) => {
+                ordered = None;
+                queue.ordered_done();
+            }
+            Some(()) = OptionFuture::from(answer.as_mut()) => answer = None,
+        }
+    }
+}
+
+/// What waits to be posted.
+#[derive(Default)]
+struct Queue {
+    ordered: VecDeque<Post>,
+    answers: VecDeque<Post>,
+    /// The kind and number of what is being posted in order.
+    in_flight: Option<(Kind, u64)>,
+    pushed: u64,
+    bytes: usize,
+}
+
+impl Queue {
+    fn push(&mut self, message: Bytes) {
+        self.pushed += 1;
+        self.bytes += message.len();
+        let kind = Envelope::read(&message).kind();
+        let post = Post {
+            number: self.pushed,
+            message,
+            kind,
+        };
+        match kind {
+            Kind::Answer => self.answers.push_back(post),
+            _ => self.ordered.push_back(post),
+        }
+    }
+
+    fn next_ordered(&mut self) -> Option<Post> {
+        let post = self.ordered.pop_front()?;
+        self.in_flight = Some((post.kind, post.number));
+        self.bytes -= post.message.len();
+        Some(post)
+    }
+
+    fn ordered_done(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// Returns the next answer, unless only notifications are in front of it.
+    fn next_answer(&mut self) -> Option<Post> {
+        let number = self.answers.front()?.number;
+        let waiting = self.ordered.iter().map(|post| (post.kind, post.number));
+        let before = self.in_flight.into_iter().chain(waiting);
+        let mut before = before.filter(|(_, other)| *other < number).peekable();
+        if before.peek().is_some() && before.all(|(kind, _)| kind == Kind::Notification) {
+            return None;
+        }
+        let post = self.answers.pop_front()?;
+        self.bytes -= post.message.len();
+        Some(post)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ordered.is_empty() && self.answers.is_empty()
+    }
+}
+
+/// Returns a POST of a message.
+pub(super) fn request(
+    connection: &Connection,
+    mut headers: HeaderMap,
+    message: Bytes,
+) -> RequestBuilder {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(
+        ACCEPT,
+        HeaderValue::from_static("application/json, text/event-stream"),
+    );
+    connection
+        .access
+        .request(Method::POST, headers)
+        .body(message)
+}
+
+impl Connection {
+    /// Posts a message, again if that is safe, and reports if it was not accepted.
+    async fn post(self: &Arc<Self>, post: Post) {
+        let envelope = Envelope::read(&post.message);
+        let session = self.note(&envelope);
+        if let Some(session) = &session
+            && let Some(stream) = self.stream(session)
+        {
+            // Messages of the session that come before its stream is open may be lost.
+            stream.opened(OPENING).await;
+        }
+        let method = envelope.method.as_deref();
+        let what = match method {
+            Some(method) => format!("POST {method}"),
+            None => "POST of an answer".to_owned(),
+        };
+        let mut headers = self.headers(session.as_deref());
+        let opens = envelope.is_initialize() && self.id.get().is_none();
+        let mut backoff = Backoff::new(self.reconnect.unwrap_or_default());
+        let mut busy = 0;
+        let failure = loop {
+            let request = request(self, headers.clone(), post.message.clone());
+            let failure = match self.access.send(request).await {
+                Ok(response) => match self.accepted(response, opens).await {
+                    Ok(()) => return,
+                    Err(failure) => failure,
+                },
+                Err(failure) => failure,
+            };
+            let wait = match &failure {
+                // A lost connection is opened again, but not one that never was.
+                Failure::NotSent(_) if self.reconnect.is_some() && !opens => {
+                    backoff.next(Duration::ZERO)
+                }
+                // A second answer, or a second cancellation, means nothing to the server.
+                Failure::NoResponse(_)
+                    if self.reconnect.is_some()
+                        && (post.kind == Kind::Answer || method == Some("session/cancel")) =>
+                {
+                    backoff.next(Duration::ZERO)
+                }
+                Failure::Status {
+                    status: StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS,
+                    retry_after,
+                    ..
+                } if self.reconnect.is_some() && busy < BUSY_ATTEMPTS => {
+                    busy += 1;
+                    backoff.next(*retry_after)
+                }
+                // Some servers know no session that is being loaded by this connection.
+                Failure::Status {
+                    status: StatusCode::NOT_FOUND,
+                    ..
+                } if method.is_some_and(envelope::joins_session)
+                    && headers.remove(super::SESSION_ID).is_some() =>
+                {
+                    Some(Duration::ZERO)
+                }
+                _ => None,
+            };
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => break failure,
+            }
+        };
+        self.not_accepted(&post, &envelope, failure, &what, opens)
+            .await;
+    }
+
+    /// Reads the response to an accepted message.
+    async fn accepted(
+        self: &Arc<Self>,
+        response: reqwest::Response,
+        opens: bool,
+    ) -> Result<(), Failure> {
+        let id = response.headers().get(CONNECTION_ID).cloned();
+        let body = self.access.body(response).await?;
+        if opens {
+            if let Some(id) = id {
+                self.initialized(id, &body);
+            } else if Envelope::read(&body).error.is_none() {
+                self.end.fail(RemoteError::Protocol {
+                    url: self.access.url(),
+                    reason: "its response to initialize has no header Acp-Connection-Id".to_owned(),
+                });
+                return Ok(());
+            }
+        }
+        // Only the answer to `initialize` has to come here, but others are welcome.
+        if !body.trim_ascii().is_empty() && Envelope::read(&body).kind() != Kind::Other {
+            self.take(None, body).await;
+        }
+        Ok(())
+    }
+
+    async fn not_accepted(
+        &self,
+        post: &Post,
+        envelope: &Envelope<'_>,
+        failure: Failure,
+        what: &str,
+        opens: bool,
+    ) {
+        let error = self.access.error(&failure, what);
+        let has_id = self.id.get().is_some();
+        let (body, is_uncertain) = match failure {
+            Failure::Status { status, body, .. } => match status {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => {
+                    return self.end.fail(error);
+                }
+                StatusCode::NOT_FOUND if has_id => return self.gone(),
+                _ => (Some(body), false),
+            },
+            Failure::NotSent(_) => return self.end.fail(self.gave_up(error)),
+            Failure::NoResponse(_) if opens || self.reconnect.is_none() => {
+                return self.end.fail(error);
+            }
+            Failure::NoResponse(_) => (None, true),
+        };
+        let body = body.filter(|body| {
+            let envelope = Envelope::read(body);
+            envelope.error.is_some() || envelope.result.is_some()
+        });
+        if opens && body.is_none() {
+            return self.end.fail(error);
+        }
+        let request = match post.kind {
+            Kind::Request => envelope.id().map(str::to_owned),
+            _ => None,
+        };
+        if let (Some(id), false) = (&request, is_uncertain) {
+            self.state().requests.remove(id);
+        }
+        let refused = Refused {
+            request,
+            error,
+            body,
+            is_uncertain,
+        };
+        // Nobody may be receiving any more.
+        let _ = self.incoming.send(Received::Refused(refused)).await;
+    }
+
+    /// Returns the error of the last attempt as the end of all attempts.
+    pub(super) fn gave_up(&self, error: RemoteError) -> RemoteError {
+        match (self.reconnect, &error) {
+            (
+                Some(reconnect),
+                RemoteError::Connect { url, reason } | RemoteError::Lost { url, reason },
+            ) if self.id.get().is_some() => RemoteError::GaveUp {
+                url: url.clone(),
+                limit: reconnect.limit,
+                reason: reason.clone(),
+            },
+            _ => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(queue: &mut Queue, text: &'static str) {
+        queue.push(Bytes::from_static(text.as_bytes()));
+    }
+
+    fn numbers(post: Option<Post>) -> Option<u64> {
+        post.map(|post| post.number)
+    }
+
+    #[test]
+    fn an_answer_waits_for_notifications_but_not_for_requests() {
+        let mut queue = Queue::default();
+        push(&mut queue, r#"{"method":"session/cancel"}"#);
+        push(&mut queue, r#"{"id":1,"result":{}}"#);
+        assert_eq!(numbers(queue.next_answer()), None);
+        assert_eq!(numbers(queue.next_ordered()), Some(1));
+        assert_eq!(numbers(queue.next_answer()), None);
+        queue.ordered_done();
+        assert_eq!(numbers(queue.next_answer()), Some(2));
+
+        push(&mut queue, r#"{"id":2,"method":"session/prompt"}"#);
+        push(&mut queue, r#"{"id":3,"result":{}}"#);
+        assert_eq!(numbers(queue.next_ordered()), Some(3));
+        assert_eq!(numbers(queue.next_answer()), Some(4));
+        assert!(queue.is_empty() && queue.bytes == 0);
+    }
+}

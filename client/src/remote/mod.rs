@@ -1,0 +1,49 @@
+//! Agents behind HTTP, server-sent events and WebSocket (feature `remote`).
+//!
+//! [`Client::connect`](crate::Client::connect) takes a URL; a [`RemoteAgent`] says more, such as a
+//! [`Token`]. Handlers, sessions and turns are the same as those of an agent that is a process.
+//!
+//! ```no_run
+//! use acp_client::remote::{RemoteAgent, Token};
+//! use acp_client::{Client, Policy};
+//!
+//! # async fn example() -> acp_client::Result<()> {
+//! let agent = RemoteAgent::new("wss://agents.example.org/acp")?.token(Token::from_env("ACP_TOKEN")?);
+//! let client = Client::builder()
+//!     .permissions(Policy::ApproveReads)
+//!     .connect_remote(agent)
+//!     .await?;
+//! let session = client.new_session("/home/me/project").await?;
+//! let outcome = session.prompt("What is this project about?").await?.outcome().await?;
+//! println!("{outcome}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`connect_raw`] moves raw messages, for tests of servers.
+//!
+//! # What a server may do
+//!
+//! The proposal for the transport leaves room, and servers use it. This client accepts streams that
+//! end (they are opened again, with `Last-Event-ID` if there was an id), the answer to
+//! `session/load` on either stream, a session stream that is refused until the session is loaded or
+//! for ever, messages in the response to a POST, and any form of the event stream format.
+
+mod agent;
+mod backoff;
+mod bridge;
+mod envelope;
+mod error;
+mod http;
+mod link;
+mod queue;
+mod sse;
+mod tls;
+mod token;
+mod websocket;
+
+pub use self::agent::{Reconnect, RemoteAgent};
+pub(crate) use self::bridge::Bridge;
+pub use self::error::RemoteError;
+pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
+pub use self::token::Token;

@@ -1,0 +1,96 @@
+//! A queue of messages that is bounded in bytes.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// What stands in a queue, and how many bytes it counts for.
+pub(super) trait Weight {
+    fn weight(&self) -> usize;
+}
+
+impl Weight for bytes::Bytes {
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Creates a queue of so many bytes. A message that is larger fits when the queue is empty.
+pub(super) fn queue<T: Weight>(max_bytes: usize) -> (Sender<T>, Receiver<T>) {
+    let max = u32::try_from(max_bytes).unwrap_or(u32::MAX);
+    let room = Arc::new(Semaphore::new(max as usize));
+    // Bounded by the semaphore: each entry holds its permits.
+    let (entries, received) = mpsc::unbounded_channel();
+    let sender = Sender { room, max, entries };
+    (sender, Receiver(received))
+}
+
+#[derive(Debug)]
+pub(super) struct Sender<T> {
+    room: Arc<Semaphore>,
+    max: u32,
+    entries: mpsc::UnboundedSender<(T, OwnedSemaphorePermit)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Receiver<T>(mpsc::UnboundedReceiver<(T, OwnedSemaphorePermit)>);
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self {
+            room: self.room.clone(),
+            max: self.max,
+            entries: self.entries.clone(),
+        }
+    }
+}
+
+impl<T: Weight> Sender<T> {
+    /// Waits for room and adds a message; `false` when nobody receives any more. Adds nothing if
+    /// the future is dropped.
+    pub(super) async fn send(&self, message: T) -> bool {
+        let weight = u32::try_from(message.weight().max(1)).unwrap_or(u32::MAX);
+        let room = self.room.clone();
+        let waiting = room.acquire_many_owned(weight.min(self.max));
+        let permit = tokio::select! {
+            permit = waiting => permit,
+            () = self.entries.closed() => return false,
+        };
+        let Ok(permit) = permit else { return false };
+        self.entries.send((message, permit)).is_ok()
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Returns the next message; `None` when there are no senders left. Loses nothing if the
+    /// future is dropped.
+    pub(super) async fn receive(&mut self) -> Option<T> {
+        self.0.recv().await.map(|(message, _)| message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sender_waits_for_bytes_and_not_for_messages() {
+        let (sender, mut receiver) = queue::<Bytes>(4);
+        assert!(sender.send(Bytes::from_static(b"abc")).await);
+        let mut second = Box::pin(sender.send(Bytes::from_static(b"de")));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        assert_eq!(receiver.receive().await.unwrap(), "abc");
+        assert!(second.await);
+        assert_eq!(receiver.receive().await.unwrap(), "de");
+        assert!(
+            sender
+                .send(Bytes::from_static(b"larger than the queue"))
+                .await
+        );
+        let waiting = sender.send(Bytes::from_static(b"x"));
+        let (sent, ()) = tokio::join!(waiting, async { drop(receiver) });
+        assert!(!sent);
+    }
+}

@@ -1,0 +1,110 @@
+//! `acp run --url`.
+
+use std::process::{Output, Stdio};
+
+use tokio::process::Command;
+
+use crate::fake::{Server, within};
+
+fn acp(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    command.args(["run", "--deny-all", "hello"]).args(args);
+    for variable in [
+        "ACP_TOKEN",
+        "NO_PROXY",
+        "no_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.kill_on_drop(true);
+    command
+}
+
+async fn ended(mut command: Command) -> Output {
+    within(command.output()).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_token_comes_from_a_file_or_the_environment_and_is_not_shown() {
+    let mut server = Server::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "s3cret\n").unwrap();
+    let url = server.url();
+    let mut by_file = acp(&["--url", &url, "--token-file", file.to_str().unwrap()]);
+    by_file.args(["--header", "X-Tenant: blue"]);
+    let mut by_variable = acp(&["--url", &url, "--header", "X-Tenant:blue"]);
+    by_variable.env("ACP_TOKEN", "s3cret");
+    for command in [by_file, by_variable] {
+        let running = tokio::spawn(ended(command));
+        let post = server.next("POST initialize").await;
+        assert_eq!(post.header("authorization"), Some("Bearer s3cret"));
+        assert_eq!(post.header("x-tenant"), Some("blue"));
+        post.respond("401 Unauthorized", "", "wrong token").await;
+        let output = running.await.unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(4), "{stderr}");
+        assert!(
+            stderr.contains("401 (wrong token); pass the server's token"),
+            "{stderr}"
+        );
+        assert!(!stderr.contains("s3cret"), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_usage_is_told_before_anything_is_sent() {
+    let mut server = Server::start().await;
+    let url = server.url();
+    for args in [
+        &["--url", "host/acp"][..],
+        &["--url", &url, "--token-file", "/nonexistent"],
+        &["--url", &url, "--header", "s3cret"],
+        &["--url", &url, "--header", "Host: x"],
+        &["--url", &url, "--fingerprint", "12"],
+        &["--url", &url, "--ca-file", "/nonexistent"],
+        &["--url", &url, "--", "agent"],
+    ] {
+        let output = ended(acp(args)).await;
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(!stderr.contains("s3cret"), "{stderr}");
+    }
+    assert!(server.is_idle().await);
+}
+
+#[tokio::test]
+async fn proxies_are_used_for_all_transports() {
+    let mut server = Server::start().await;
+    let proxy = format!("http://127.0.0.1:{}", server.port);
+    for (url, seen) in [
+        ("http://agent.invalid/acp", "POST http://agent.invalid/acp"),
+        ("https://agent.invalid/acp", "CONNECT agent.invalid:443"),
+        ("wss://agent.invalid/acp", "CONNECT agent.invalid:443"),
+        ("ws://agent.invalid/acp", "GET http://agent.invalid/acp"),
+    ] {
+        let mut command = acp(&["--url", url]);
+        command.env("HTTP_PROXY", &proxy).env("HTTPS_PROXY", &proxy);
+        command.env("http_proxy", &proxy).env("https_proxy", &proxy);
+        let running = tokio::spawn(ended(command));
+        let request = server.next("").await;
+        assert_eq!(request.line, seen, "{url}");
+        request
+            .respond("502 Bad Gateway", "", "no such agent")
+            .await;
+        assert_eq!(running.await.unwrap().status.code(), Some(3), "{url}");
+    }
+    // And not where they must not be.
+    let mut command = acp(&["--url", "http://agent.invalid/acp"]);
+    command
+        .env("http_proxy", &proxy)
+        .env("NO_PROXY", "agent.invalid");
+    assert_eq!(ended(command).await.status.code(), Some(3));
+    assert!(server.is_idle().await);
+}

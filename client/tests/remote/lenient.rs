@@ -1,0 +1,137 @@
+//! Servers that do it another way.
+
+use acp_client::remote::RemoteError;
+use serde_json::json;
+
+use crate::fake::{Server, message, request, result, send, update, within};
+
+#[tokio::test]
+async fn a_session_is_loaded_where_its_stream_is_refused_before() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    send(&sender, &request(1, "session/load", Some("s1"))).await;
+    // Before the POST, as the official servers want it.
+    let get = server.next("GET s1").await;
+    assert!(server.is_idle().await);
+    get.respond("404 Not Found", "", "").await;
+    // This server does not know the header's session either.
+    let post = server.next("POST session/load").await;
+    assert_eq!(post.header("acp-session-id"), Some("s1"));
+    post.respond("404 Not Found", "", "").await;
+    let post = server.next("POST session/load").await;
+    assert_eq!(post.header("acp-session-id"), None);
+    post.accept().await;
+    connection.event(&result(1, json!({}))).await;
+    assert_eq!(message(&mut receiver).await, result(1, json!({})));
+    let mut session = server.next("GET s1").await.stream().await;
+    session.event(&update("s1", "replayed")).await;
+    assert_eq!(message(&mut receiver).await, update("s1", "replayed"));
+}
+
+#[tokio::test]
+async fn the_answer_to_load_may_come_on_either_stream() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    for (id, on_session) in [(1, true), (2, false)] {
+        let name = format!("s{id}");
+        send(&sender, &request(id, "session/load", Some(&name))).await;
+        let mut session = server.next("GET").await.stream().await;
+        server.next("POST session/load").await.accept().await;
+        session.event(&update(&name, "replayed")).await;
+        match on_session {
+            true => session.event(&result(id, json!({}))).await,
+            false => connection.event(&result(id, json!({}))).await,
+        }
+        assert_eq!(message(&mut receiver).await, update(&name, "replayed"));
+        assert_eq!(message(&mut receiver).await, result(id, json!({})));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_can_is_asked_whether_the_replay_has_ended() {
+    let mut server = Server::start().await;
+    server.initialized["agentCapabilities"] =
+        json!({"_meta": {"acp-sdk": {"session": {"state": true}}}});
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    send(&sender, &request(1, "session/load", Some("s1"))).await;
+    let mut session = server.next("GET s1").await.stream().await;
+    server.next("POST session/load").await.accept().await;
+    connection.event(&result(1, json!({}))).await;
+    let probe = server.next("POST _acp-sdk/session/state").await;
+    assert_eq!(probe.header("acp-session-id"), Some("s1"));
+    let id = probe.json()["id"].clone();
+    probe.accept().await;
+    session.event(&update("s1", "replayed")).await;
+    assert_eq!(message(&mut receiver).await, update("s1", "replayed"));
+    session
+        .event(&json!({"jsonrpc": "2.0", "id": id, "result": {}}))
+        .await;
+    assert_eq!(message(&mut receiver).await, result(1, json!({})));
+}
+
+#[tokio::test]
+async fn a_server_without_session_streams_is_read_all_the_same() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    send(&sender, &request(1, "session/new", None)).await;
+    // The answer in the response to the POST.
+    let answer = result(1, json!({"sessionId": "s1"}));
+    let post = server.next("POST session/new").await;
+    post.respond("200 OK", "", &answer.to_string()).await;
+    assert_eq!(message(&mut receiver).await, answer);
+    server
+        .next("GET s1")
+        .await
+        .respond("405 Method Not Allowed", "", "")
+        .await;
+    for id in 2..4 {
+        send(&sender, &request(id, "session/prompt", Some("s1"))).await;
+        server.next("POST session/prompt").await.accept().await;
+        connection.event(&update("s1", "hello")).await;
+        connection.event(&result(id, json!({}))).await;
+        assert_eq!(message(&mut receiver).await, update("s1", "hello"));
+        assert_eq!(message(&mut receiver).await, result(id, json!({})));
+    }
+    assert!(server.is_idle().await, "the stream is not asked for again");
+}
+
+#[tokio::test]
+async fn any_form_of_events_is_read() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (_sender, mut receiver, mut connection) = server.connect(agent).await;
+    let text = "{\"a\":\"ü🦀\"}";
+    let forms = [
+        format!("data: {text}\n\n"),
+        format!(":\n\n: comment\n\ndata:{text}\n\n"),
+        format!("event: message\r\nid: 1\r\ndata: {text}\r\n\r\n"),
+        "data: {\"a\":\ndata: \"ü🦀\"}\n\n".to_owned(),
+        format!("retry: 1\n\ndata:\n\nid: 2\n\ndata: {text}\n\n"),
+    ];
+    for form in &forms {
+        // Characters are cut, too.
+        for piece in form.as_bytes().chunks(3) {
+            connection.write(piece).await;
+        }
+        assert_eq!(
+            message(&mut receiver).await,
+            json!({"a": "ü🦀"}),
+            "{form:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_endless_event_ends_the_connection() {
+    let mut server = Server::start().await;
+    let agent = server.agent().max_message_bytes(10_000);
+    let (_sender, mut receiver, mut connection) = server.connect(agent).await;
+    connection.write("data: ").await;
+    connection.write("x".repeat(20_000)).await;
+    let error = within(receiver.receive()).await.unwrap_err();
+    assert!(matches!(error, RemoteError::Protocol { .. }), "{error}");
+}

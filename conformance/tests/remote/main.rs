@@ -1,0 +1,12 @@
+//! Remote agents from end to end: `acp-client` at the URL of an `acp-server`.
+
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test that cannot go on fails"
+)]
+
+mod access;
+mod host;
+mod sessions;
