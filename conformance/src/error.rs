@@ -39,6 +39,16 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The URL of an agent, or an option for it, cannot be used.
+    #[cfg(feature = "remote")]
+    #[error(transparent)]
+    Remote(#[from] acp_client::remote::RemoteError),
+    /// A URL is given to a build that cannot use one.
+    #[error(
+        "--url needs the feature `remote`, which this acp-conformance was built without; install it by \
+        `cargo install acp-conformance --features remote`"
+    )]
+    NoRemote,
     /// The agent runs but no check can: it does not answer the handshake.
     #[error("{command} does not speak the protocol: {reason}{stderr}")]
     NoHandshake {

@@ -9,6 +9,8 @@ use serde_json::value::RawValue;
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Envelope<'a> {
     #[serde(borrow, default)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) method: Option<Cow<'a, str>>,
@@ -43,6 +45,12 @@ impl<'a> Envelope<'a> {
             (None, Some(_)) => Kind::Answer,
             (None, None) => Kind::Other,
         }
+    }
+
+    /// Returns whether it calls itself a message of JSON-RPC.
+    pub(super) fn is_json_rpc(&self) -> bool {
+        self.jsonrpc
+            .is_some_and(|version| version.get() == "\"2.0\"")
     }
 
     /// Returns the id as JSON.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Verdict;
 use super::outputs::{Chosen, Outputs};
+use super::remote::RemoteArgs;
 use crate::broken;
 use crate::fuzz;
 use crate::harness::{Env, Profile, Silence};
@@ -39,8 +40,10 @@ const TURN_TIMEOUT: f64 = 60.0;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The agent's command; the bundled reference agent by default
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    remote: RemoteArgs,
     #[command(flatten)]
     chosen: Chosen,
     /// The version of the protocol to test: 1, or 2 for the draft, as far as it is covered
@@ -143,9 +146,10 @@ fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Resul
 }
 
 fn subject(args: &Args) -> Result<Subject> {
-    let subject = match args.command.as_slice() {
-        [] => Subject::reference(args.protocol)?,
-        command => Subject::command(command.to_vec()),
+    let subject = match (args.remote.subject()?, args.command.as_slice()) {
+        (Some(remote), _) => remote,
+        (None, []) => Subject::reference(args.protocol)?,
+        (None, command) => Subject::command(command.to_vec()),
     };
     match &args.broken {
         None => Ok(subject),
@@ -179,11 +183,13 @@ fn again(args: &Args) -> String {
     let limit = |given: f64, usual: f64| (given != usual).then(|| given.to_string().into());
     option("--timeout", limit(args.timeout, TIMEOUT));
     option("--turn-timeout", limit(args.turn_timeout, TURN_TIMEOUT));
+    words.extend(args.remote.again());
     super::outputs::again(words, &args.command)
 }
 
 fn profile(args: &Args) -> Result<Profile> {
-    let mut profile = match (&args.profile, args.command.is_empty()) {
+    let is_reference = args.command.is_empty() && !args.remote.is_given();
+    let mut profile = match (&args.profile, is_reference) {
         (Some(path), _) => Profile::read(path)?,
         (None, true) if args.protocol == Version::V2 => Profile::second_reference(),
         (None, true) => Profile::reference()?,

@@ -14,6 +14,7 @@ mod outputs;
 #[cfg(unix)]
 mod proxy;
 mod reference_agent;
+mod remote;
 #[cfg(unix)]
 mod script;
 

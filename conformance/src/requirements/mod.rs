@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
 pub(crate) use self::tool_calls::agent_tool_content;
+pub(crate) use self::transports::is_about_stdio;
 pub(crate) use self::watch::is_absolute;
 
 use crate::harness::Outcome;

@@ -77,6 +77,19 @@ pub(super) const ROWS: &[Requirement] = &[
     ),
 ];
 
+/// Returns whether a requirement is about the bytes on standard input and output, so that an agent
+/// behind another transport cannot be asked.
+pub(crate) fn is_about_stdio(id: &str) -> bool {
+    matches!(
+        id,
+        "transports.split-writes"
+            | "transports.joined-writes"
+            | "transports.blank-lines"
+            | "transports.crlf"
+            | "transports.ends-with-its-input"
+    )
+}
+
 fn utf8(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;

@@ -58,6 +58,9 @@ pub struct Link {
     filter: Option<Running>,
     ended: bool,
     process: Option<Process>,
+    /// Why a connection that is no process has ended; empty before.
+    #[cfg(all(unix, feature = "remote"))]
+    explained: Option<std::sync::Arc<std::sync::Mutex<String>>>,
 }
 
 impl Link {
@@ -81,7 +84,16 @@ impl Link {
             filter,
             ended: false,
             process,
+            #[cfg(all(unix, feature = "remote"))]
+            explained: None,
         }
+    }
+
+    /// The same link, whose end is explained by this text.
+    #[cfg(all(unix, feature = "remote"))]
+    pub(super) fn explained_by(mut self, text: std::sync::Arc<std::sync::Mutex<String>>) -> Self {
+        self.explained = Some(text);
+        self
     }
 
     /// Writes bytes to the agent's input. What it does not read is lost in silence:
@@ -147,6 +159,13 @@ impl Link {
     /// How the agent ended, waiting until `deadline`; `None` while it runs, and for
     /// one that is no process.
     pub fn exit(&mut self, deadline: Instant) -> Option<String> {
+        #[cfg(all(unix, feature = "remote"))]
+        if let Some(text) = &self.explained {
+            let text = text
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            return Some(text.clone()).filter(|text| !text.is_empty());
+        }
         self.process.as_mut()?.exit(deadline)
     }
 

@@ -8,6 +8,8 @@ mod filter;
 mod link;
 mod process;
 pub(crate) mod second;
+#[cfg(all(unix, feature = "remote"))]
+mod url;
 #[cfg(unix)]
 mod within;
 
@@ -32,6 +34,8 @@ enum Start {
     Command(Vec<OsString>),
     #[cfg(unix)]
     Within(within::Within),
+    #[cfg(all(unix, feature = "remote"))]
+    Url(Box<acp_client::remote::RemoteAgent>),
 }
 
 impl Subject {
@@ -41,6 +45,27 @@ impl Subject {
         Self {
             start: Start::Command(command),
             filter: None,
+        }
+    }
+
+    /// Creates the subject that is an agent behind a URL. Its connections are not opened again when
+    /// they are lost, so that the suite notices.
+    #[cfg(all(unix, feature = "remote"))]
+    #[must_use]
+    pub fn url(agent: acp_client::remote::RemoteAgent) -> Self {
+        Self {
+            start: Start::Url(Box::new(agent.reconnect(None))),
+            filter: None,
+        }
+    }
+
+    /// Returns whether messages travel by another transport than stdio.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        match &self.start {
+            #[cfg(all(unix, feature = "remote"))]
+            Start::Url(_) => true,
+            _ => false,
         }
     }
 
@@ -119,7 +144,7 @@ impl Subject {
         self
     }
 
-    /// The command as a shell would take it; empty for an agent within this process.
+    /// The command as a shell would take it, or the URL; empty for an agent within this process.
     #[must_use]
     pub fn command_line(&self) -> String {
         match &self.start {
@@ -129,6 +154,8 @@ impl Subject {
             }
             #[cfg(unix)]
             Start::Within(_) => String::new(),
+            #[cfg(all(unix, feature = "remote"))]
+            Start::Url(agent) => agent.url(),
         }
     }
 
@@ -141,6 +168,8 @@ impl Subject {
             Start::Command(words) => process::start(words, folder, self.filter),
             #[cfg(unix)]
             Start::Within(within) => within.start(self.filter),
+            #[cfg(all(unix, feature = "remote"))]
+            Start::Url(agent) => url::start(agent, self.filter),
         }
     }
 }

@@ -26,6 +26,12 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
         .build()
 });
 
+/// Returns where agents and connections of this process run.
+pub(super) fn runtime() -> std::io::Result<&'static Runtime> {
+    let runtime = RUNTIME.as_ref();
+    runtime.map_err(|error| std::io::Error::new(error.kind(), error.to_string()))
+}
+
 /// Serves one connection.
 type Serve = dyn Fn(ConnectionBuilder, OwnedReadHalf, OwnedWriteHalf) -> Serving + Send + Sync;
 
@@ -90,9 +96,7 @@ impl Within {
             command: "the agent within this process".into(),
             source,
         };
-        let runtime = RUNTIME
-            .as_ref()
-            .map_err(|error| failed(std::io::Error::new(error.kind(), error.to_string())))?;
+        let runtime = runtime().map_err(failed)?;
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         theirs.set_nonblocking(true).map_err(failed)?;
         let output = ours.try_clone().map_err(failed)?;
@@ -124,7 +128,7 @@ impl fmt::Debug for Within {
 }
 
 /// Dropping one half of a socket pair does not end its stream; shutting it down does.
-struct Input(UnixStream);
+pub(super) struct Input(pub(super) UnixStream);
 
 impl std::io::Write for Input {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

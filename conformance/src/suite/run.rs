@@ -25,6 +25,10 @@ pub struct Options {
 /// How many results wait to be told; a thread with one more waits.
 const RESULTS: usize = 64;
 
+/// Why a requirement about stdio is not checked.
+const NOT_STDIO: &str =
+    "not applicable: the agent is behind a URL, not on standard input and output";
+
 type Chosen = (&'static Area, &'static Requirement);
 
 /// A piece of work for one thread.
@@ -54,7 +58,13 @@ pub fn run(
     let agent = shake_hands(env)?;
     let mut verdicts: Vec<Option<(Verdict, Duration)>> = vec![None; chosen.len()];
     let mut recordings = Vec::new();
-    let tasks = tasks(&chosen, version, !options.choice.is_partial());
+    let mut tasks = tasks(&chosen, version, !options.choice.is_partial());
+    let is_remote = env.subject.is_remote();
+    let applies = |row: &Requirement| !is_remote || !requirements::is_about_stdio(row.id);
+    tasks.retain(|task| match task {
+        Task::Check(index, _) => chosen.get(*index).is_none_or(|(_, row)| applies(row)),
+        Task::Tour(_) => true,
+    });
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::sync_channel(RESULTS);
     thread::scope(|scope| {
@@ -99,6 +109,7 @@ pub fn run(
         let (verdict, took) = match (verdict, row.check) {
             (Some(done), _) => done,
             (None, Check::Excluded(reason)) => (Verdict::Excluded(reason), Duration::ZERO),
+            (None, _) if !applies(row) => (Verdict::Excluded(NOT_STDIO), Duration::ZERO),
             (None, Check::Run(_) | Check::Watch { .. }) => {
                 let reason = "the check did not come to an end".to_owned();
                 (Verdict::Inconclusive(reason), Duration::ZERO)

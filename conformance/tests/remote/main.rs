@@ -10,3 +10,4 @@
 mod access;
 mod host;
 mod sessions;
+mod suite;

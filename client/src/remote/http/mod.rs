@@ -210,14 +210,17 @@ impl Connection {
             }
             return Next::Swallow;
         }
-        if envelope::leaves_session(&asked.method) && succeeded {
-            if let Some(session) = &asked.session {
-                state.streams.remove(session);
+        if let Some(stream) = &stream {
+            if envelope::leaves_session(&asked.method) && succeeded {
+                stream.leave();
             }
-            if let Some(stream) = stream {
+            // The prompt that the end of a session cancels is answered on its stream.
+            let mut others = state.requests.values();
+            if stream.is_left() && !others.any(|other| other.session == asked.session) {
+                state.streams.retain(|_, other| !Arc::ptr_eq(other, stream));
                 stream.close();
+                return Next::Pass;
             }
-            return Next::Pass;
         }
         if envelope::joins_session(&asked.method) && succeeded {
             let Some(stream) = stream else {

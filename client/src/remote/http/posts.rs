@@ -266,7 +266,8 @@ impl Connection {
         };
         let body = body.filter(|body| {
             let envelope = Envelope::read(body);
-            envelope.error.is_some() || envelope.result.is_some()
+            // Servers also answer with JSON of their own.
+            envelope.is_json_rpc() && (envelope.error.is_some() || envelope.result.is_some())
         });
         if opens && body.is_none() {
             return self.end.fail(error);

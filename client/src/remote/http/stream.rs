@@ -42,6 +42,8 @@ pub(super) struct Stream {
     /// Counts pieces that came.
     pieces: AtomicU64,
     was_open: AtomicBool,
+    /// The session has ended for this connection.
+    left: AtomicBool,
 }
 
 impl Stream {
@@ -54,6 +56,7 @@ impl Stream {
             probes: watch::Sender::new(0),
             pieces: AtomicU64::new(0),
             was_open: AtomicBool::new(false),
+            left: AtomicBool::new(false),
         })
     }
 
@@ -92,6 +95,15 @@ impl Stream {
         if was_unknown {
             self.again.notify_one();
         }
+    }
+
+    /// The session has ended; the stream is closed once nothing more is expected on it.
+    pub(super) fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
     }
 
     pub(super) fn close(&self) {

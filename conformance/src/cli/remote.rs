@@ -1,0 +1,95 @@
+//! An agent behind a URL.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::Result;
+use crate::subject::Subject;
+
+/// Where the agent is, and what its server wants to see.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(super) struct RemoteArgs {
+    /// Test the agent at this URL instead of a command: http, https, ws or wss. Its sessions work in a
+    /// folder of this machine, which the server must share
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Read the server's token from this file [default: the variable ACP_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    token_file: Option<PathBuf>,
+    /// Send this header with every request
+    #[arg(long, value_name = "NAME:VALUE", requires = "url")]
+    header: Vec<String>,
+    /// Trust the certificate authorities in this PEM file instead of the system's
+    #[arg(long, value_name = "FILE", requires = "url")]
+    ca_file: Option<PathBuf>,
+    /// Trust the certificate with this SHA-256, and no other
+    #[arg(
+        long,
+        value_name = "SHA256",
+        requires = "url",
+        conflicts_with = "ca_file"
+    )]
+    fingerprint: Option<String>,
+}
+
+impl RemoteArgs {
+    pub(super) fn is_given(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// Returns the agent at the URL, if there is one.
+    pub(super) fn subject(&self) -> Result<Option<Subject>> {
+        match &self.url {
+            Some(url) => self.at(url).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    #[cfg(all(unix, feature = "remote"))]
+    fn at(&self, url: &str) -> Result<Subject> {
+        use acp_client::remote::{RemoteAgent, RemoteError, Token};
+        let token = match &self.token_file {
+            Some(path) => Some(Token::from_file(path)?),
+            None => Token::from_env("ACP_TOKEN")?,
+        };
+        let mut agent = RemoteAgent::new(url)?.token(token);
+        for header in &self.header {
+            let (name, value) = header.split_once(':').ok_or_else(|| RemoteError::Option {
+                // What has no colon may be a secret alone.
+                what: "--header".to_owned(),
+                reason: "expected NAME:VALUE".to_owned(),
+            })?;
+            agent = agent.header(name.trim(), value.trim())?;
+        }
+        if let Some(path) = &self.ca_file {
+            agent = agent.ca_file(path)?;
+        }
+        if let Some(fingerprint) = &self.fingerprint {
+            agent = agent.fingerprint(fingerprint)?;
+        }
+        Ok(Subject::url(agent))
+    }
+
+    #[cfg(not(all(unix, feature = "remote")))]
+    fn at(&self, _: &str) -> Result<Subject> {
+        Err(crate::Error::NoRemote)
+    }
+
+    /// Returns the options as they were given, except headers, which may be secrets.
+    pub(super) fn again(&self) -> Vec<OsString> {
+        let options = [
+            ("--url", self.url.clone().map(OsString::from)),
+            ("--token-file", self.token_file.clone().map(OsString::from)),
+            ("--ca-file", self.ca_file.clone().map(OsString::from)),
+            (
+                "--fingerprint",
+                self.fingerprint.clone().map(OsString::from),
+            ),
+        ];
+        let given = options
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.into(), value?]));
+        given.flatten().collect()
+    }
+}
