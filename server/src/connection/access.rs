@@ -61,6 +61,7 @@ impl Access {
                             | "session/resume"
                             | "_acp-sdk/session/resume"
                             | "_acp-sdk/session/state"
+                            | "_acp-sdk/session/prompt_result"
                     )
             }
         };
@@ -166,6 +167,7 @@ mod tests {
             ("session/resume", true),
             ("_acp-sdk/session/resume", true),
             ("_acp-sdk/session/state", true),
+            ("_acp-sdk/session/prompt_result", true),
             ("$/cancel_request", true),
             ("session/new", false),
             ("session/prompt", false),

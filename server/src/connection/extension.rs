@@ -1,4 +1,4 @@
-//! Methods of our own: `_acp-sdk/session/resume` and `_acp-sdk/session/state`, and `session/fork`,
+//! Methods of our own: `_acp-sdk/session/resume`, `state` and `prompt_result`, and `session/fork`,
 //! a proposal that the protocol's version 1 does not contain yet.
 
 use acp_sdk::v1::{AgentContext, SessionId};
@@ -15,7 +15,7 @@ use crate::server::Joining;
 pub(super) fn advertised(handler: Option<&Meta>) -> Meta {
     let ours = json!({
         "eventId": true,
-        "session": { "resume": true, "state": true, "fork": true },
+        "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
     });
     handler.cloned().unwrap_or_default().with("acp-sdk", &ours)
 }
@@ -30,6 +30,7 @@ pub(super) async fn request(
     Some(match method {
         "_acp-sdk/session/resume" => resume(connection, ctx, params).await,
         "_acp-sdk/session/state" => state(connection, params).await,
+        "_acp-sdk/session/prompt_result" => prompt_result(connection, ctx, params).await,
         "session/fork" => fork(connection, ctx, params).await,
         _ => return None,
     })
@@ -95,6 +96,38 @@ async fn state(connection: &ServerConnection, params: Option<&Json>) -> HandlerR
     let (session, _) = connection.attached(&params.session_id).await?;
     let state = requests::state(&connection.client, &session);
     state.ok_or_else(|| HandlerError::internal("the state has no JSON form"))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PromptResultParams {
+    session_id: SessionId,
+    prompt_id: String,
+}
+
+/// Answers as the prompt with this name is answered, once it is: for a client that has lost the
+/// connection on which it prompted.
+async fn prompt_result(
+    connection: &ServerConnection,
+    ctx: &AgentContext,
+    params: Option<&Json>,
+) -> HandlerResult<Json> {
+    connection.client.initialized()?;
+    let params: PromptResultParams = read(params)?;
+    let (session, subscription) = connection.attached(&params.session_id).await?;
+    let end = session.state().queue.end_of(&params.prompt_id);
+    let name = || HandlerError::resource_not_found(format!("prompt {}", params.prompt_id));
+    let end = end.ok_or_else(name)?;
+    let end = tokio::select! {
+        end = end.wait() => end,
+        () = ctx.cancelled() => return Err(HandlerError::cancelled()),
+    };
+    // As for the prompt itself: its events come first.
+    let _ = subscription.reached(end.last_event).await;
+    answer(&super::v1::prompt_response(
+        end.stop.clone()?,
+        end.members.as_ref(),
+    ))
 }
 
 #[derive(Deserialize)]

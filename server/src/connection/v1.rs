@@ -251,6 +251,13 @@ impl ServerConnection {
     }
 }
 
+/// Returns the answer to a prompt.
+pub(super) fn prompt_response(stop: StopReason, members: Option<&Json>) -> PromptResponse {
+    let members = members.and_then(|members| members.parse().ok());
+    let members: super::answer::Known = members.unwrap_or_default();
+    PromptResponse::new(stop).with_meta(members.meta)
+}
+
 impl Agent for ServerConnection {
     async fn initialize(
         &self,
@@ -439,9 +446,7 @@ impl Agent for ServerConnection {
         req: PromptRequest,
     ) -> HandlerResult<PromptResponse> {
         let (stop, members) = self.answer_prompt(ctx, req).await?;
-        let members = members.and_then(|members| members.parse().ok());
-        let members: super::answer::Known = members.unwrap_or_default();
-        Ok(PromptResponse::new(stop).with_meta(members.meta))
+        Ok(prompt_response(stop, members.as_ref()))
     }
 
     async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> HandlerResult<()> {

@@ -53,6 +53,23 @@ pub(crate) struct Prompt {
     /// Set when the prompt is in the log.
     pub(crate) inserted: Arc<SetOnce<Inserted>>,
     result: Option<oneshot::Sender<TurnResult>>,
+    /// The name that its client has given it.
+    id: Option<Box<str>>,
+    end: Arc<SetOnce<PromptEnd>>,
+}
+
+/// Prompts with a name whose end is remembered, for each session.
+const NAMED_PROMPTS: usize = 256;
+
+/// The longest name of a prompt, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// How a prompt with a name ended, for clients that have lost its answer.
+#[derive(Debug)]
+pub(crate) struct PromptEnd {
+    pub(crate) stop: HandlerResult<StopReason>,
+    pub(crate) members: Option<Json>,
+    pub(crate) last_event: u64,
 }
 
 /// Where a prompt is in the log. Version 2 answers with it, version 1 does not ask.
@@ -154,6 +171,8 @@ impl Prompt {
         origin: Option<Origin>,
     ) -> Self {
         let bytes = blocks.iter().map(connection::check::size).sum();
+        let ours: Option<serde_json::Value> = meta.as_ref().and_then(|meta| meta.get("acp-sdk"));
+        let id = ours.and_then(|ours| Some(Box::from(ours["promptId"].as_str()?)));
         Self {
             blocks,
             meta,
@@ -164,6 +183,8 @@ impl Prompt {
             abort: CancellationToken::new(),
             inserted: Arc::default(),
             result: None,
+            id: id.filter(|id: &Box<str>| id.len() <= LONGEST_NAME),
+            end: Arc::default(),
         }
     }
 
@@ -174,6 +195,14 @@ impl Prompt {
 
     /// Sends the result to whoever waits for it.
     pub(super) fn end(mut self, result: TurnResult) {
+        if self.id.is_some() {
+            // Set once, here.
+            let _ = self.end.set(PromptEnd {
+                stop: result.stop.clone(),
+                members: result.members.clone(),
+                last_event: result.last_event,
+            });
+        }
         if let Some(waiting) = self.result.take() {
             // Whoever waited may be gone.
             let _ = waiting.send(result);
@@ -225,6 +254,8 @@ pub(crate) struct Queue {
     bytes: usize,
     running: Option<Running>,
     last_end: u64,
+    /// The latest prompts with a name, and their ends.
+    named: VecDeque<(Box<str>, Arc<SetOnce<PromptEnd>>)>,
     /// Whether a runner task exists.
     has_runner: bool,
     closed: bool,
@@ -314,6 +345,12 @@ impl Queue {
             return Err(Refusal::QueueFull);
         }
         self.bytes = bytes;
+        if let Some(id) = &prompt.id {
+            if self.named.len() >= NAMED_PROMPTS {
+                self.named.pop_front();
+            }
+            self.named.push_back((id.clone(), prompt.end.clone()));
+        }
         self.waiting.push_back(prompt);
         self.has_runner = true;
         Ok(!busy)
@@ -350,6 +387,13 @@ impl Queue {
     /// Returns the number with which the last turn ended; 0 if none has.
     pub(crate) fn last_end(&self) -> u64 {
         self.last_end
+    }
+
+    /// Returns the end of a prompt, by its name.
+    pub(crate) fn end_of(&self, id: &str) -> Option<Arc<SetOnce<PromptEnd>>> {
+        let mut named = self.named.iter().rev();
+        let found = named.find(|(name, _)| **name == *id);
+        found.map(|(_, end)| end.clone())
     }
 
     pub(super) fn take_idle_waiters(&mut self) -> Vec<oneshot::Sender<()>> {

@@ -114,6 +114,7 @@ pub(super) fn is_session_scoped(method: &str) -> bool {
             | "session/set_model"
             | "_acp-sdk/session/resume"
             | "_acp-sdk/session/state"
+            | "_acp-sdk/session/prompt_result"
     )
 }
 

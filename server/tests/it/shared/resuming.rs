@@ -88,3 +88,50 @@ async fn resuming_in_the_middle_of_a_turn_has_no_gap_and_no_double() {
     let ids = event_ids(&two.editor.take());
     assert!(ids.iter().copied().eq(8..=2002), "{ids:?}");
 }
+
+#[tokio::test]
+async fn the_answer_to_a_lost_prompt_is_given_again() {
+    let server = Server::new(Reference);
+    let one = Guest::new(&server).await;
+    let session = one.create().await;
+    let named = |id: &str, said: &str| {
+        let meta = json!({ "acp-sdk": { "promptId": id } });
+        let request = json!({
+            "sessionId": session,
+            "prompt": [{ "type": "text", "text": said }],
+            "_meta": meta,
+        });
+        let request: PromptRequest = serde_json::from_value(request).unwrap();
+        let agent = one.agent.clone();
+        tokio::spawn(async move { agent.prompt(request).await })
+    };
+    named("first", "hello").await.unwrap().unwrap();
+    assert!(named("second", "fail").await.unwrap().is_err());
+    let slow = named("third", "slow");
+    one.editor.until("agent_message_chunk tick").await;
+
+    let two = Guest::new(&server).await;
+    two.resume(&session).await.unwrap();
+    let method = "_acp-sdk/session/prompt_result";
+    let result = async |id: &str| {
+        let params = json!({ "sessionId": session, "promptId": id });
+        two.ext(method, params).await
+    };
+    assert_eq!(result("first").await.unwrap()["stopReason"], "end_turn");
+    let failed = result("second").await.unwrap_err();
+    assert_eq!(failed.code(), Some(ErrorCode::INTERNAL_ERROR));
+    let unknown = result("fourth").await.unwrap_err();
+    assert_eq!(unknown.code(), Some(ErrorCode::RESOURCE_NOT_FOUND));
+    let (third, ()) = tokio::join!(result("third"), async {
+        one.agent
+            .cancel(CancelNotification::new(session.clone()))
+            .await
+            .unwrap();
+    });
+    assert_eq!(third.unwrap()["stopReason"], "cancelled");
+    assert!(slow.await.unwrap().is_ok());
+    // A client that is not attached is told so.
+    let three = Guest::new(&server).await;
+    let params = json!({ "sessionId": session, "promptId": "first" });
+    assert!(three.ext(method, params).await.is_err());
+}
