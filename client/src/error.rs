@@ -126,6 +126,15 @@ pub enum Error {
     #[cfg(feature = "remote")]
     #[error(transparent)]
     Remote(#[from] crate::remote::RemoteError),
+    /// The connection was lost before the answer came. It is open again.
+    #[cfg(feature = "remote")]
+    #[error("{method} has no answer: {reason}")]
+    ConnectionLost {
+        /// The method that was called.
+        method: String,
+        /// What is known of its fate.
+        reason: String,
+    },
     /// The agent answered with an error, or the connection failed.
     #[error(transparent)]
     Sdk(#[from] acp_sdk::Error),

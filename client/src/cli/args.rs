@@ -155,6 +155,8 @@ Format json, one object a line, told apart by \"type\":
   session     sessionId, cwd, and agent: what the agent said of itself
   update      sessionId, and update: as in the protocol's session/update
   permission  sessionId, toolCall, kind, options, and outcome: what was answered
+  gap         the connection to a remote agent was lost, and updates are missing: loaded (the
+              conversation follows from its beginning), truncated, or lost
   result      the last line, always: exitCode, and either stopReason, text, thoughts,
               toolCalls (with their updates merged in), plan, usage, truncated; or error:
               kind, message, and code if the agent answered with one

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::exit::{Code, kind};
 use crate::error::Error;
-use crate::session::{Answered, Outcome};
+use crate::session::{Answered, Gap, Outcome};
 
 #[derive(Debug, Serialize)]
 #[serde(
@@ -33,6 +33,9 @@ pub(super) enum Line<'a> {
         kind: Option<&'a ToolKind>,
         options: &'a [PermissionOption],
         outcome: &'a RequestPermissionOutcome,
+    },
+    Gap {
+        gap: &'static str,
     },
     Result(Box<ResultLine<'a>>),
 }
@@ -72,6 +75,15 @@ struct ErrorFields {
 }
 
 impl<'a> Line<'a> {
+    pub(super) fn gap(gap: Gap) -> Self {
+        let gap = match gap {
+            Gap::Loaded => "loaded",
+            Gap::Truncated => "truncated",
+            Gap::Lost => "lost",
+        };
+        Self::Gap { gap }
+    }
+
     pub(super) fn permission(answered: &'a Answered) -> Self {
         let request = &answered.question.request;
         Self::Permission {

@@ -106,6 +106,12 @@ impl Output {
             (Format::Json, Event::Permission(answered)) => {
                 self.json(&Line::permission(answered)).await
             }
+            (Format::Json, Event::Gap(gap)) => self.json(&Line::gap(*gap)).await,
+            (Format::Text, Event::Gap(gap)) => {
+                self.end_thought().await;
+                self.tell(text::gap(*gap)).await;
+                Ok(())
+            }
             (Format::Text, Event::Update(update)) => self.text_update(update).await,
             (Format::Text, Event::Permission(answered)) => {
                 self.end_thought().await;

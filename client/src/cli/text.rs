@@ -9,7 +9,7 @@ use acp_sdk::v1::{
 };
 
 use crate::error::Error;
-use crate::session::Answered;
+use crate::session::{Answered, Gap};
 use crate::text::one_line;
 
 /// Characters shown of a title or a line of the agent's.
@@ -161,6 +161,15 @@ fn plan(plan: &Plan) -> String {
 }
 
 /// A line about a question for permission and its answer.
+/// What is said about updates that are missing.
+pub(super) fn gap(gap: Gap) -> &'static str {
+    match gap {
+        Gap::Loaded => "the connection was lost; the conversation is repeated from its beginning",
+        Gap::Truncated => "the connection was lost, and so were some updates",
+        Gap::Lost => "the connection was lost, and the agent cannot continue the session",
+    }
+}
+
 pub(super) fn permission(answered: &Answered) -> String {
     let question = &answered.question;
     let title = question.title.as_deref().unwrap_or("a tool call");

@@ -97,6 +97,16 @@ impl Wire {
             };
         }
         #[cfg(feature = "remote")]
+        if let acp_sdk::Error::Response { error: answer, .. } = &error
+            && matches!(self.endpoint, Endpoint::Remote(_))
+            && is_lost(answer)
+        {
+            return Error::ConnectionLost {
+                method: method.to_owned(),
+                reason: answer.message.clone(),
+            };
+        }
+        #[cfg(feature = "remote")]
         if let Endpoint::Remote(bridge) = &self.endpoint
             && error.is_closed()
             && let Some(failure) = bridge.failure()
@@ -124,6 +134,14 @@ impl Wire {
             },
         }
     }
+}
+
+/// Returns whether an error was made by the connection, not by the agent.
+#[cfg(feature = "remote")]
+fn is_lost(answer: &acp_sdk::RpcError) -> bool {
+    let data = answer.data.as_ref().map(acp_sdk::Json::get);
+    let data: Option<serde_json::Value> = data.and_then(|data| serde_json::from_str(data).ok());
+    data.is_some_and(|data| data[crate::remote::LOST] == true)
 }
 
 fn offers(agent: &InitializeResponse) -> Vec<(String, String)> {

@@ -138,4 +138,27 @@ impl v1::Client for Handler {
         let workspace = self.workspace::<methods::ReleaseTerminal>()?;
         workspace.release_terminal(req).await
     }
+
+    #[cfg(feature = "remote")]
+    async fn ext_notification(
+        &self,
+        _: &ClientContext,
+        method: &str,
+        params: Option<acp_sdk::Json>,
+    ) -> HandlerResult<()> {
+        use crate::session::Gap;
+        if method == crate::remote::GAP
+            && let Some(params) = params
+            && let Ok(params) = serde_json::from_str::<serde_json::Value>(params.get())
+        {
+            let session = SessionId::from(params["sessionId"].as_str().unwrap_or_default());
+            let gap = match params["kind"].as_str() {
+                Some("loaded") => Gap::Loaded,
+                Some("truncated") => Gap::Truncated,
+                _ => Gap::Lost,
+            };
+            self.sessions.inbox(&session).missing(gap).await;
+        }
+        Ok(())
+    }
 }

@@ -1,18 +1,24 @@
-//! Between a connection of `acp-sdk` and one to a remote agent.
+//! Between a connection of `acp-sdk` and the ones to a remote agent, of which there may be several
+//! one after the other.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use acp_sdk::{ChannelTransport, MessageTransport as _, channel};
 use bytes::Bytes;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::backoff::Backoff;
 use super::envelope::Envelope;
 use super::http::Access;
-use super::link::{self, RawReceiver, RawSender, Received, Refused};
+use super::link::{self, RawReceiver, RawSender, Received};
+use super::resume::{Out, Resume};
 use super::{RemoteAgent, RemoteError};
 
 /// Bytes that wait between the two connections, in each direction.
@@ -22,6 +28,8 @@ const WAITING_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Bridge {
     task: JoinHandle<()>,
+    /// The client has closed the connection: it is not opened again.
+    closing: CancellationToken,
     done: CancellationToken,
     failure: Arc<Mutex<Option<RemoteError>>>,
 }
@@ -33,12 +41,19 @@ impl Bridge {
         let (sender, receiver) = link::open(&agent, &access).await?;
         let (near, far) = channel(WAITING_BYTES);
         let failure = Arc::default();
+        let closing = CancellationToken::new();
         let task = Task {
+            backoff: Backoff::new(agent.reconnect.unwrap_or_default()),
+            agent,
+            access,
             far,
             sender: Some(sender),
             receiver,
-            to_agent: None,
-            to_client: None,
+            resume: Resume::new(),
+            out: Out::default(),
+            held: None,
+            is_open: true,
+            closing: closing.clone(),
             failure: Arc::clone(&failure),
         };
         let done = CancellationToken::new();
@@ -49,6 +64,7 @@ impl Bridge {
         });
         let bridge = Self {
             task,
+            closing,
             done,
             failure,
         };
@@ -63,6 +79,7 @@ impl Bridge {
 
     /// Waits until everything was sent and the server knows of the end.
     pub(crate) async fn closed(&self) {
+        self.closing.cancel();
         self.done.cancelled().await;
     }
 }
@@ -74,13 +91,21 @@ impl Drop for Bridge {
 }
 
 struct Task {
+    agent: RemoteAgent,
+    access: Access,
     far: ChannelTransport,
-    /// `None` once the client has closed its side.
+    /// `None` once nothing more is sent on the present connection.
     sender: Option<RawSender>,
     receiver: RawReceiver,
-    /// A message on its way, for which there was no room yet.
-    to_agent: Option<Bytes>,
-    to_client: Option<Bytes>,
+    resume: Resume,
+    /// Messages on their way, for which there was no room yet.
+    out: Out,
+    /// A message of the client that waits for its session to be continued.
+    held: Option<Bytes>,
+    /// The client may send more.
+    is_open: bool,
+    backoff: Backoff,
+    closing: CancellationToken,
     failure: Arc<Mutex<Option<RemoteError>>>,
 }
 
@@ -93,39 +118,173 @@ enum Local {
 
 impl Task {
     async fn run(mut self) {
+        while let Err(error) = self.exchange().await {
+            if let Err(error) = self.reconnect(error).await {
+                self.failed(error);
+                break;
+            }
+        }
+        drop(self.sender);
+        // What came before the end is the client's.
+        while !self.out.to_client.is_empty() {
+            let deliver = local(&mut self.far, &mut self.out.to_client, false);
+            if matches!(deliver.await, Local::Gone) {
+                break;
+            }
+        }
+        // The client sees the end, while the server is told.
+        drop(self.far);
+        self.receiver.closed().await;
+    }
+
+    /// Moves messages until one side is gone.
+    ///
+    /// # Errors
+    ///
+    /// When it is the server's.
+    async fn exchange(&mut self) -> Result<(), RemoteError> {
         loop {
-            let wants = self.to_agent.is_none() && self.sender.is_some();
-            let delivers = self.to_client.is_some();
-            let local = local(&mut self.far, &mut self.to_client, wants);
+            self.release();
+            let wants = self.out.to_agent.is_empty() && self.held.is_none() && self.is_open;
+            let delivers = !self.out.to_client.is_empty();
+            let next = self.out.to_agent.front();
+            let local = local(&mut self.far, &mut self.out.to_client, wants);
             tokio::select! {
                 local = local, if wants || delivers => match local {
-                    Local::Sent(Some(message)) => self.to_agent = Some(message),
-                    Local::Sent(None) => self.sender = None,
+                    Local::Sent(Some(message)) => self.held = Some(message),
+                    Local::Sent(None) => self.is_open = false,
                     Local::Delivered => {}
-                    Local::Gone => break,
+                    Local::Gone => return Ok(()),
                 },
-                sent = send(&self.sender, &self.to_agent), if self.to_agent.is_some() => {
-                    self.to_agent = None;
+                sent = send(self.sender.as_ref(), next), if next.is_some() && self.sender.is_some() => {
+                    self.out.to_agent.pop_front();
                     if sent.is_err() {
                         // The receiver has the reason, after what came before.
                         self.sender = None;
                     }
                 }
-                received = self.receiver.receive(), if !delivers => match received {
-                    Ok(Some(Received::Message(message))) => self.to_client = Some(message),
-                    Ok(Some(Received::Refused(refused))) => self.to_client = answer(&refused),
-                    Ok(None) => break,
-                    Err(error) => {
-                        self.failed(error);
-                        break;
+                received = self.receiver.receive(), if !delivers => match received? {
+                    Some(Received::Message(message)) => {
+                        self.backoff.reset();
+                        self.resume.received(message, &mut self.out);
                     }
+                    Some(Received::Refused(refused)) => self.resume.refused(&refused, &mut self.out),
+                    None => return Ok(()),
                 },
             }
         }
-        drop(self.sender);
-        // The client sees the end, while the server is told.
-        drop(self.far);
-        self.receiver.closed().await;
+    }
+
+    /// Sends what the client has sent, unless a session is being continued.
+    fn release(&mut self) {
+        if self.resume.is_resuming() {
+            return;
+        }
+        if let Some(message) = self.held.take() {
+            let message = self.resume.sent(message);
+            self.out.to_agent.extend(message);
+        }
+        if !self.is_open && self.out.to_agent.is_empty() {
+            self.sender = None;
+        }
+    }
+
+    /// Opens another connection in place of one that was lost, and continues the sessions.
+    ///
+    /// # Errors
+    ///
+    /// When that is not wanted, not possible, or has taken too long.
+    async fn reconnect(&mut self, error: RemoteError) -> Result<(), RemoteError> {
+        let Some(settings) = self.agent.reconnect else {
+            return Err(error);
+        };
+        let may = self.resume.is_initialized() && error.is_temporary();
+        if !may || !self.is_open || self.closing.is_cancelled() {
+            return Err(error);
+        }
+        self.sender = None;
+        self.out.to_agent.clear();
+        self.resume.lost(&error, &mut self.out);
+        let mut last = error;
+        loop {
+            let Some(wait) = self.backoff.next(Duration::ZERO) else {
+                return Err(RemoteError::GaveUp {
+                    url: self.agent.url(),
+                    limit: settings.limit,
+                    reason: last.to_string(),
+                });
+            };
+            if !self.deliver_for(wait).await {
+                return Err(last);
+            }
+            match self.hello().await {
+                Ok(()) => break,
+                Err(error) if error.is_temporary() => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        self.resume.continue_sessions(&mut self.out);
+        Ok(())
+    }
+
+    /// Waits, while the client gets what is there for it; `false` if it has gone.
+    async fn deliver_for(&mut self, wait: Duration) -> bool {
+        let delivering = async {
+            while !self.out.to_client.is_empty() {
+                let deliver = local(&mut self.far, &mut self.out.to_client, false);
+                if matches!(deliver.await, Local::Gone) {
+                    return;
+                }
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = delivering => false,
+            () = self.closing.cancelled() => false,
+            () = tokio::time::sleep(wait) => true,
+        }
+    }
+
+    /// Opens a connection and introduces the client.
+    async fn hello(&mut self) -> Result<(), RemoteError> {
+        let limit = self.access.limits.response;
+        let late = || RemoteError::Lost {
+            url: self.agent.url(),
+            reason: "the agent does not answer initialize".to_owned(),
+        };
+        let (sender, mut receiver) = tokio::select! {
+            opened = link::open(&self.agent, &self.access) => opened?,
+            () = self.closing.cancelled() => return Err(late()),
+        };
+        let mut early = VecDeque::new();
+        for (index, (id, message)) in self.resume.hello().into_iter().enumerate() {
+            let closing = self.closing.cancelled();
+            let greeting = timeout(
+                limit,
+                greet(&sender, &mut receiver, &id, message, &mut early),
+            );
+            let answer = tokio::select! {
+                answer = greeting => answer.map_err(|_| late())??,
+                () = closing => return Err(late()),
+            };
+            let envelope = Envelope::read(&answer);
+            if index > 0 {
+                // What becomes of an authentication shows when sessions are continued.
+                continue;
+            }
+            if let Some(error) = envelope.error {
+                return Err(RemoteError::Protocol {
+                    url: self.agent.url(),
+                    reason: format!("it does not accept the client again: {}", error.get()),
+                });
+            }
+            self.resume.reopened(&envelope);
+        }
+        for message in early {
+            self.resume.received(message, &mut self.out);
+        }
+        (self.sender, self.receiver) = (Some(sender), receiver);
+        Ok(())
     }
 
     fn failed(&self, error: RemoteError) {
@@ -134,15 +293,47 @@ impl Task {
     }
 }
 
+/// Sends a request and waits for its answer. Messages that come before are kept; an agent has
+/// little to say to a client without sessions.
+async fn greet(
+    sender: &RawSender,
+    receiver: &mut RawReceiver,
+    id: &str,
+    request: Bytes,
+    early: &mut VecDeque<Bytes>,
+) -> Result<Bytes, RemoteError> {
+    const MOST_EARLY: usize = 64;
+    sender.send(request).await?;
+    loop {
+        match receiver.receive().await? {
+            Some(Received::Message(message)) => {
+                let envelope = Envelope::read(&message);
+                if envelope.method.is_none() && envelope.id() == Some(id) {
+                    return Ok(message);
+                }
+                if early.len() < MOST_EARLY {
+                    early.push_back(message);
+                }
+            }
+            Some(Received::Refused(refused)) => return Err(refused.error),
+            None => {
+                return Err(RemoteError::Lost {
+                    url: String::new(),
+                    reason: "it ended during initialize".to_owned(),
+                });
+            }
+        }
+    }
+}
+
 /// Waits for a message of the client, or for room for one to it.
-async fn local(far: &mut ChannelTransport, to_client: &mut Option<Bytes>, wants: bool) -> Local {
+async fn local(far: &mut ChannelTransport, to_client: &mut VecDeque<Bytes>, wants: bool) -> Local {
     poll_fn(|cx| {
-        if to_client.is_some() {
+        if !to_client.is_empty() {
             match Pin::new(&mut *far).poll_ready(cx) {
                 Poll::Ready(Ok(())) => {
-                    let sent = to_client
-                        .take()
-                        .map(|message| Pin::new(&mut *far).start_send(message));
+                    let message = to_client.pop_front();
+                    let sent = message.map(|message| Pin::new(&mut *far).start_send(message));
                     return Poll::Ready(match sent {
                         Some(Err(_)) => Local::Gone,
                         _ => Local::Delivered,
@@ -164,24 +355,9 @@ async fn local(far: &mut ChannelTransport, to_client: &mut Option<Bytes>, wants:
     .await
 }
 
-async fn send(sender: &Option<RawSender>, message: &Option<Bytes>) -> Result<(), RemoteError> {
+async fn send(sender: Option<&RawSender>, message: Option<&Bytes>) -> Result<(), RemoteError> {
     match (sender, message) {
         (Some(sender), Some(message)) => sender.send(message.clone()).await,
         _ => Ok(()),
     }
-}
-
-/// Returns the answer to a request that the server did not accept.
-fn answer(refused: &Refused) -> Option<Bytes> {
-    let id = refused.request.as_deref()?;
-    let body = refused.body.as_deref().map(Envelope::read);
-    let error = body.and_then(|body| body.error.map(|error| error.get().to_owned()));
-    let error = error.unwrap_or_else(|| {
-        let message = match refused.is_uncertain {
-            true => format!("{}; the agent may have carried it out", refused.error),
-            false => refused.error.to_string(),
-        };
-        serde_json::json!({ "code": -32603, "message": message }).to_string()
-    });
-    Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into())
 }

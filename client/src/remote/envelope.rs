@@ -68,6 +68,19 @@ impl<'a> Envelope<'a> {
         session(self.result?)
     }
 
+    /// Returns whether the result says that older events are gone.
+    pub(super) fn is_truncated(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Resumed {
+            #[serde(default)]
+            truncated: bool,
+        }
+        let resumed = self
+            .result
+            .map(|result| serde_json::from_str::<Resumed>(result.get()));
+        resumed.is_some_and(|resumed| resumed.is_ok_and(|resumed| resumed.truncated))
+    }
+
     pub(super) fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }

@@ -22,6 +22,15 @@
 //!
 //! [`connect_raw`] moves raw messages, for tests of servers.
 //!
+//! # When the connection is lost
+//!
+//! It is opened again ([`Reconnect`]), and the client notices nothing but the time that it takes, if
+//! the agent numbers its events as `acp-server` does: sessions continue after the last event, and a
+//! prompt is answered although it was sent on another connection. It is never sent twice. Other
+//! requests in flight fail with [`Error::ConnectionLost`](crate::Error::ConnectionLost). Where an
+//! agent cannot continue, sessions are loaded, which [`Event::Gap`](crate::Event::Gap) and
+//! [`Missed::gap`](crate::Missed::gap) tell.
+//!
 //! # What a server may do
 //!
 //! The proposal for the transport leaves room, and servers use it. This client accepts streams that
@@ -37,6 +46,7 @@ mod error;
 mod http;
 mod link;
 mod queue;
+mod resume;
 mod sse;
 mod tls;
 mod token;
@@ -46,4 +56,5 @@ pub use self::agent::{Reconnect, RemoteAgent};
 pub(crate) use self::bridge::Bridge;
 pub use self::error::RemoteError;
 pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
+pub(crate) use self::resume::{GAP, LOST};
 pub use self::token::Token;

@@ -43,6 +43,20 @@ pub enum Event {
     Update(SessionUpdate),
     /// The agent asked for permission and has its answer.
     Permission(Answered),
+    /// The connection to a remote agent was lost, and updates may be missing here.
+    Gap(Gap),
+}
+
+/// What becomes of a session whose connection was lost and which cannot be continued where it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Gap {
+    /// The session was loaded: the whole conversation follows, from its beginning.
+    Loaded,
+    /// The agent does not keep its oldest updates: some are missing.
+    Truncated,
+    /// The agent cannot open the session again. Nothing more comes.
+    Lost,
 }
 
 /// A question for permission and its answer.
@@ -201,6 +215,7 @@ struct State {
     turn: Option<Arc<TurnState>>,
     idle: Queue<SessionUpdate>,
     dropped: u64,
+    gap: Option<Gap>,
     /// Told when an update comes outside of a turn.
     kept: Arc<Notify>,
     calls: VecDeque<Announced>,
@@ -291,6 +306,19 @@ impl Inbox {
         }
     }
 
+    /// Takes in that updates may be missing.
+    #[cfg(feature = "remote")]
+    pub(crate) async fn missing(&self, gap: Gap) {
+        if let Some(turn) = self.turn()
+            && turn.deliver(Event::Gap(gap), OVERHEAD).await.is_ok()
+        {
+            return;
+        }
+        let mut state = lock(&self.0);
+        state.gap = Some(gap);
+        state.kept.notify_waiters();
+    }
+
     /// Waits for room, and takes the update in.
     pub(crate) async fn put_in(&self, waiting: Waiting) {
         let Waiting { turn, event, bytes } = waiting;
@@ -344,6 +372,7 @@ impl Inbox {
         Missed {
             updates: idle.entries.into_iter().map(|(update, _)| update).collect(),
             dropped: std::mem::take(&mut state.dropped),
+            gap: state.gap.take(),
         }
     }
 }

@@ -6,7 +6,7 @@ mod prompt;
 mod table;
 mod turn;
 
-pub use self::inbox::{Answered, Event};
+pub use self::inbox::{Answered, Event, Gap};
 pub(crate) use self::inbox::{Inbox, TurnState};
 pub use self::outcome::Outcome;
 pub(crate) use self::outcome::{Joint, separator};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{SessionId, SessionUpdate};
 
-use super::Inbox;
+use super::{Gap, Inbox};
 
 /// Sessions that nobody has claimed yet and for which updates are kept.
 const UNCLAIMED: usize = 16;
@@ -22,13 +22,15 @@ pub struct Missed {
     pub updates: Vec<SessionUpdate>,
     /// How many older ones were dropped to bound memory.
     pub dropped: u64,
+    /// The connection was lost meanwhile, and updates may be missing.
+    pub gap: Option<Gap>,
 }
 
 impl Missed {
     /// Whether nothing came.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.updates.is_empty() && self.dropped == 0
+        self.updates.is_empty() && self.dropped == 0 && self.gap.is_none()
     }
 }
 

@@ -8,6 +8,8 @@
 )]
 
 mod access;
+mod chaos;
 mod host;
+mod proxy;
 mod sessions;
 mod suite;

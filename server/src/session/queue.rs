@@ -172,7 +172,7 @@ impl Prompt {
     ) -> Self {
         let bytes = blocks.iter().map(connection::check::size).sum();
         let ours: Option<serde_json::Value> = meta.as_ref().and_then(|meta| meta.get("acp-sdk"));
-        let id = ours.and_then(|ours| Some(Box::from(ours["promptId"].as_str()?)));
+        let id = ours.as_ref().and_then(|ours| ours["promptId"].as_str());
         Self {
             blocks,
             meta,
@@ -183,7 +183,7 @@ impl Prompt {
             abort: CancellationToken::new(),
             inserted: Arc::default(),
             result: None,
-            id: id.filter(|id: &Box<str>| id.len() <= LONGEST_NAME),
+            id: id.filter(|id| id.len() <= LONGEST_NAME).map(Box::from),
             end: Arc::default(),
         }
     }

@@ -1,0 +1,45 @@
+//! Messages of this layer, and changes to those of the client.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::LOST;
+
+/// Returns a message with another id, which is JSON.
+pub(super) fn with_id(message: &[u8], id: &str) -> Option<Bytes> {
+    let mut value: Value = serde_json::from_slice(message).ok()?;
+    value["id"] = serde_json::from_str(id).ok()?;
+    Some(value.to_string().into())
+}
+
+/// Returns a prompt with a name in its `_meta`.
+pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<Bytes> {
+    let mut value: Value = serde_json::from_slice(message).ok()?;
+    let params = value.get_mut("params")?.as_object_mut()?;
+    let meta = params.entry("_meta").or_insert(Value::Null);
+    if meta.is_null() {
+        *meta = json!({});
+    }
+    let ours = meta.as_object_mut()?.entry("acp-sdk").or_insert(json!({}));
+    ours.as_object_mut()?
+        .entry("promptId")
+        .or_insert_with(|| json!(name));
+    Some(value.to_string().into())
+}
+
+/// Returns an answer whose members are JSON already.
+pub(super) fn answer(id: &str, member: &str, value: &str) -> Bytes {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":{value}}}"#).into()
+}
+
+/// Returns the error of a request that the connection has lost.
+pub(super) fn error(message: &str) -> Value {
+    json!({"code": -32603, "message": message, "data": {LOST: true}})
+}
+
+/// Returns whether an error says that there is no such thing.
+pub(super) fn is_not_found(error: &RawValue) -> bool {
+    let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
+    error["code"] == -32002
+}

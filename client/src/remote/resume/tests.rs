@@ -1,0 +1,252 @@
+//! The layer without a server.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn lost() -> RemoteError {
+    RemoteError::Lost {
+        url: "ws://host/acp".to_owned(),
+        reason: "a test".to_owned(),
+    }
+}
+
+fn bytes(value: Value) -> Bytes {
+    value.to_string().into()
+}
+
+fn values(messages: VecDeque<Bytes>) -> Vec<Value> {
+    let values = messages.iter();
+    values
+        .map(|message| serde_json::from_slice(message).unwrap())
+        .collect()
+}
+
+/// A layer with a connection, and a new session `s`.
+fn connected(capabilities: Value) -> Resume {
+    let mut layer = Resume::new();
+    let mut out = Out::default();
+    let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
+    layer.sent(bytes(initialize)).unwrap();
+    assert!(!layer.is_initialized());
+    let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
+    layer.received(bytes(json!({"id": 0, "result": result})), &mut out);
+    assert!(layer.is_initialized());
+    let new = json!({"id": 1, "method": "session/new", "params": {"cwd": "/w", "mcpServers": []}});
+    layer.sent(bytes(new)).unwrap();
+    layer.received(
+        bytes(json!({"id": 1, "result": {"sessionId": "s"}})),
+        &mut out,
+    );
+    assert_eq!(out.to_client.len(), 2);
+    layer
+}
+
+fn ours() -> Value {
+    let session = json!({"resume": true, "promptResult": true});
+    json!({"loadSession": true, "_meta": {"acp-sdk": {"eventId": true, "session": session}}})
+}
+
+fn update(number: u64, kind: &str, text: &str) -> Bytes {
+    let content = json!({"type": "text", "text": text});
+    bytes(json!({"method": "session/update", "params": {
+        "sessionId": "s",
+        "update": {"sessionUpdate": kind, "content": content},
+        "_meta": {"acp-sdk": {"eventId": number}},
+    }}))
+}
+
+fn prompt(layer: &mut Resume, id: u64, text: &str) -> Value {
+    let params = json!({"sessionId": "s", "prompt": [{"text": text, "type": "text"}]});
+    let message = json!({"id": id, "method": "session/prompt", "params": params});
+    serde_json::from_slice(&layer.sent(bytes(message)).unwrap()).unwrap()
+}
+
+/// Loses the connection and opens another one; returns what goes to both sides.
+fn reconnect(layer: &mut Resume) -> (Vec<Value>, Vec<Value>) {
+    let mut out = Out::default();
+    layer.lost(&lost(), &mut out);
+    let hello = layer.hello();
+    assert!(hello[0].1.windows(10).any(|part| part == b"initialize"));
+    layer.continue_sessions(&mut out);
+    (values(out.to_client), values(out.to_agent))
+}
+
+fn receive(layer: &mut Resume, message: Bytes) -> (Vec<Value>, Vec<Value>) {
+    let mut out = Out::default();
+    layer.received(message, &mut out);
+    (values(out.to_client), values(out.to_agent))
+}
+
+#[test]
+fn a_session_goes_on_after_its_cursor_and_its_prompt_gets_its_answer() {
+    let mut layer = connected(ours());
+    let sent = prompt(&mut layer, 2, "hello");
+    let name = sent["params"]["_meta"]["acp-sdk"]["promptId"].clone();
+    assert!(name.is_string());
+    assert_eq!(
+        receive(&mut layer, update(3, "agent_message_chunk", "a"))
+            .0
+            .len(),
+        1
+    );
+    let (to_client, to_agent) = reconnect(&mut layer);
+    assert!(to_client.is_empty(), "{to_client:?}");
+    assert_eq!(to_agent[0]["method"], RESUME);
+    assert_eq!(
+        to_agent[0]["params"],
+        json!({"sessionId": "s", "sinceEventId": 3})
+    );
+    assert!(layer.is_resuming());
+    // What comes again is dropped.
+    assert!(
+        receive(&mut layer, update(3, "agent_message_chunk", "a"))
+            .0
+            .is_empty()
+    );
+    assert_eq!(
+        receive(&mut layer, update(4, "agent_message_chunk", "b"))
+            .0
+            .len(),
+        1
+    );
+    let resumed = json!({"id": to_agent[0]["id"], "result": {"truncated": false}});
+    let (to_client, to_agent) = receive(&mut layer, bytes(resumed));
+    assert!(to_client.is_empty() && !layer.is_resuming());
+    assert_eq!(to_agent[0]["method"], PROMPT_RESULT);
+    assert_eq!(
+        to_agent[0]["params"],
+        json!({"sessionId": "s", "promptId": name})
+    );
+    let result = json!({"id": to_agent[0]["id"], "result": {"stopReason": "end_turn"}});
+    let (to_client, _) = receive(&mut layer, bytes(result));
+    assert_eq!(
+        to_client,
+        [json!({"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}})]
+    );
+    // Once only.
+    let late = bytes(json!({"id": 2, "result": {"stopReason": "end_turn"}}));
+    assert!(receive(&mut layer, late).0.is_empty());
+}
+
+#[test]
+fn the_words_of_the_client_are_not_sent_back_to_it() {
+    let mut layer = connected(ours());
+    prompt(&mut layer, 2, "one");
+    receive(&mut layer, bytes(json!({"id": 2, "result": {}})));
+    prompt(&mut layer, 3, "two");
+    reconnect(&mut layer);
+    // The first one had no other event, and the second one has not begun.
+    assert!(
+        receive(&mut layer, update(2, "user_message_chunk", "one"))
+            .0
+            .is_empty()
+    );
+    assert_eq!(
+        receive(&mut layer, update(5, "user_message_chunk", "of another"))
+            .0
+            .len(),
+        1
+    );
+    assert!(
+        receive(&mut layer, update(7, "user_message_chunk", "two"))
+            .0
+            .is_empty()
+    );
+    assert_eq!(
+        receive(&mut layer, update(9, "user_message_chunk", "two"))
+            .0
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_prompt_that_never_arrived_fails_and_is_not_sent_again() {
+    let mut layer = connected(ours());
+    prompt(&mut layer, 2, "hello");
+    let (_, to_agent) = reconnect(&mut layer);
+    let resumed = json!({"id": to_agent[0]["id"], "result": {}});
+    let (_, to_agent) = receive(&mut layer, bytes(resumed));
+    assert_eq!(to_agent.len(), 1);
+    let unknown = json!({"id": to_agent[0]["id"], "error": {"code": -32002, "message": "no"}});
+    let (to_client, to_agent) = receive(&mut layer, bytes(unknown));
+    assert!(to_agent.is_empty());
+    assert_eq!(to_client[0]["id"], 2);
+    assert_eq!(to_client[0]["error"]["data"][LOST], true);
+}
+
+#[test]
+fn other_requests_fail_and_questions_are_withdrawn() {
+    let mut layer = connected(ours());
+    let list = json!({"id": 7, "method": "session/list", "params": {}});
+    layer.sent(bytes(list)).unwrap();
+    let ask = json!({"id": "q", "method": "session/request_permission", "params": {}});
+    receive(&mut layer, bytes(ask.clone()));
+    let (to_client, _) = reconnect(&mut layer);
+    assert_eq!(to_client[0]["method"], "$/cancel_request");
+    assert_eq!(to_client[0]["params"]["requestId"], "q");
+    assert_eq!(to_client[1]["id"], 7);
+    assert_eq!(to_client[1]["error"]["data"][LOST], true);
+    let answer = bytes(json!({"id": "q", "result": {}}));
+    assert_eq!(layer.sent(answer.clone()), None, "nobody asks any more");
+    receive(&mut layer, bytes(ask));
+    assert_eq!(
+        layer.sent(answer.clone()),
+        Some(answer),
+        "it was asked again"
+    );
+}
+
+#[test]
+fn without_numbers_a_session_is_loaded_and_the_gap_is_told() {
+    let mut layer = connected(json!({"loadSession": true}));
+    prompt(&mut layer, 2, "hello");
+    let (to_client, to_agent) = reconnect(&mut layer);
+    assert_eq!(to_client[0]["id"], 2, "its fate is unknown");
+    assert_eq!(to_client[1]["method"], GAP);
+    assert_eq!(
+        to_client[1]["params"],
+        json!({"sessionId": "s", "kind": "loaded"})
+    );
+    assert_eq!(to_agent[0]["method"], "session/load");
+    let expected = json!({"cwd": "/w", "mcpServers": [], "sessionId": "s"});
+    assert_eq!(to_agent[0]["params"], expected);
+    let mut layer = connected(json!({}));
+    let (to_client, to_agent) = reconnect(&mut layer);
+    assert_eq!(to_client[0]["params"]["kind"], "lost");
+    assert!(to_agent.is_empty());
+}
+
+#[test]
+fn a_session_that_is_gone_is_told() {
+    let mut layer = connected(ours());
+    prompt(&mut layer, 2, "hello");
+    let (_, to_agent) = reconnect(&mut layer);
+    let gone = json!({"id": to_agent[0]["id"], "error": {"code": -32002, "message": "no session"}});
+    let (to_client, _) = receive(&mut layer, bytes(gone));
+    assert_eq!(to_client[0]["params"]["kind"], "lost");
+    assert_eq!(to_client[1]["id"], 2);
+    assert!(!layer.is_resuming());
+    assert!(reconnect(&mut layer).1.is_empty());
+}
+
+#[test]
+fn an_uncertain_prompt_is_asked_for() {
+    let mut layer = connected(ours());
+    prompt(&mut layer, 2, "hello");
+    let mut refused = Refused {
+        request: Some("2".to_owned()),
+        error: lost(),
+        body: None,
+        is_uncertain: true,
+    };
+    let mut out = Out::default();
+    layer.refused(&refused, &mut out);
+    assert_eq!(values(out.to_agent)[0]["method"], PROMPT_RESULT);
+    assert!(out.to_client.is_empty());
+    refused.is_uncertain = false;
+    let mut out = Out::default();
+    layer.refused(&refused, &mut out);
+    assert_eq!(values(out.to_client)[0]["id"], 2);
+}

@@ -1,0 +1,169 @@
+//! Connections that are cut at random: the client's view is the log.
+//!
+//! `ACP_CHAOS_CUTS` sets how many connections of each client are cut (40), `ACP_CHAOS_SEED` repeats a
+//! run.
+
+use std::time::Duration;
+
+use acp_client::remote::{Reconnect, RemoteAgent};
+use acp_client::{Client, Error, Event, Policy, Session};
+use acp_sdk::v1::{SessionUpdate, StopReason};
+
+use crate::host::{Host, SCHEMES, within};
+use crate::proxy::Proxy;
+
+fn cuts() -> u64 {
+    let cuts = std::env::var("ACP_CHAOS_CUTS").ok();
+    cuts.and_then(|cuts| cuts.parse().ok()).unwrap_or(40)
+}
+
+/// An agent behind the proxy, which is connected to again at once.
+fn agent(proxy: &Proxy, scheme: &str) -> RemoteAgent {
+    let (first, most) = (Duration::from_millis(1), Duration::from_millis(20));
+    let agent = RemoteAgent::new(format!("{scheme}://localhost:{}/acp", proxy.port)).unwrap();
+    agent.reconnect(Reconnect::default().with_waits(first, most))
+}
+
+async fn connect(agent: RemoteAgent) -> Client {
+    let builder = Client::builder().permissions(Policy::ApproveAll);
+    builder.connect_remote(agent).await.unwrap()
+}
+
+/// Calls until the call is not lost on the way. Prompts are not called like that.
+async fn insist<T>(mut call: impl AsyncFnMut() -> acp_client::Result<T>) -> T {
+    loop {
+        match call().await {
+            Err(Error::ConnectionLost { .. }) => {}
+            answered => return answered.unwrap(),
+        }
+    }
+}
+
+/// A turn's updates as text, in which pieces of text are one.
+fn append(view: &mut String, update: &SessionUpdate) {
+    if let SessionUpdate::UserMessageChunk(_) = update {
+        view.push_str("\n?");
+    }
+    let update = serde_json::to_value(update).unwrap();
+    match update["content"]["text"].as_str() {
+        Some(text) => view.push_str(text),
+        None => view.push_str(&format!("\n{update}\n")),
+    }
+}
+
+/// Prompts once. Returns whether the agent had it, and what it did.
+async fn prompt(session: &Session, words: &str, view: &mut String) -> Option<StopReason> {
+    let mut turn = session.prompt(words).await.unwrap();
+    while let Some(event) = turn.next().await {
+        match event {
+            Event::Update(update) => append(view, &update),
+            Event::Gap(gap) => panic!("a gap: {gap:?}"),
+            _ => {}
+        }
+    }
+    match turn.outcome().await {
+        Ok(outcome) => Some(outcome.stop_reason),
+        Err(Error::ConnectionLost { reason, .. }) => {
+            assert!(
+                reason.contains("before the agent had the prompt"),
+                "{reason}"
+            );
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+const WORDS: [&str; 6] = [
+    "stream 200",
+    "tool",
+    "plan",
+    "permission",
+    "think",
+    "stream 3",
+];
+
+async fn chaos(scheme: &str) {
+    let host = Host::start().await;
+    let proxy = Proxy::start(host.port, cuts()).await;
+    let client = loop {
+        let builder = Client::builder().permissions(Policy::ApproveAll);
+        // Before it was connected, a client does not try again.
+        if let Ok(client) = builder.connect_remote(agent(&proxy, scheme)).await {
+            break client;
+        }
+    };
+    let dir = std::env::temp_dir();
+    let session = insist(async || client.new_session(&dir).await).await;
+    let mut view = String::new();
+    let mut prompts = 0;
+    while !proxy.is_peaceful() || prompts < 5 {
+        let words = WORDS[prompts % WORDS.len()];
+        prompts += 1;
+        for update in session.take_missed().updates {
+            append(&mut view, &update);
+        }
+        if let Some(stop) = prompt(&session, words, &mut view).await {
+            assert_eq!(stop, StopReason::EndTurn);
+        }
+    }
+    assert_eq!(proxy.cuts(), cuts());
+    for update in session.take_missed().updates {
+        append(&mut view, &update);
+    }
+    // Another client, whom nobody cuts, is sent the whole log.
+    let other = connect(host.agent(scheme)).await;
+    let loaded = other
+        .load_session(session.id().clone(), &dir)
+        .await
+        .unwrap();
+    let mut log = String::new();
+    for update in loaded.take_missed().updates {
+        if !matches!(update, SessionUpdate::UserMessageChunk(_)) {
+            append(&mut log, &update);
+        }
+    }
+    assert_eq!(
+        view,
+        log,
+        "after {prompts} prompts and {} cuts",
+        proxy.cuts()
+    );
+    within(client.shutdown()).await;
+}
+
+#[tokio::test]
+async fn no_cut_is_noticed() {
+    for scheme in SCHEMES {
+        chaos(scheme).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_cut_is_noticed_on_four_threads() {
+    for scheme in SCHEMES {
+        chaos(scheme).await;
+    }
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_while_its_client_is_away() {
+    let host = Host::start().await;
+    for scheme in SCHEMES {
+        let proxy = Proxy::start(host.port, 0).await;
+        let client = connect(agent(&proxy, scheme)).await;
+        let session = client.new_session(std::env::temp_dir()).await.unwrap();
+        let mut turn = session.prompt("slow").await.unwrap();
+        assert!(within(turn.next()).await.is_some());
+        for _ in 0..3 {
+            proxy.cut_all();
+            // What came after the cut comes by another connection.
+            assert!(within(turn.next()).await.is_some());
+        }
+        // The cancellation reaches the turn that an earlier connection has begun.
+        turn.cancel();
+        let outcome = within(turn.outcome()).await.unwrap();
+        assert_eq!(outcome.stop_reason, StopReason::Cancelled, "{scheme}");
+        client.shutdown().await;
+    }
+}
