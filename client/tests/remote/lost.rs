@@ -50,6 +50,36 @@ async fn a_stream_without_ids_is_opened_without_a_cursor() {
 }
 
 #[tokio::test]
+async fn what_a_first_reader_has_not_got_is_asked_for_where_events_are_numbered() {
+    let mut server = Server::start().await;
+    server.initialized["agentCapabilities"] = json!({"_meta": {"acp-sdk": {"eventId": true}}});
+    let agent = server.agent();
+    let (sender, mut receiver, connection) = server.connect(agent).await;
+    // It may have been written to.
+    drop(connection);
+    let get = server.next("GET connection").await;
+    assert_eq!(get.header("last-event-id"), Some("0"));
+    let mut connection = get.stream().await;
+    send(&sender, &request(1, "session/new", None)).await;
+    server.next("POST session/new").await.accept().await;
+    connection
+        .event_with("0.1", &result(1, json!({"sessionId": "s1"})))
+        .await;
+    message(&mut receiver).await;
+    let get = server.next("GET s1").await;
+    assert_eq!(get.header("last-event-id"), None);
+    get.cut();
+    assert_eq!(
+        server.next("GET s1").await.header("last-event-id"),
+        Some("0")
+    );
+    // What was before a session that is resumed is not wanted.
+    send(&sender, &request(2, "session/resume", Some("s2"))).await;
+    server.next("GET s2").await.cut();
+    assert_eq!(server.next("GET s2").await.header("last-event-id"), None);
+}
+
+#[tokio::test]
 async fn a_silent_stream_is_lost_only_if_it_was_not_silent_before() {
     let mut server = Server::start().await;
     let idle = Duration::from_millis(50);

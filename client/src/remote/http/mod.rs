@@ -58,6 +58,8 @@ struct State {
     agent_requests: HashMap<String, String>,
     /// The server answers `_acp-sdk/session/state`.
     has_state: bool,
+    /// The server numbers events, from 1 on, and continues after a number.
+    has_event_ids: bool,
     probes: u64,
 }
 
@@ -126,6 +128,10 @@ impl Connection {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_event_ids(&self) -> bool {
+        self.state().has_event_ids
     }
 
     /// Returns the stream of a session, which is opened if it is not known yet.
@@ -234,8 +240,11 @@ impl Connection {
             };
         }
         drop(state);
-        if let Some(session) = envelope.new_session() {
-            self.stream(&session);
+        if let Some(session) = envelope.new_session()
+            && let Some(stream) = self.stream(&session)
+            && asked.method == "session/new"
+        {
+            stream.starts();
         }
         Next::Pass
     }
@@ -244,8 +253,12 @@ impl Connection {
     fn initialized(self: &Arc<Self>, id: HeaderValue, answer: &[u8]) {
         let text = std::str::from_utf8(answer).unwrap_or_default();
         let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        let ours = &value["result"]["agentCapabilities"]["_meta"]["acp-sdk"]["session"];
-        self.state().has_state = ours["state"] == true;
+        let ours = &value["result"]["agentCapabilities"]["_meta"]["acp-sdk"];
+        {
+            let mut state = self.state();
+            state.has_state = ours["session"]["state"] == true;
+            state.has_event_ids = ours["eventId"] == true;
+        }
         if self.id.set(id).is_ok() {
             let stream = Stream::new(None);
             self.tasks.spawn(stream::run(self.clone(), stream));

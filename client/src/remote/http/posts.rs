@@ -153,6 +153,9 @@ impl Connection {
         if let Some(session) = &session
             && let Some(stream) = self.stream(session)
         {
+            if envelope.method.as_deref() == Some("session/load") {
+                stream.starts();
+            }
             // Messages of the session that come before its stream is open may be lost.
             stream.opened(OPENING).await;
         }

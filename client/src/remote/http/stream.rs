@@ -44,6 +44,8 @@ pub(super) struct Stream {
     was_open: AtomicBool,
     /// The session has ended for this connection.
     left: AtomicBool,
+    /// Everything from event 0 on belongs to this client.
+    from_start: AtomicBool,
 }
 
 impl Stream {
@@ -57,6 +59,7 @@ impl Stream {
             pieces: AtomicU64::new(0),
             was_open: AtomicBool::new(false),
             left: AtomicBool::new(false),
+            from_start: AtomicBool::new(false),
         })
     }
 
@@ -95,6 +98,11 @@ impl Stream {
         if was_unknown {
             self.again.notify_one();
         }
+    }
+
+    /// The session's events are the client's from the first one on, as after `session/new`.
+    pub(super) fn starts(&self) {
+        self.from_start.store(true, Ordering::Release);
     }
 
     /// The session has ended; the stream is closed once nothing more is expected on it.
@@ -169,6 +177,12 @@ async fn keep_open(connection: &Arc<Connection>, stream: &Stream) {
     let mut position = Position::default();
     let mut backoff = Backoff::new(connection.reconnect.unwrap_or_default());
     loop {
+        // What a first reader was sent and has not got was written all the same.
+        let starts = stream.session.is_none() || stream.from_start.load(Ordering::Acquire);
+        if position.was_tried && position.cursor.is_none() && starts && connection.has_event_ids() {
+            position.cursor = Some(HeaderValue::from_static("0"));
+        }
+        position.was_tried = true;
         let then = match open(connection, stream, &position).await {
             Ok(response) => {
                 stream.stand(Standing::Open);
@@ -212,6 +226,8 @@ struct Position {
     cursor: Option<HeaderValue>,
     retry: Duration,
     events: u64,
+    /// The server may have taken a reader for one that reads.
+    was_tried: bool,
 }
 
 async fn open(
