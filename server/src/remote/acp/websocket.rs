@@ -19,6 +19,9 @@ use super::envelope::Incoming;
 use super::failure::Failure;
 use crate::remote::caller::Caller;
 
+/// Bytes of frames that are written together; what is less is written when nothing follows.
+const WRITE_BUFFER: usize = 32 << 10;
+
 /// Accepts the upgrade. The connection lives as long as the socket.
 pub(super) fn open(
     connections: &Arc<Connections>,
@@ -32,7 +35,7 @@ pub(super) fn open(
     let upgrade = upgrade
         .max_message_size(settings.message_bytes)
         .max_frame_size(settings.message_bytes)
-        .write_buffer_size(0)
+        .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(settings.waiting_bytes + settings.message_bytes);
     let mut response = upgrade.on_upgrade(async move |socket| {
         serve(&connections, caller, socket).await;

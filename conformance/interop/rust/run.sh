@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The official Rust client against `acp-server serve`, over HTTP and WebSocket. Needs cargo and the network;
+# compiles the official SDK, which takes a minute or more, so CI leaves it out.
+set -euo pipefail
+cd "$(dirname "$0")"
+root=$(realpath ../../..)
+target=${CARGO_TARGET_DIR:-$root/target}
+export TOKEN=a-token-for-interop
+(cd "$root" && cargo build -q -p acp-server --features rpc --bin acp-server)
+CARGO_TARGET_DIR=$target/interop/rust cargo build -q --bin client
+
+folder=$(mktemp -d)
+XDG_RUNTIME_DIR=$folder ACP_SERVER_TOKEN=$TOKEN "$target/debug/acp-server" serve --port 0 --store memory \
+    2>"$folder/said" &
+trap 'kill $! 2>/dev/null; wait; rm -rf "$folder"' EXIT
+for _ in $(seq 100); do
+    address=$(sed -n 's|.*listening on http://\(.*\)|\1|p' "$folder/said")
+    [ -n "$address" ] && break
+    sleep 0.1
+done
+for scheme in http ws; do
+    echo "-- the Rust SDK's client over $scheme"
+    timeout 120 "$target/interop/rust/debug/client" "$scheme://$address"
+done
