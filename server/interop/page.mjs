@@ -125,11 +125,28 @@ try {
   await log.locator(".agent", { hasText: "again after the restart" }).waitFor();
   step("goes on after the server was killed, without gap or double");
 
+  const result = await page.evaluate(async (token) => {
+    const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
+    const post = async (path, body) => (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+    const { session_id: session } = await post("session", {});
+    // An EventSource cannot send a token.
+    const { ticket } = await post("ticket", {});
+    const source = new EventSource(`session/${session}/events?ticket=${ticket}`);
+    const ended = new Promise((resolve) => source.addEventListener("result", (event) => resolve([event.lastEventId, event.data])));
+    await post(`session/${session}/message`, { text: "hello from a browser" });
+    const seen = await ended;
+    source.close();
+    return seen;
+  }, "a-token-for-the-page");
+  assert.ok(Number(result[0]) > 0 && result[1].includes("hello from a browser"), JSON.stringify(result));
+  step("fetch and EventSource on the REST interface");
+
   const dark = await browser.newContext({ colorScheme: "dark", viewport: { width: 480, height: 800 } });
   const narrow = await dark.newPage();
   narrow.on("pageerror", (error) => complaints.push(String(error)));
   await narrow.goto(url + "#token=a-token-for-the-page");
-  await narrow.locator("#sessions button").first().click();
+  const shown = decodeURIComponent(new URL(page.url()).hash.slice(1));
+  await narrow.locator(`#sessions button[data-id="${shown}"]`).click();
   await narrow.locator(".card.plan").waitFor();
   assert.ok(!narrow.url().includes("token"), "the token does not stay in the address");
   const back = await narrow.evaluate(() => getComputedStyle(document.body).backgroundColor);
