@@ -91,3 +91,7 @@ pub use turn::{Decision, Exit, Terminal, ToolCall, Turn, UrlElicitation};
 pub async fn serve_stdio(handler: impl Handler) -> acp_sdk::Result<()> {
     Server::new(handler).serve_stdio().await
 }
+
+/// The environment variable with the token of `acp-server serve`. Processes that an agent starts do not
+/// inherit it.
+pub(crate) const TOKEN_VARIABLE: &str = "ACP_SERVER_TOKEN";

@@ -9,9 +9,6 @@ use super::handler::HostedAgent;
 use super::stderr::PassOn;
 use super::{AgentProcesses, HostedError, HostedLimits};
 
-/// A variable that is the server's alone.
-const OUR_TOKEN: &str = "ACP_SERVER_TOKEN";
-
 /// The command of a [`HostedAgent`]: a program and its arguments. No shell reads them.
 #[must_use]
 #[derive(Clone, Debug)]
@@ -29,7 +26,7 @@ impl HostedAgentBuilder {
         Self {
             program,
             args: Vec::new(),
-            env: vec![(OUR_TOKEN.into(), None)],
+            env: vec![(crate::TOKEN_VARIABLE.into(), None)],
             processes: AgentProcesses::default(),
             limits: HostedLimits::default(),
         }

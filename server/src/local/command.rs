@@ -273,6 +273,8 @@ fn spawn(request: &CreateTerminalRequest, cwd: &Path) -> io::Result<(Pipe, Group
     let mut command = tokio::process::Command::new(&request.command);
     command
         .args(&request.args)
+        // Commands are the agent's doing, and the token opens every session.
+        .env_remove(crate::TOKEN_VARIABLE)
         .envs(request.env.iter().map(|var| (&var.name, &var.value)))
         .current_dir(cwd)
         .stdin(Stdio::null())

@@ -12,6 +12,7 @@ fn spawn(arguments: &[&str]) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>
     let mut child = Command::new(env!("CARGO_BIN_EXE_acp-server"))
         .args(["--store", "memory"])
         .args(arguments)
+        .env("ACP_SERVER_TOKEN", "the-token-of-the-server")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -61,6 +62,8 @@ fn the_command_uses_this_machine_only_when_told() {
     let on = ["--local-tools", "fallback"];
     let seen = prompt(&on, dir.path(), &said);
     assert!(seen.contains("words"), "{seen}");
+    let seen = prompt(&on, dir.path(), "terminal printenv PATH ACP_SERVER_TOKEN");
+    assert!(!seen.contains("the-token-of-the-server"), "{seen}");
     let seen = prompt(&on, dir.path(), "terminal echo by-itself");
     assert!(seen.contains("by-itself\\nexit code 0"), "{seen}");
 }

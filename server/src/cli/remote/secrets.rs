@@ -7,10 +7,8 @@ use std::path::Path;
 
 use super::super::usage::usage;
 use super::super::{Failure, note};
+use crate::TOKEN_VARIABLE as VARIABLE;
 use crate::remote::Token;
-
-/// The variable with the master token.
-const VARIABLE: &str = "ACP_SERVER_TOKEN";
 
 /// The maximum bytes of a file that are read.
 const FILE_BYTES: u64 = 8 << 10;
