@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ struct Inner {
     /// Where to authenticate, when nothing else runs.
     first: Key,
     sessions: Mutex<HashMap<SessionId, Weak<HostedSession>>>,
+    /// Whether the first process belongs to a session, if each has its own.
+    first_taken: AtomicBool,
     next_key: AtomicU64,
 }
 
@@ -60,13 +62,14 @@ impl HostedAgent {
             AgentProcesses::PerSession => Key::Session(0, Offered::default()),
         };
         let processes = Processes::new(spec);
-        let process = processes.get(first).await?;
+        let process = processes.get(first).await?.process;
         let info = announced(&process, &processes.spec);
         Ok(Self(Arc::new(Inner {
             processes,
             info,
             first,
             sessions: Mutex::default(),
+            first_taken: AtomicBool::new(false),
             next_key: AtomicU64::new(1),
         })))
     }
@@ -88,6 +91,13 @@ impl HostedAgent {
     fn key(&self, offered: Offered) -> Key {
         match self.0.processes.spec.processes() {
             AgentProcesses::Shared => Key::Shared(offered),
+            // The process that was started first is one for such a session.
+            AgentProcesses::PerSession
+                if offered == Offered::default()
+                    && !self.0.first_taken.swap(true, Ordering::Relaxed) =>
+            {
+                self.0.first
+            }
             AgentProcesses::PerSession => {
                 let number = self.0.next_key.fetch_add(1, Ordering::Relaxed);
                 Key::Session(number, offered)
@@ -110,7 +120,7 @@ impl HostedAgent {
         if let Some(process) = self.0.processes.running().into_iter().next() {
             return Ok(process);
         }
-        Ok(self.0.processes.get(self.0.first).await?)
+        Ok(self.0.processes.get(self.0.first).await?.process)
     }
 
     /// Returns the process and the params of a client's message outside of the protocol.
@@ -142,7 +152,8 @@ impl Handler for HostedAgent {
         let session = &opening.session;
         let key = self.key(Offered::of(&opening.capabilities));
         let hosted = HostedSession::new(session, key, &self.0.processes.spec);
-        let process = self.0.processes.get(key).await?;
+        let granted = self.0.processes.get(key).await?;
+        let process = granted.process.clone();
         let meta = opening.meta.clone();
         let opened = match &opening.kind {
             OpeningKind::New => {

@@ -38,7 +38,7 @@ impl AgentSettings {
 }
 
 impl HostedSession {
-    /// Creates a session of the agent in place of ours. It begins with the settings that the agent
+    /// Creates a session of the agent in place of ours, in a process that is granted. It begins with the settings that the agent
     /// returns, and which are in ours before any update.
     pub(super) async fn create(
         self: &Arc<Self>,
@@ -47,7 +47,6 @@ impl HostedSession {
         install: impl FnOnce(&Session, AgentSettings),
     ) -> HandlerResult<Link> {
         let session = self.session()?;
-        let _creating = process.routes.creating();
         let request = NewSessionRequest::new(session.cwd(), session.mcp_servers())
             .with_additional_directories(session.additional_directories())
             .with_meta(meta);

@@ -146,6 +146,11 @@ impl Process {
         !closed && !self.stop.is_cancelled() && !self.faults.is_broken()
     }
 
+    /// Returns whether it was ended although nothing was wrong with it.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
     /// Ends it in steps, and waits.
     pub(super) async fn shut_down(&self) {
         self.stop.cancel();

@@ -11,6 +11,7 @@ use super::backoff::Backoff;
 use super::builder::Spec;
 use super::offered::Offered;
 use super::process::Process;
+use super::routes::Creating;
 
 /// Which sessions a process is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,11 +39,27 @@ pub(super) struct Processes {
     closed: CancellationToken,
 }
 
+/// A process that is not ended while a session is being opened there.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) process: Arc<Process>,
+    _creating: Creating,
+}
+
 /// The place of a process. Whoever needs the process waits while it is being started.
 #[derive(Debug, Default)]
 struct Slot {
     starting: tokio::sync::Mutex<Backoff>,
     process: Mutex<Option<Arc<Process>>>,
+}
+
+impl Granted {
+    fn of(process: &Arc<Process>) -> Option<Self> {
+        Some(Self {
+            _creating: process.routes.creating()?,
+            process: process.clone(),
+        })
+    }
 }
 
 impl Slot {
@@ -66,17 +83,21 @@ impl Processes {
     /// # Errors
     ///
     /// When it cannot be started, or not yet.
-    pub(super) async fn get(&self, key: Key) -> Result<Arc<Process>, HostedError> {
+    pub(super) async fn get(&self, key: Key) -> Result<Granted, HostedError> {
         let slot = lock(&self.slots).entry(key).or_default().clone();
         let mut backoff = slot.starting.lock().await;
         if let Some(process) = slot.process() {
-            if process.is_usable() {
-                return Ok(process);
+            if process.is_usable()
+                && let Some(granted) = Granted::of(&process)
+            {
+                return Ok(granted);
             }
             lock(&slot.process).take();
             let lived = process.lived();
             let reason = process.reason().await;
-            backoff.ended(lived, &reason, self.spec.limits());
+            if !process.was_stopped() {
+                backoff.ended(lived, &reason, self.spec.limits());
+            }
         }
         backoff.wait(self.spec.limits()).await?;
         self.make_room().await?;
@@ -98,8 +119,10 @@ impl Processes {
             // What needs it is refused by the agent, with a better error.
             let _ = process.answer("authenticate", call).await;
         }
-        *lock(&slot.process) = Some(process.clone());
-        Ok(process)
+        // Before anybody else can see it.
+        let granted = Granted::of(&process).ok_or(HostedError::ShutDown)?;
+        *lock(&slot.process) = Some(process);
+        Ok(granted)
     }
 
     /// Ends processes without sessions, so that another one may be started.
@@ -107,7 +130,7 @@ impl Processes {
         let running = self.running();
         let (idle, used): (Vec<_>, Vec<_>) = running
             .into_iter()
-            .partition(|process| process.routes.is_empty());
+            .partition(|process| process.routes.close_if_empty());
         let limit = self.spec.limits().processes;
         if used.len() >= limit {
             return Err(HostedError::Full(limit));

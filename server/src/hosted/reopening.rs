@@ -43,7 +43,8 @@ impl HostedSession {
         {
             return Ok(link.clone());
         }
-        let process = processes.get(self.key).await?;
+        let granted = processes.get(self.key).await?;
+        let process = granted.process.clone();
         self.release_terminals();
         let session = self.session()?;
         let changed = session.settings().changed().clone();

@@ -19,14 +19,16 @@ pub(super) struct Routes(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     sessions: HashMap<String, Weak<HostedSession>>,
-    /// Calls of `session/new` without an answer. An agent may send updates before it.
+    /// Sessions that are being opened. An agent may send updates before it has said which they are.
     creating: usize,
     /// Those updates, with the agent's ids.
     early: Vec<(String, RawObject)>,
     elicitations: HashMap<String, Weak<HostedSession>>,
+    /// No session comes any more.
+    closed: bool,
 }
 
-/// Keeps updates of unknown sessions until it is dropped.
+/// Keeps the process, and updates of sessions that are not known yet, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Creating(Arc<Routes>);
 
@@ -41,10 +43,21 @@ impl Drop for Creating {
 }
 
 impl Routes {
-    /// A session is being created.
-    pub(super) fn creating(self: &Arc<Self>) -> Creating {
-        self.state().creating += 1;
-        Creating(self.clone())
+    /// A session is going to be opened; `None` if the process is being ended.
+    pub(super) fn creating(self: &Arc<Self>) -> Option<Creating> {
+        let mut state = self.state();
+        if state.closed {
+            return None;
+        }
+        state.creating += 1;
+        Some(Creating(self.clone()))
+    }
+
+    /// Takes no sessions any more, if there are none.
+    pub(super) fn close_if_empty(&self) -> bool {
+        let mut state = self.state();
+        state.closed |= state.creating == 0 && state.sessions.is_empty();
+        state.closed
     }
 
     /// Enters a session. Returns the updates that came before.
@@ -82,11 +95,6 @@ impl Routes {
     /// Returns the session of a request.
     pub(super) fn find(&self, id: &str) -> Option<Arc<HostedSession>> {
         self.state().sessions.get(id).and_then(Weak::upgrade)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        let state = self.state();
-        state.creating == 0 && state.sessions.is_empty()
     }
 
     /// A session has asked for something at a URL.

@@ -193,6 +193,12 @@ impl HostedSession {
 
     /// Writes an update to the log: in the running turn, or outside.
     async fn write(&self, update: &mut RawUpdate) -> crate::Result<()> {
+        if let SessionUpdate::AvailableCommandsUpdate(commands) = &update.known
+            && self.session()?.settings().available_commands() == commands.available_commands
+        {
+            // Agents announce them again whenever a session is loaded.
+            return Ok(());
+        }
         if let Some(turn) = self.turn() {
             match turn.send_raw(update).await {
                 // It came too late for the turn.
@@ -200,14 +206,7 @@ impl HostedSession {
                 written => return written,
             }
         }
-        let session = self.session()?;
-        if let SessionUpdate::AvailableCommandsUpdate(commands) = &update.known
-            && session.settings().available_commands() == commands.available_commands
-        {
-            // Agents announce them again whenever a session is loaded.
-            return Ok(());
-        }
-        session.send_raw(update).await
+        self.session()?.send_raw(update).await
     }
 
     /// An update could not be passed on.

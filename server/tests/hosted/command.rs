@@ -54,6 +54,18 @@ fn the_reference_agent_can_be_hosted_over_stdio() {
 }
 
 #[test]
+fn an_agent_does_not_inherit_the_token() {
+    let look = "echo token ${ACP_SERVER_TOKEN:-none} >&2; exit 4";
+    let ended = binary()
+        .args(["host", "--", "sh", "-c", look])
+        .env("ACP_SERVER_TOKEN", "a-secret-of-some-length")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(ended.stderr).unwrap();
+    assert!(text.contains("last lines: token none"), "{text}");
+}
+
+#[test]
 fn a_command_that_is_no_agent_is_wrong_usage() {
     for (command, reason) in [
         (&["host"][..], "needs the command of an agent"),

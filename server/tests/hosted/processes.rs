@@ -53,6 +53,7 @@ async fn sessions_can_have_processes_of_their_own() {
     let agent = agent.start().await.unwrap();
     let server = Server::new(agent);
     let mut one = Client::with_session(&server).await;
+    assert_eq!(script.starts().len(), 1, "the first process was not used");
     let mut two = Client::with_session(&server).await;
     one.prompt("die").await;
     two.prompt("hello").await;
@@ -66,6 +67,37 @@ async fn sessions_can_have_processes_of_their_own() {
     drop((one, two, third));
     server.shutdown().await;
     all_gone(&script).await;
+}
+
+#[tokio::test]
+async fn sessions_that_are_opened_at_once_do_not_end_each_others_processes() {
+    let script = Script::new();
+    let (server, _agent) = script.server().await;
+    let open = |capabilities: serde_json::Value| {
+        let server = server.clone();
+        tokio::spawn(async move {
+            let mut client = Client::offering(&server, capabilities).await;
+            let answer = client.create().await;
+            (client, answer)
+        })
+    };
+    let offers = [
+        json!({}),
+        json!({ "terminal": true }),
+        json!({ "fs": { "readTextFile": true } }),
+        json!({ "fs": { "writeTextFile": true } }),
+    ];
+    let opening: Vec<_> = offers.iter().cycle().take(12).cloned().map(open).collect();
+    let mut clients = Vec::new();
+    for opened in opening {
+        let (client, answer) = opened.await.unwrap();
+        assert!(answer["error"].is_null(), "{answer}");
+        clients.push(client);
+    }
+    for client in &mut clients {
+        client.prompt("hello").await;
+        assert_eq!(client.said().last().unwrap(), "hi");
+    }
 }
 
 #[tokio::test]
