@@ -83,7 +83,14 @@ pub(super) async fn create_session(
     caller.administers()?;
     let session = rest.create(new.working_dir).await?;
     let id = session.id();
-    let token = rest.tokens().issue(id).map_err(not_issued)?;
+    let token = match rest.tokens().issue(id) {
+        Ok(token) => token,
+        Err(error) => {
+            // A session that nobody learns of must not stay.
+            let _ = rest.delete(id).await;
+            return Err(not_issued(error));
+        }
+    };
     let record = rest.record(id).await?;
     let body = CreatedSession {
         session_id: id.to_string(),

@@ -89,7 +89,10 @@ async fn a_session_of_somebody_else_is_as_forbidden_as_one_that_does_not_exist()
 
 #[tokio::test]
 async fn rotation_ends_the_old_token_and_its_streams_at_once() {
-    let site = Site::start().await;
+    let mut settings = Settings::default();
+    // Signs of life would wake up a stream that has not noticed it.
+    settings.keep_alive = std::time::Duration::from_secs(3600);
+    let site = Site::with(Server::new(Reference), &settings).await;
     let created = site.create().await;
     let path = format!("/session/{}", created.id);
     let rotate = format!("{path}/rotate-token");
