@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Metrics;
+use super::{Metrics, Origin};
 
 /// Limits of the remote endpoints, each with its default.
 ///
@@ -34,6 +34,8 @@ pub struct Settings {
     pub event_streams: usize,
     /// The folder for transcripts that `POST /sessions/{id}/share` writes (none: it writes none).
     pub share_dir: Option<PathBuf>,
+    /// The servers to which `POST /sessions/{id}/share` may send transcripts (none).
+    pub share_origins: Vec<Origin>,
     /// How long a connection without streams and requests is kept (5 minutes).
     pub grace: Duration,
     /// Time between the signs of life on an idle stream or WebSocket (15 s).
@@ -58,6 +60,7 @@ impl Default for Settings {
             streams: 1_024,
             event_streams: 1_000,
             share_dir: None,
+            share_origins: Vec::new(),
             grace: Duration::from_secs(300),
             keep_alive: Duration::from_secs(15),
             write_timeout: Duration::from_secs(60),

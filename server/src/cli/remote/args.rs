@@ -80,6 +80,9 @@ pub struct RemoteServe {
     /// Folder in which POST /sessions/ID/share writes transcripts; without it, it writes none
     #[arg(long, value_name = "DIR")]
     pub share_dir: Option<PathBuf>,
+    /// Server to which it may send them, such as `https://collector.example`; repeatable
+    #[arg(long, value_name = "ORIGIN")]
+    pub share_origin: Vec<Origin>,
     /// Seconds that running turns may go on after SIGTERM before they are cancelled
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub drain: u64,

@@ -92,6 +92,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     let limits = Settings {
         stop: ended.clone(),
         share_dir: args.share_dir.clone(),
+        share_origins: args.share_origin.clone(),
         ..Settings::default()
     };
     let router = router(server.clone(), &limits)

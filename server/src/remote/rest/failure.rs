@@ -71,6 +71,13 @@ impl Failure {
         failure
     }
 
+    /// Another server has failed.
+    pub(super) fn bad_gateway(error: &'static str, detail: impl Into<String>) -> Self {
+        let mut failure = Self::new(StatusCode::BAD_GATEWAY, error);
+        failure.body.detail = Some(detail.into());
+        failure
+    }
+
     /// A refusal for now: the response says when to try again.
     pub(super) fn overloaded(error: &'static str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error)

@@ -9,6 +9,7 @@ mod approve;
 mod body;
 mod commands;
 mod cost;
+mod deliver;
 mod events;
 mod failure;
 mod log;

@@ -1,4 +1,4 @@
-//! Handing a transcript out: in the answer, or into a folder of the server.
+//! Handing a transcript out: in the answer, into a folder of the server, or to another server.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::body::Object;
+use super::deliver;
 use super::failure::{ErrorBody, Failure};
 use super::sessions::whole;
 use super::state::{Id, Rest};
@@ -20,14 +21,14 @@ use crate::store::SessionRecord;
 /// Where a transcript goes.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct Share {
-    /// `stdout`: into the answer; `file`: into the server's folder for transcripts; `http`: refused
-    /// with `sink_disabled`.
+    /// `stdout`: into the answer; `file`: into the server's folder for transcripts; `http`: to `url`.
+    /// The latter two need a server that permits them.
     #[schema(value_type = String, required = true, pattern = "^(stdout|file|http)$")]
     sink: Option<String>,
     /// `html`, `md` or `json` (default).
     #[schema(value_type = String, required = false, pattern = "^(html|md|json)$")]
     format: Option<String>,
-    /// For the sink `http`.
+    /// For the sink `http`: an address whose origin the server permits. The transcript is posted.
     url: Option<String>,
 }
 
@@ -44,6 +45,14 @@ pub(super) struct Shared {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String)]
     path: Option<String>,
+    /// The status of the other server's answer, for the sink `http`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = u16)]
+    status: Option<u16>,
+    /// The other server's answer, perhaps not all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String)]
+    reply: Option<String>,
 }
 
 /// Hands a transcript out.
@@ -52,10 +61,11 @@ pub(super) struct Shared {
     request_body = Share,
     responses(
         (status = 200, description = "Where it is", body = Shared),
-        (status = 400, description = "`invalid_sink`, `invalid_format`, or no JSON object", body = ErrorBody),
-        (status = 403, description = "`sink_disabled`, or `forbidden`", body = ErrorBody),
+        (status = 400, description = "`invalid_sink`, `invalid_format`, `invalid_url`, or no JSON object", body = ErrorBody),
+        (status = 403, description = "`sink_disabled`, `url_not_allowed`, `forbidden`", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
         (status = 413, description = "`too_large`: ask for `/transcript`", body = ErrorBody),
+        (status = 502, description = "`upstream_failed`: the other server", body = ErrorBody),
     )
 )]
 pub(super) async fn share(
@@ -74,8 +84,16 @@ pub(super) async fn share(
     let format = format
         .map_err(|_| Failure::bad_request("invalid_format").message("expected html, md or json"))?;
     let record = rest.record(&id).await?;
-    let (body, path) = match sink {
-        Some("stdout") => (Some(text(&rest, record, format).await?), None),
+    let mut shared = Shared {
+        sink: sink.unwrap_or_default().to_owned(),
+        format: format.name().to_owned(),
+        body: None,
+        path: None,
+        status: None,
+        reply: None,
+    };
+    match sink {
+        Some("stdout") => shared.body = Some(text(&rest, record, format).await?),
         Some("file") => {
             let Some(folder) = &rest.settings().share_dir else {
                 return Err(disabled("the server has no folder for transcripts"));
@@ -87,27 +105,25 @@ pub(super) async fn share(
                 let detail = format!("cannot write {}: {error}", path.display());
                 Failure::internal("share_failed", detail)
             })?;
-            (None, Some(path.to_string_lossy().into_owned()))
+            shared.path = Some(path.to_string_lossy().into_owned());
         }
         Some("http") => {
-            let what = share
-                .url
-                .map_or_else(String::new, |url| format!(" to {url:?}"));
-            return Err(disabled(&format!(
-                "this server sends nothing elsewhere{what}"
-            )));
+            let listed = &rest.settings().share_origins;
+            if listed.is_empty() {
+                return Err(disabled("the server sends transcripts nowhere"));
+            }
+            let url = deliver::address(share.url.as_deref(), listed)?;
+            let text = text(&rest, record, format).await?;
+            let reply = deliver::post(url, format, text).await?;
+            shared.status = Some(reply.status.as_u16());
+            shared.reply = Some(reply.body);
         }
         _ => {
             let failure = Failure::bad_request("invalid_sink");
             return Err(failure.message("expected stdout, file or http"));
         }
-    };
-    Ok(Json(Shared {
-        sink: sink.unwrap_or_default().to_owned(),
-        format: format.name().to_owned(),
-        body,
-        path,
-    }))
+    }
+    Ok(Json(shared))
 }
 
 fn disabled(message: &str) -> Failure {

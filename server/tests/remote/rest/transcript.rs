@@ -123,3 +123,64 @@ async fn a_transcript_is_shared_in_the_answer_or_as_a_file() {
         "too_large",
     );
 }
+
+#[tokio::test]
+async fn a_transcript_is_posted_to_a_listed_server_and_to_no_other() {
+    use axum::http::StatusCode;
+    use axum::response::{IntoResponse as _, Redirect};
+    use axum::routing::post;
+
+    let echo = async |headers: axum::http::HeaderMap, body: String| {
+        format!("{} {body}", headers["content-type"].to_str().unwrap())
+    };
+    let collector = axum::Router::new()
+        .route("/shares", post(echo))
+        .route("/broken", post(async || StatusCode::INTERNAL_SERVER_ERROR))
+        .route(
+            "/moved",
+            post(async || Redirect::temporary("/shares").into_response()),
+        );
+    let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(socket, collector).await.unwrap() });
+    // Nobody listens there any more.
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone = format!("http://{}", closed.local_addr().unwrap());
+    drop(closed);
+
+    let mut settings = Settings::default();
+    settings.share_origins = vec![url.parse().unwrap(), gone.parse().unwrap()];
+    let site = Site::with(Server::new(Reference), &settings).await;
+    let created = site.create().await;
+    site.talk(&created.id, "ping").await;
+    let path = format!("/sessions/{}/share", created.id);
+    let share = async |url: &str| {
+        let body = json!({ "sink": "http", "format": "md", "url": url });
+        site.post(&path, body).await
+    };
+    let shared = share(&format!("{url}/shares")).await;
+    assert_eq!(shared.status, 200, "{shared:?}");
+    let shared = shared.json();
+    assert_eq!(
+        (&shared["sink"], &shared["status"]),
+        (&json!("http"), &json!(200))
+    );
+    let transcript = format!("/sessions/{}/transcript?format=md", created.id);
+    let transcript = site.get(&transcript).await.body;
+    let expected = format!("text/markdown; charset=utf-8 {transcript}");
+    assert_eq!(shared["reply"], expected);
+    for (address, status, error) in [
+        (format!("{url}/broken"), 502, "upstream_failed"),
+        (format!("{url}/moved"), 502, "upstream_failed"),
+        (gone, 502, "upstream_failed"),
+        ("http://192.0.2.1/".to_owned(), 403, "url_not_allowed"),
+        ("nowhere".to_owned(), 400, "invalid_url"),
+    ] {
+        refused(&share(&address).await, status, error);
+    }
+    let body = json!({ "sink": "http", "url": format!("{url}/shares") }).to_string();
+    let answer = site
+        .request("POST", &path, Some(&created.token), &[], &body)
+        .await;
+    refused(&answer, 403, "forbidden");
+}
