@@ -218,8 +218,9 @@ mod tests {
         };
         assert_eq!(render(json!([]), json!({})), "/sum");
         assert_eq!(
-            render(json!(["a b", 1, true]), json!({ "x": "y", "n": [1] })),
-            "/sum a b 1 true n=[1] x=y"
+            render(json!(["a b", 1, true]), json!({ "n": [1] })),
+            "/sum a b 1 true n=[1]"
         );
+        assert_eq!(render(json!([]), json!({ "x": "y" })), "/sum x=y");
     }
 }
