@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # Drives an agent with our client, a prompt at a time: one line per step, exit code 1 if a step failed.
 # Usage: words.sh ACP AGENT [ARG...]   (ACP is our binary, the agent understands the words of acp-server)
+#        words.sh ACP URL              (the same, of a remote agent on this machine)
 set -euo pipefail
 acp=$1
 shift
-agent=("$@")
+case $1 in
+    http://* | ws://*) agent=(--url "$1") ;;
+    *) agent=(-- "$@") ;;
+esac
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 work=$folder/work
@@ -16,7 +20,7 @@ failed=0
 start() {
     # Emptied here, and not by the command: nobody may take the last run's words for this one's.
     : >"$folder/out"
-    "$acp" run --timeout "${limit:-60}" --cwd "$work" "$@" -- "${agent[@]}" \
+    "$acp" run --timeout "${limit:-60}" --cwd "$work" "$@" "${agent[@]}" \
         >"$folder/out" 2>"$folder/err" </dev/null &
     pid=$!
 }

@@ -152,6 +152,27 @@ async fn what_cannot_go_on_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_gone_does_not_take_the_connection_with_it() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    // A round trip, so that the stream is known to be open.
+    connection.event(&json!({"a": 1})).await;
+    message(&mut receiver).await;
+    send(&sender, &request(1, "session/prompt", Some("s1"))).await;
+    let get = server.next("GET s1").await;
+    get.respond("404 Not Found", "", "").await;
+    let post = server.next("POST session/prompt").await;
+    post.respond("404 Not Found", "", "no such session").await;
+    match within(receiver.receive()).await {
+        Ok(Some(Received::Refused(refused))) => assert_eq!(refused.error.status(), Some(404)),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+    connection.event(&json!({"a": 2})).await;
+    assert_eq!(message(&mut receiver).await, json!({"a": 2}));
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let mut server = Server::start().await;
     let (sender, mut receiver) = acp_client::remote::connect_raw(&server.agent())

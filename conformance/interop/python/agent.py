@@ -167,5 +167,9 @@ def check_cwd(cwd):
 
 
 if __name__ == "__main__":
+    if "--serve" in sys.argv:
+        from serve import serve
+
+        sys.exit(asyncio.run(serve(Agent)))
     # Closing and resuming sessions is stable, yet this SDK still asks for the flag.
     sys.exit(asyncio.run(acp.run_agent(Agent(), use_unstable_protocol=True)))

@@ -92,7 +92,7 @@ async function prompt({ params, client, signal }) {
   }
 }
 
-acp
+const agent = acp
   .agent({ name: "typescript-agent" })
   .onRequest(initialize, ({ params }) => {
     able = params.clientCapabilities ?? {};
@@ -146,5 +146,10 @@ acp
     return { configOptions: await change(client, params.sessionId, params.configId, params.value) };
   })
   .onRequest(methods.prompt, prompt)
-  .onNotification(methods.cancel, ({ params }) => find(params).cancel())
-  .connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  .onNotification(methods.cancel, ({ params }) => find(params).cancel());
+
+if (process.argv.includes("--serve")) {
+  (await import("./serve.mjs")).serve(agent);
+} else {
+  agent.connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+}

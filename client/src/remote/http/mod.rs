@@ -51,6 +51,7 @@ struct Connection {
 
 #[derive(Default)]
 struct State {
+    connection: Option<Arc<Stream>>,
     streams: HashMap<String, Arc<Stream>>,
     /// Requests of this client, by id as JSON.
     requests: HashMap<String, Asked>,
@@ -128,6 +129,17 @@ impl Connection {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_stream(&self, session: &str) -> bool {
+        self.state().streams.contains_key(session)
+    }
+
+    /// Returns whether the stream of the connection is open.
+    fn is_streaming(&self) -> bool {
+        let state = self.state();
+        let stream = state.connection.as_ref();
+        stream.is_some_and(|stream| stream.is_open())
     }
 
     fn has_event_ids(&self) -> bool {
@@ -261,6 +273,7 @@ impl Connection {
         }
         if self.id.set(id).is_ok() {
             let stream = Stream::new(None);
+            self.state().connection = Some(stream.clone());
             self.tasks.spawn(stream::run(self.clone(), stream));
         }
     }

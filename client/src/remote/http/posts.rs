@@ -1,8 +1,7 @@
 //! Messages of this client as POST requests.
 //!
-//! Requests and notifications are posted one at a time, in order. Answers to the agent have a
-//! queue of their own, because a server that waits for one may not accept anything else; they only
-//! wait for notifications that were sent before, such as a cancellation.
+//! Messages are posted one at a time, in order. A server may hold a POST until it has an answer to a
+//! request of the agent, so answers overtake a message that was not accepted within [`HELD`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use bytes::Bytes;
 use futures_util::future::OptionFuture;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode};
+use tokio::time::{Instant, sleep_until};
 
 use super::{CONNECTION_ID, Connection, Failure};
 use crate::remote::RemoteError;
@@ -28,6 +28,9 @@ const OPENING: Duration = Duration::from_secs(5);
 
 /// How often a message is posted again that the server has no capacity for.
 const BUSY_ATTEMPTS: u32 = 5;
+
+/// How long a message may be in flight before answers overtake it and those behind it.
+const HELD: Duration = Duration::from_millis(500);
 
 struct Post {
     number: u64,
@@ -48,7 +51,7 @@ pub(super) async fn run(connection: &Arc<Connection>, mut outgoing: Receiver<Byt
             ordered = Some(Box::pin(connection.post(post)));
         }
         if answer.is_none()
-            && let Some(post) = queue.next_answer()
+            && let Some(post) = queue.next_answer(Instant::now())
         {
             answer = Some(Box::pin(connection.post(post)));
         }
@@ -67,6 +70,7 @@ pub(super) async fn run(connection: &Arc<Connection>, mut outgoing: Receiver<Byt
                 queue.ordered_done();
             }
             Some(()) = OptionFuture::from(answer.as_mut()) => answer = None,
+            Some(()) = OptionFuture::from(queue.held_at().map(sleep_until)), if answer.is_none() => {}
         }
     }
 }
@@ -76,8 +80,8 @@ pub(super) async fn run(connection: &Arc<Connection>, mut outgoing: Receiver<Byt
 struct Queue {
     ordered: VecDeque<Post>,
     answers: VecDeque<Post>,
-    /// The kind and number of what is being posted in order.
-    in_flight: Option<(Kind, u64)>,
+    /// The number of what is being posted in order, and since when.
+    in_flight: Option<(u64, Instant)>,
     pushed: u64,
     bytes: usize,
 }
@@ -100,7 +104,7 @@ impl Queue {
 
     fn next_ordered(&mut self) -> Option<Post> {
         let post = self.ordered.pop_front()?;
-        self.in_flight = Some((post.kind, post.number));
+        self.in_flight = Some((post.number, Instant::now()));
         self.bytes -= post.message.len();
         Some(post)
     }
@@ -109,18 +113,27 @@ impl Queue {
         self.in_flight = None;
     }
 
-    /// Returns the next answer, unless only notifications are in front of it.
-    fn next_answer(&mut self) -> Option<Post> {
+    /// Returns the next answer, unless it has to wait for what was sent before.
+    fn next_answer(&mut self, now: Instant) -> Option<Post> {
         let number = self.answers.front()?.number;
-        let waiting = self.ordered.iter().map(|post| (post.kind, post.number));
-        let before = self.in_flight.into_iter().chain(waiting);
-        let mut before = before.filter(|(_, other)| *other < number).peekable();
-        if before.peek().is_some() && before.all(|(kind, _)| kind == Kind::Notification) {
+        let before = self.in_flight.filter(|(other, _)| *other < number);
+        let is_held = before.is_some_and(|(_, since)| now >= since + HELD);
+        let waiting = self
+            .ordered
+            .front()
+            .is_some_and(|post| post.number < number);
+        if (before.is_some() || waiting) && !is_held {
             return None;
         }
         let post = self.answers.pop_front()?;
         self.bytes -= post.message.len();
         Some(post)
+    }
+
+    /// Returns when answers overtake what is in flight, if there are any.
+    fn held_at(&self) -> Option<Instant> {
+        let (_, since) = self.in_flight.filter(|_| !self.answers.is_empty())?;
+        Some(since + HELD)
     }
 
     fn is_empty(&self) -> bool {
@@ -150,7 +163,12 @@ impl Connection {
     async fn post(self: &Arc<Self>, post: Post) {
         let envelope = Envelope::read(&post.message);
         let session = self.note(&envelope);
+        let leaves = envelope
+            .method
+            .as_deref()
+            .is_some_and(envelope::leaves_session);
         if let Some(session) = &session
+            && (!leaves || self.has_stream(session))
             && let Some(stream) = self.stream(session)
         {
             if envelope.method.as_deref() == Some("session/load") {
@@ -213,7 +231,8 @@ impl Connection {
                 None => break failure,
             }
         };
-        self.not_accepted(&post, &envelope, failure, &what, opens)
+        let named = session.is_some();
+        self.not_accepted(&post, &envelope, failure, &what, (opens, named))
             .await;
     }
 
@@ -249,7 +268,7 @@ impl Connection {
         envelope: &Envelope<'_>,
         failure: Failure,
         what: &str,
-        opens: bool,
+        (opens, named): (bool, bool),
     ) {
         let error = self.access.error(&failure, what);
         let has_id = self.id.get().is_some();
@@ -258,7 +277,10 @@ impl Connection {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => {
                     return self.end.fail(error);
                 }
-                StatusCode::NOT_FOUND if has_id => return self.gone(),
+                // Of a session alone, as long as the connection has its stream.
+                StatusCode::NOT_FOUND if has_id && !(named && self.is_streaming()) => {
+                    return self.gone();
+                }
                 _ => (Some(body), false),
             },
             Failure::NotSent(_) => return self.end.fail(self.gave_up(error)),
@@ -320,21 +342,32 @@ mod tests {
         post.map(|post| post.number)
     }
 
-    #[test]
-    fn an_answer_waits_for_notifications_but_not_for_requests() {
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_waits_for_what_was_sent_before_but_not_for_ever() {
         let mut queue = Queue::default();
+        push(&mut queue, r#"{"id":0,"method":"session/prompt"}"#);
         push(&mut queue, r#"{"method":"session/cancel"}"#);
         push(&mut queue, r#"{"id":1,"result":{}}"#);
-        assert_eq!(numbers(queue.next_answer()), None);
+        push(&mut queue, r#"{"id":2,"method":"session/list"}"#);
+        let now = Instant::now();
+        assert_eq!(numbers(queue.next_answer(now)), None);
         assert_eq!(numbers(queue.next_ordered()), Some(1));
-        assert_eq!(numbers(queue.next_answer()), None);
+        assert_eq!(numbers(queue.next_answer(now)), None);
         queue.ordered_done();
-        assert_eq!(numbers(queue.next_answer()), Some(2));
+        assert_eq!(numbers(queue.next_ordered()), Some(2));
+        assert_eq!(numbers(queue.next_answer(now)), None);
+        queue.ordered_done();
+        assert_eq!(
+            numbers(queue.next_answer(now)),
+            Some(3),
+            "the list comes later"
+        );
 
-        push(&mut queue, r#"{"id":2,"method":"session/prompt"}"#);
+        assert_eq!(numbers(queue.next_ordered()), Some(4));
         push(&mut queue, r#"{"id":3,"result":{}}"#);
-        assert_eq!(numbers(queue.next_ordered()), Some(3));
-        assert_eq!(numbers(queue.next_answer()), Some(4));
+        assert_eq!(queue.held_at(), Some(now + HELD));
+        assert_eq!(numbers(queue.next_answer(now)), None);
+        assert_eq!(numbers(queue.next_answer(now + HELD)), Some(5));
         assert!(queue.is_empty() && queue.bytes == 0);
     }
 }

@@ -188,6 +188,7 @@ async fn keep_open(connection: &Arc<Connection>, stream: &Stream) {
                 stream.stand(Standing::Open);
                 let before = position.events;
                 let error = read(connection, stream, response, &mut position).await;
+                stream.stand(Standing::Opening);
                 if position.events > before {
                     backoff.reset();
                 }
@@ -199,6 +200,13 @@ async fn keep_open(connection: &Arc<Connection>, stream: &Stream) {
             Err(failure) => judge(connection, stream, failure),
         };
         match then {
+            // The next message of the session asks for it again.
+            Then::Again(RemoteError::Refused { .. }, _)
+                if connection.reconnect.is_none() && stream.session.is_some() =>
+            {
+                stream.stand(Standing::Unknown);
+                stream.again.notified().await;
+            }
             Then::Again(error, least) => {
                 if connection.reconnect.is_none() {
                     return connection.end.fail(error);
