@@ -46,7 +46,7 @@ const SUBSCRIPTIONS: u32 = 256;
 /// | `session_events` | the same by long poll |
 /// | `permission_respond`, `elicitation_respond` | answer a question of an event |
 ///
-/// Parameters are objects. The guide is `docs/remote.md`.
+/// Parameters are objects. The guide is `docs/rest.md`.
 pub fn rpc(server: Server, settings: &Settings) -> Router {
     let bytes = u32::try_from(settings.message_bytes).unwrap_or(u32::MAX);
     let connections = u32::try_from(settings.connections).unwrap_or(u32::MAX);

@@ -66,7 +66,7 @@ pub(super) async fn session_events(
         From,
     ),
     responses(
-        (status = 200, description = "Events named as in docs/remote.md, and `end`", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Events named as in docs/rest.md, and `end`", content_type = "text/event-stream", body = String),
         (status = 400, description = "`invalid_query`", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
         (status = 503, description = "`too_many_streams`", body = ErrorBody),
