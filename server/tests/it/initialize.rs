@@ -37,7 +37,7 @@ async fn everything_is_announced() {
             "auth": { "logout": {} },
             "_meta": { "acp-sdk": {
                 "eventId": true,
-                "session": { "resume": true, "state": true, "fork": true },
+                "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
             } },
         })
     );
