@@ -175,7 +175,10 @@ fn user_block(update: &RawValue) -> Option<Value> {
         .filter(|_| update.kind == "user_message_chunk")
 }
 
+/// Returns a hash of a block, whatever the order of its members is.
 fn digest(block: &Value) -> [u8; 32] {
-    // Members are sorted, so that their order does not matter.
-    Sha256::digest(block.to_string()).into()
+    let mut sorted = block.clone();
+    // Without the feature `preserve_order` of serde_json, which any crate may enable, they are sorted.
+    sorted.sort_all_objects();
+    Sha256::digest(sorted.to_string()).into()
 }
