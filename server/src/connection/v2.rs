@@ -225,6 +225,18 @@ impl Agent for ConnectionV2 {
             .await
     }
 
+    /// Among the proposals the method has types; the answer is the same.
+    #[cfg(feature = "unstable")]
+    async fn fork_session(
+        &self,
+        ctx: &AgentContext,
+        req: ForkSessionRequest,
+    ) -> HandlerResult<ForkSessionResponse> {
+        let params = Json::new(&req).map_err(HandlerError::internal)?;
+        let answer = self.ext_request(ctx, "session/fork", Some(params)).await?;
+        answer.parse().map_err(HandlerError::internal)
+    }
+
     async fn ext_request(
         &self,
         ctx: &AgentContext,
