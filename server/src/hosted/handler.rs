@@ -26,7 +26,8 @@ use crate::{AgentInfo, Handler, Opening, OpeningKind, Session, Settings, Setting
 /// Time for an agent to close a session.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// A stdio agent behind a [`Server`](crate::Server): see the [module](self) of its guarantees.
+/// A stdio agent behind a [`Server`](crate::Server): what passes through, and what does not, is in
+/// `docs/hosting.md`.
 ///
 /// Clones are handles to the same agent. Processes are killed when the last handle and the server are
 /// dropped; [`shutdown`](Self::shutdown) ends them in order.
