@@ -35,7 +35,7 @@ fn refused(rejection: WebSocketUpgradeRejection) -> Response {
     rejection.into_response()
 }
 
-fn asks_for_websocket(headers: &HeaderMap) -> bool {
+pub(in crate::remote) fn asks_for_websocket(headers: &HeaderMap) -> bool {
     let upgrade = headers.get(names::UPGRADE);
     upgrade.is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }

@@ -22,6 +22,9 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 
+#[cfg(feature = "rpc")]
+pub(super) use self::get::asks_for_websocket;
+
 use self::connections::Connections;
 use self::failure::Failure;
 pub(super) use self::sse::escape;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_sdk::v1::{Implementation, SessionId};
 use acp_sdk::{HandlerError, Json, RpcError};
+use jsonrpsee::Extensions;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -42,6 +43,16 @@ impl Context {
             info: Mutex::default(),
             calls: Arc::new(Semaphore::new(CALLS)),
         }
+    }
+
+    /// Returns what was added to the request that a call came with.
+    ///
+    /// # Errors
+    ///
+    /// When nothing was added, which is a fault of this crate.
+    pub(super) fn of(extensions: &Extensions) -> Answer<Arc<Self>> {
+        let context = extensions.get::<Arc<Self>>().cloned();
+        context.ok_or_else(|| refusal(&HandlerError::internal("the call has no context")))
     }
 
     /// Takes the place of one call.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use acp_sdk::v1::SessionId;
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::types::Params;
-use jsonrpsee::{PendingSubscriptionSink, RpcModule};
+use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -23,12 +23,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The most events of one answer to a long poll.
 const MOST_EVENTS: usize = 1_000;
 
-pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
+pub(super) fn register(module: &mut RpcModule<()>) -> Result<(), RegisterMethodError> {
     module.register_subscription(
         "session_subscribe",
         "session_event",
         "session_unsubscribe",
-        async |params, pending, context, _| subscribe(params, pending, context).await,
+        async |params, pending, _, extensions| subscribe(params, pending, extensions).await,
     )?;
     method(module, "session_events", poll)
 }
@@ -46,9 +46,10 @@ struct Subscribe {
 async fn subscribe(
     params: Params<'static>,
     pending: PendingSubscriptionSink,
-    context: Arc<Context>,
+    extensions: Extensions,
 ) {
     let opened = async {
+        let context = Context::of(&extensions)?;
         let params: Subscribe = read(&params)?;
         context
             .session("session/load", &params.session_id)

@@ -23,15 +23,16 @@ const CALLS: [(&str, &str); 13] = [
     ("session_state", "_acp-sdk/session/state"),
 ];
 
-/// Returns all methods, for the calls of one WebSocket or request.
+/// Returns all methods. A call finds its [`Context`] in the extensions of its request.
 ///
 /// # Errors
 ///
 /// When two methods have one name.
-pub(super) fn all(context: Context) -> Result<RpcModule<Context>, RegisterMethodError> {
-    let mut module = RpcModule::new(context);
+pub(super) fn all() -> Result<RpcModule<()>, RegisterMethodError> {
+    let mut module = RpcModule::new(());
     for (name, method) in CALLS {
-        module.register_async_method(name, async move |params, context, _| {
+        module.register_async_method(name, async move |params, _, extensions| {
+            let context = Context::of(&extensions)?;
             let params = object(&params)?;
             context.call(method, &params).await
         })?;
@@ -43,7 +44,7 @@ pub(super) fn all(context: Context) -> Result<RpcModule<Context>, RegisterMethod
 
 /// A method of the facade's own with typed parameters.
 pub(super) fn register<P, R, F, Fut>(
-    module: &mut RpcModule<Context>,
+    module: &mut RpcModule<()>,
     name: &'static str,
     method: F,
 ) -> Result<(), RegisterMethodError>
@@ -53,9 +54,10 @@ where
     F: Fn(std::sync::Arc<Context>, P) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Answer<R>> + Send,
 {
-    module.register_async_method(name, move |params, context, _| {
+    module.register_async_method(name, move |params, _, extensions| {
         let method = method.clone();
         async move {
+            let context = Context::of(&extensions)?;
             let _place = context.place()?;
             let params = super::context::read(&params)?;
             method(context, params).await

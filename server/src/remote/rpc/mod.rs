@@ -15,17 +15,21 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use jsonrpsee::Methods;
+use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::server::{
     BatchRequestConfig, PingConfig, RandomStringIdProvider, ServerBuilder, ServerConfig,
-    TowerServiceBuilder, stop_channel,
+    ServerHandle, TowerServiceBuilder, stop_channel,
 };
+use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
 use self::context::Context;
 use super::Settings;
+use super::acp::asks_for_websocket;
 use super::caller::Caller;
 use crate::Server;
 
@@ -67,6 +71,7 @@ pub fn rpc(server: Server, settings: &Settings) -> Router {
     let facade = Facade {
         server,
         settings: settings.clone(),
+        methods: methods::all().map(Into::into),
         builder: ServerBuilder::with_config(config).to_service_builder(),
     };
     let route = post(handle).get(handle);
@@ -78,12 +83,18 @@ pub fn rpc(server: Server, settings: &Settings) -> Router {
 struct Facade {
     server: Server,
     settings: Settings,
+    methods: Result<Methods, RegisterMethodError>,
     builder: TowerServiceBuilder<tower::layer::util::Identity, tower::layer::util::Identity>,
 }
 
 /// Serves one request, or all calls of one WebSocket.
-async fn handle(State(facade): State<Arc<Facade>>, caller: Caller, request: Request) -> Response {
-    if *request.method() == axum::http::Method::GET && !asks_for_websocket(request.headers()) {
+async fn handle(
+    State(facade): State<Arc<Facade>>,
+    caller: Caller,
+    mut request: Request,
+) -> Response {
+    let is_websocket = asks_for_websocket(request.headers());
+    if *request.method() == axum::http::Method::GET && !is_websocket {
         let reason = "use POST, or GET with an upgrade to WebSocket";
         return (
             StatusCode::UPGRADE_REQUIRED,
@@ -92,34 +103,36 @@ async fn handle(State(facade): State<Arc<Facade>>, caller: Caller, request: Requ
         )
             .into_response();
     }
+    let methods = match &facade.methods {
+        Ok(methods) => methods.clone(),
+        Err(error) => return failed(error),
+    };
     let ended = caller.ended.clone();
     let context = Context::new(facade.server.clone(), &facade.settings, caller);
-    let methods = match methods::all(context) {
-        Ok(methods) => methods,
-        Err(error) => {
-            return (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response();
-        }
-    };
+    request.extensions_mut().insert(Arc::new(context));
     let (stop, handle) = stop_channel();
     let mut service = facade.builder.clone().build(methods, stop);
-    // Ends the socket when its token or the server does. Ends itself with the socket.
-    let closing = facade.settings.stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            () = handle.clone().stopped() => return,
-            () = ended.cancelled() => {}
-            () = closing.cancelled() => {}
-        }
-        // Whoever has ended already need not be told.
-        let _ = handle.stop();
-    });
+    if is_websocket {
+        let closing = facade.settings.stop.clone();
+        tokio::spawn(end(handle, ended, closing));
+    }
     match service.call(request).await {
         Ok(response) => response.map(Body::new),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        Err(error) => failed(&error),
     }
 }
 
-fn asks_for_websocket(headers: &HeaderMap) -> bool {
-    let upgrade = headers.get(header::UPGRADE);
-    upgrade.is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"websocket"))
+/// Ends a WebSocket when its token or the server does. Ends itself with the socket.
+async fn end(socket: ServerHandle, token: CancellationToken, server: CancellationToken) {
+    tokio::select! {
+        () = socket.clone().stopped() => return,
+        () = token.cancelled() => {}
+        () = server.cancelled() => {}
+    }
+    // A socket that has ended already needs no end.
+    let _ = socket.stop();
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
 }

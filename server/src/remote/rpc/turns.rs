@@ -16,7 +16,7 @@ use crate::connection::check;
 use crate::event::QuestionId;
 use crate::{Error, PromptHandle, Session};
 
-pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
+pub(super) fn register(module: &mut RpcModule<()>) -> Result<(), RegisterMethodError> {
     method(module, "session_prompt", prompt)?;
     method(module, "session_prompt_start", start)?;
     method(module, "session_cancel", cancel)?;
