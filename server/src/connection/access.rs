@@ -78,7 +78,8 @@ impl Access {
     }
 }
 
-fn session(params: &RawValue) -> Option<Cow<'_, str>> {
+/// Returns the session that the parameters of a message name.
+pub(crate) fn session(params: &RawValue) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow, rename = "sessionId")]

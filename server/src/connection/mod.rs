@@ -14,6 +14,8 @@ mod v2;
 mod wire;
 
 pub use access::Access;
+#[cfg(feature = "remote")]
+pub(crate) use access::session;
 pub(crate) use answer::Answers;
 pub(crate) use delivery::Delivery;
 pub(crate) use requests::elicitation_needs;

@@ -23,13 +23,7 @@ impl<'a> Incoming<'a> {
 
     /// Returns the session that the parameters name.
     pub(super) fn session(&self) -> Option<Cow<'a, str>> {
-        #[derive(Deserialize)]
-        struct Params<'a> {
-            #[serde(borrow, rename = "sessionId")]
-            session: Cow<'a, str>,
-        }
-        let params: Params<'a> = serde_json::from_str(self.params?.get()).ok()?;
-        Some(params.session)
+        self.params.and_then(crate::connection::session)
     }
 
     /// Returns where in `body` a first member of the parameters can be inserted, and whether a
