@@ -61,13 +61,7 @@ pub(super) async fn send_message(
     Id(id): Id,
     Object(message): Object<Message>,
 ) -> Result<(StatusCode, Json<AcceptedMessage>), Failure> {
-    caller.writes(&id)?;
-    rest.record(&id).await?;
-    let text = message
-        .text
-        .ok_or_else(|| Failure::bad_request("missing_text"))?;
-    let session = rest.open(&id).await?;
-    let prompt = prompt(&session, text)?;
+    let prompt = submit(&rest, &caller, &id, message.text, "missing_text").await?;
     let message_id = prompt.message_id().to_string();
     Ok((StatusCode::ACCEPTED, Json(AcceptedMessage { message_id })))
 }
@@ -88,13 +82,8 @@ pub(super) async fn create_turn(
     Id(id): Id,
     Object(turn): Object<NewTurn>,
 ) -> Result<(StatusCode, Json<AcceptedTurn>), Failure> {
-    caller.writes(&id)?;
-    rest.record(&id).await?;
-    let text = turn
-        .prompt
-        .ok_or_else(|| Failure::bad_request("missing_prompt"))?;
-    let session = rest.open(&id).await?;
-    let accepted = accepted(&id, &prompt(&session, text)?);
+    let prompt = submit(&rest, &caller, &id, turn.prompt, "missing_prompt").await?;
+    let accepted = accepted(&id, &prompt);
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
@@ -146,6 +135,20 @@ pub(super) fn accepted(id: &SessionId, prompt: &PromptHandle) -> AcceptedTurn {
         status: "running".to_owned(),
         message_id: prompt.message_id().to_string(),
     }
+}
+
+/// Queues the prompt of a request, in which it may be missing.
+async fn submit(
+    rest: &Rest,
+    caller: &Caller,
+    id: &SessionId,
+    text: Option<String>,
+    missing: &'static str,
+) -> Result<PromptHandle, Failure> {
+    caller.writes(id)?;
+    rest.record(id).await?;
+    let text = text.ok_or_else(|| Failure::bad_request(missing))?;
+    prompt(&rest.open(id).await?, text)
 }
 
 /// Queues a prompt.
