@@ -1,6 +1,6 @@
 //! A transcript as a page without scripts and without anything from elsewhere.
 
-use super::parts::{Part, Speaker, parts};
+use super::parts::{Part, Speaker};
 use crate::store::SessionRecord;
 
 const STYLE: &str = "\
@@ -24,42 +24,28 @@ pub(super) fn head(title: &str, record: &SessionRecord) -> String {
     )
 }
 
-/// Writes events. Consecutive chunks of a message become one paragraph.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    /// Whose message was written last, and which.
-    last: Option<(Speaker, Option<String>)>,
-}
-
-impl Writer {
-    pub(super) fn event(&mut self, number: u64, text: &str, output: &mut String) {
-        for part in parts(number, text) {
-            match part {
-                Part::Said(speaker, message, text) => {
-                    let this = Some((speaker, message));
-                    // Each chunk is an element of its own: a page of the log may end after any.
-                    if self.last != this {
-                        output.push_str(&format!("\n<h2>{}</h2>", speaker.name()));
-                    }
-                    self.last = this;
-                    let class = match speaker {
-                        Speaker::Thought => "said thought",
-                        _ => "said",
-                    };
-                    output.push_str(&format!("<span class=\"{class}\">{}</span>", escape(&text)));
-                }
-                Part::Note(note) => {
-                    self.last = None;
-                    output.push_str(&format!("\n<p class=\"note\">{}</p>", escape(&note)));
-                }
-                Part::Block(title, text) => {
-                    self.last = None;
-                    let [title, text] = [title, text].map(|text| escape(&text));
-                    output.push_str(&format!(
-                        "\n<p class=\"note\">{title}</p>\n<pre>{text}</pre>"
-                    ));
-                }
+/// Writes a part; `begins`: it is the first one of what somebody says.
+pub(super) fn part(part: Part, begins: bool, output: &mut String) {
+    match part {
+        Part::Said(speaker, _, text) => {
+            // Each chunk is an element of its own: a page of the log may end after any.
+            if begins {
+                output.push_str(&format!("\n<h2>{}</h2>", speaker.name()));
             }
+            let class = match speaker {
+                Speaker::Thought => "said thought",
+                _ => "said",
+            };
+            output.push_str(&format!("<span class=\"{class}\">{}</span>", escape(&text)));
+        }
+        Part::Note(note) => {
+            output.push_str(&format!("\n<p class=\"note\">{}</p>", escape(&note)));
+        }
+        Part::Block(title, text) => {
+            let [title, text] = [title, text].map(|text| escape(&text));
+            output.push_str(&format!(
+                "\n<p class=\"note\">{title}</p>\n<pre>{text}</pre>"
+            ));
         }
     }
 }
@@ -85,6 +71,7 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parts::Writer;
     use super::*;
 
     #[test]
@@ -95,7 +82,7 @@ mod tests {
             "content": { "type": "text", "text": said },
         });
         let mut output = String::new();
-        Writer::default().event(1, &event.to_string(), &mut output);
+        Writer::new(part).event(1, &event.to_string(), &mut output);
         assert!(output.contains(
             "&lt;/span&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;\u{fffd}</span>"
         ));

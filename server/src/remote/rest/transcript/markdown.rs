@@ -1,6 +1,6 @@
 //! A transcript as Markdown. What agents say is Markdown already and stays as it is.
 
-use super::parts::{Part, Speaker, parts};
+use super::parts::Part;
 use crate::store::SessionRecord;
 
 pub(super) fn head(title: &str, record: &SessionRecord) -> String {
@@ -8,36 +8,20 @@ pub(super) fn head(title: &str, record: &SessionRecord) -> String {
     format!("# {title}\n\n{cwd}, {created}\n")
 }
 
-/// Writes events. Consecutive chunks of a message become one text.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    /// Whose message was written last, and which.
-    last: Option<(Speaker, Option<String>)>,
-}
-
-impl Writer {
-    pub(super) fn event(&mut self, number: u64, text: &str, output: &mut String) {
-        for part in parts(number, text) {
-            match part {
-                Part::Said(speaker, message, text) => {
-                    let this = Some((speaker, message));
-                    if self.last != this {
-                        output.push_str(&format!("\n\n## {}\n\n", speaker.name()));
-                    }
-                    self.last = this;
-                    output.push_str(&text);
-                }
-                Part::Note(note) => {
-                    self.last = None;
-                    output.push_str(&format!("\n\n*{}*\n", one_line(&note)));
-                }
-                Part::Block(title, text) => {
-                    self.last = None;
-                    let fence = fence(&text);
-                    let title = one_line(&title);
-                    output.push_str(&format!("\n\n*{title}*\n\n{fence}\n{text}\n{fence}\n"));
-                }
+/// Writes a part; `begins`: it is the first one of what somebody says.
+pub(super) fn part(part: Part, begins: bool, output: &mut String) {
+    match part {
+        Part::Said(speaker, _, text) => {
+            if begins {
+                output.push_str(&format!("\n\n## {}\n\n", speaker.name()));
             }
+            output.push_str(&text);
+        }
+        Part::Note(note) => output.push_str(&format!("\n\n*{}*\n", one_line(&note))),
+        Part::Block(title, text) => {
+            let fence = fence(&text);
+            let title = one_line(&title);
+            output.push_str(&format!("\n\n*{title}*\n\n{fence}\n{text}\n{fence}\n"));
         }
     }
 }
@@ -70,6 +54,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parts::Writer;
     use super::*;
 
     #[test]
@@ -83,7 +68,7 @@ mod tests {
             "content": [{ "type": "content", "content": { "type": "text", "text": "```\n<i>" } }],
         });
         let mut output = String::new();
-        Writer::default().event(1, &event.to_string(), &mut output);
+        Writer::new(part).event(1, &event.to_string(), &mut output);
         assert!(output.contains("*Tool call: \\<b\\> \\# x*"), "{output}");
         assert!(output.contains("````\n```\n<i>\n````"), "{output}");
     }
@@ -99,7 +84,7 @@ mod tests {
             });
             update.to_string()
         };
-        let (mut writer, mut output) = (Writer::default(), String::new());
+        let (mut writer, mut output) = (Writer::new(part), String::new());
         for (message, text) in [("m", "one "), ("m", "text"), ("n", "another")] {
             writer.event(1, &chunk(message, text), &mut output);
         }

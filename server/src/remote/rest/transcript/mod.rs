@@ -13,6 +13,7 @@ use futures_util::stream::BoxStream;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use self::parts::Writer;
 use super::failure::{ErrorBody, Failure};
 use super::log::Pages;
 use super::query::Parameters;
@@ -120,20 +121,18 @@ pub(super) fn render(
         .title
         .clone()
         .unwrap_or_else(|| record.id.to_string());
-    match format {
-        Format::Html => {
-            let (head, mut writer) = (html::head(&title, record), html::Writer::default());
-            let event = move |number, text: &str, output: &mut String| {
-                writer.event(number, text, output);
-            };
-            Box::pin(stream::pieces(pages, head, event, html::TAIL.to_owned()))
-        }
-        _ => {
-            let (head, mut writer) = (markdown::head(&title, record), markdown::Writer::default());
-            let event = move |number, text: &str, output: &mut String| {
-                writer.event(number, text, output);
-            };
-            Box::pin(stream::pieces(pages, head, event, "\n".to_owned()))
-        }
-    }
+    let (head, mut writer, tail) = match format {
+        Format::Html => (
+            html::head(&title, record),
+            Writer::new(html::part),
+            html::TAIL,
+        ),
+        _ => (
+            markdown::head(&title, record),
+            Writer::new(markdown::part),
+            "\n",
+        ),
+    };
+    let event = move |number, text: &str, output: &mut String| writer.event(number, text, output);
+    Box::pin(stream::pieces(pages, head, event, tail.to_owned()))
 }

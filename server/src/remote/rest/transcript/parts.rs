@@ -35,8 +35,36 @@ pub(super) enum Part {
     Block(String, String),
 }
 
+/// Writes events in one form. Consecutive chunks of a message become one text.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// Writes a part, and before the first one of what somebody says who it is.
+    write: fn(Part, bool, &mut String),
+    /// Whose message was written last, and which.
+    last: Option<(Speaker, Option<String>)>,
+}
+
+impl Writer {
+    pub(super) fn new(write: fn(Part, bool, &mut String)) -> Self {
+        let last = None;
+        Self { write, last }
+    }
+
+    pub(super) fn event(&mut self, number: u64, text: &str, output: &mut String) {
+        for part in parts(number, text) {
+            let this = match &part {
+                Part::Said(speaker, message, _) => Some((*speaker, message.clone())),
+                _ => None,
+            };
+            let begins = this != self.last;
+            self.last = this;
+            (self.write)(part, begins, output);
+        }
+    }
+}
+
 /// Returns the parts of an event. Settings, usage and the like are not part of a conversation.
-pub(super) fn parts(number: u64, text: &str) -> Vec<Part> {
+fn parts(number: u64, text: &str) -> Vec<Part> {
     match Event::parse(number, text).body {
         EventBody::Update(update) => of_update(update),
         EventBody::Turn(event) => of_turn(event).map(Part::Note).into_iter().collect(),
