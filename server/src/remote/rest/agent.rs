@@ -1,9 +1,6 @@
 //! The server and its agent: health, versions, models, tools.
 
-use acp_sdk::v1::{
-    SessionConfigKind, SessionConfigOptionCategory, SessionConfigSelectOption,
-    SessionConfigSelectOptions,
-};
+use acp_sdk::v1::{SessionConfigKind, SessionConfigSelectOption, SessionConfigSelectOptions};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -13,6 +10,7 @@ use super::commands::OfSession;
 use super::failure::{ErrorBody, Failure};
 use super::query::Parameters;
 use super::state::Rest;
+use super::summary::is_model;
 use crate::remote::caller::Caller;
 
 /// A server that runs.
@@ -138,10 +136,7 @@ impl Rest {
         let (mut current, mut available) = (Vec::new(), Vec::new());
         for session in self.offering(query).await? {
             let options = session.settings().shown(true).unwrap_or_default();
-            let models = options
-                .into_iter()
-                .filter(|option| option.category == Some(SessionConfigOptionCategory::Model));
-            for option in models {
+            for option in options.into_iter().filter(is_model) {
                 let SessionConfigKind::Select(select) = option.kind else {
                     continue;
                 };

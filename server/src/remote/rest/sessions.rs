@@ -1,9 +1,6 @@
 //! The routes `/sessions…` of Otter's document, besides turns and events.
 
-use acp_sdk::v1::{
-    SessionConfigKind, SessionConfigOptionCategory, SessionConfigOptionValue,
-    SessionConfigOptionValueValueId,
-};
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOptionValue, SessionConfigOptionValueValueId};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -21,6 +18,7 @@ use super::query::{Parameters, RowsQuery};
 use super::runs::{Row, Run};
 use super::state::{Id, Rest, seconds};
 use super::stream;
+use super::summary::is_model;
 use super::turns::{AcceptedTurn, accepted, prompt};
 use crate::remote::caller::Caller;
 use crate::store::SessionRecord;
@@ -206,7 +204,7 @@ async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
     let options = session.settings().shown(true).unwrap_or_default();
     let option = options.into_iter().find(|option| {
         let is_select = matches!(option.kind, SessionConfigKind::Select(_));
-        is_select && option.category == Some(SessionConfigOptionCategory::Model)
+        is_select && is_model(option)
     });
     let option = option.ok_or_else(|| {
         Failure::not_found("model_not_found").message("the agent offers no choice of models")

@@ -96,11 +96,14 @@ impl Summary {
     }
 }
 
+/// Returns whether an option selects the model.
+pub(super) fn is_model(option: &SessionConfigOption) -> bool {
+    option.category == Some(SessionConfigOptionCategory::Model)
+}
+
 /// Returns the current value of the option that selects the model.
 fn model_of(options: &[SessionConfigOption]) -> Option<String> {
-    let is_model =
-        |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
-    match &options.iter().find(is_model)?.kind {
+    match &options.iter().find(|option| is_model(option))?.kind {
         SessionConfigKind::Select(select) => Some(select.current_value.to_string()),
         _ => None,
     }
