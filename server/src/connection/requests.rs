@@ -119,12 +119,7 @@ fn current(client: &Client, session: &Session) -> Option<(Json, Notified)> {
     });
     let state = SessionState {
         session_id: session.id().as_str(),
-        state: match phase {
-            Phase::Idle => "idle",
-            Phase::Running => "running",
-            Phase::Cancelling => "cancelling",
-            Phase::Closed => "closed",
-        },
+        state: phase.name(),
         turn: turn.map(|turn| turn.0),
         queued,
         last_event_id,

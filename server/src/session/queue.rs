@@ -32,6 +32,18 @@ pub enum Phase {
     Closed,
 }
 
+impl Phase {
+    /// Returns the name on the wire, such as `idle`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Cancelling => "cancelling",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// The client that sent a prompt.
 #[derive(Clone)]
 pub(crate) struct Origin {

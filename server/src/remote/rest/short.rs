@@ -11,10 +11,10 @@ use super::body::Object;
 use super::failure::{ErrorBody, Failure};
 use super::query::{Parameters, RowsQuery};
 use super::state::{Id, Rest, seconds};
+use crate::Session;
 use crate::remote::access::IssueError;
 use crate::remote::caller::Caller;
 use crate::store::{ListQuery, SessionRecord};
-use crate::{Phase, Session};
 
 /// Sessions in a list without a limit.
 const IDS: usize = 1_000;
@@ -252,13 +252,7 @@ impl Rest {
 }
 
 fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {
-    let state = match session.map(Session::phase) {
-        None => "stored",
-        Some(Phase::Idle) => "idle",
-        Some(Phase::Running) => "running",
-        Some(Phase::Cancelling) => "cancelling",
-        Some(Phase::Closed) => "closed",
-    };
+    let state = session.map_or("stored", |session| session.phase().name());
     let pending = session
         .map(Session::pending_permissions)
         .unwrap_or_default();
