@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -95,13 +96,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         share_origins: args.share_origin.clone(),
         ..Settings::default()
     };
-    let router = router(server.clone(), &limits)
-        .merge(rest(server.clone(), &limits, tokens.clone()))
-        .merge(ticket_route(tokens.clone()))
-        .merge(page())
-        .merge(limits.metrics.route(server.clone()));
-    #[cfg(feature = "rpc")]
-    let router = router.merge(crate::remote::rpc(server.clone(), &limits));
+    let router = endpoints(&server, &limits, &tokens);
     let mut control = AccessControl::new(hosts(&args, address), tokens);
     if args.requests_per_second > 0 {
         control = control.requests_per_second(args.requests_per_second);
@@ -198,6 +193,18 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         () = second_signal(&stop) => Err("ended by a second signal".into()),
         () = reload_at_hangup(reload) => Ok(()),
     }
+}
+
+/// Returns all endpoints, without access control.
+fn endpoints(server: &Server, limits: &Settings, tokens: &Tokens) -> Router {
+    let endpoints = router(server.clone(), limits)
+        .merge(rest(server.clone(), limits, tokens.clone()))
+        .merge(ticket_route(tokens.clone()))
+        .merge(page())
+        .merge(limits.metrics.route(server.clone()));
+    #[cfg(feature = "rpc")]
+    let endpoints = endpoints.merge(crate::remote::rpc(server.clone(), limits));
+    endpoints
 }
 
 /// Raises the number of sockets that the system permits, as far as it may. Many systems begin with
