@@ -176,21 +176,21 @@ impl Open {
                     _ => continue,
                 }
             }
-            let chunk = self.chunk().await?;
+            let chunk = chunk(&mut self.reader).await?;
             self.text.push_str(&chunk);
         }
     }
+}
 
-    /// Reads a chunk of the body.
-    async fn chunk(&mut self) -> Option<String> {
-        let mut line = String::new();
-        self.reader.read_line(&mut line).await.ok()?;
-        let length = usize::from_str_radix(line.trim_end(), 16).ok()?;
-        let mut chunk = vec![0; length + 2];
-        self.reader.read_exact(&mut chunk).await.ok()?;
-        chunk.truncate(length);
-        (length > 0).then(|| String::from_utf8(chunk).unwrap())
-    }
+/// Reads a chunk of a body; `None` at its end.
+pub async fn chunk(reader: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut line = String::new();
+    reader.read_line(&mut line).await.ok()?;
+    let length = usize::from_str_radix(line.trim_end(), 16).ok()?;
+    let mut chunk = vec![0; length + 2];
+    reader.read_exact(&mut chunk).await.ok()?;
+    chunk.truncate(length);
+    (length > 0).then(|| String::from_utf8(chunk).unwrap())
 }
 
 impl Response {

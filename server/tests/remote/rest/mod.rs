@@ -14,10 +14,11 @@ use acp_server::remote::{
 };
 use acp_server::{Reference, Server};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::http::chunk;
 use crate::raw::{Answer, Listener, PATIENCE, exchange};
 
 /// A protected REST interface.
@@ -181,21 +182,11 @@ impl Stream {
                 self.text = rest.to_owned();
                 return Some(piece);
             }
-            let chunk = timeout(PATIENCE, self.chunk())
+            let chunk = timeout(PATIENCE, chunk(&mut self.reader))
                 .await
                 .expect("an event or the end");
             self.text += &chunk?;
         }
-    }
-
-    async fn chunk(&mut self) -> Option<String> {
-        let mut line = String::new();
-        self.reader.read_line(&mut line).await.ok()?;
-        let length = usize::from_str_radix(line.trim_end(), 16).ok()?;
-        let mut chunk = vec![0; length + 2];
-        self.reader.read_exact(&mut chunk).await.ok()?;
-        chunk.truncate(length);
-        (length > 0).then(|| String::from_utf8(chunk).unwrap())
     }
 
     /// Reads the next event; `None` at the end.
