@@ -132,7 +132,7 @@ impl Task {
                 break;
             }
         }
-        // The client sees the end, while the server is told.
+        // The client sees the end while the server is still notified of it.
         drop(self.far);
         self.receiver.closed().await;
     }

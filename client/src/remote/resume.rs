@@ -5,7 +5,7 @@
 //!
 //! - Each session has a cursor, the number of its last event (`eventId`). A new connection resumes
 //!   the sessions after their cursors; an event that comes again is dropped. Where the agent has no
-//!   numbers, the session is loaded, and the client is told of the gap.
+//!   numbers, the session is loaded, and the client is notified of the gap.
 //! - A prompt has a name (`promptId`). Its answer is asked for by the name; it is never sent again.
 //! - Other requests without an answer fail. What the agent had asked is withdrawn; it asks again.
 
@@ -23,7 +23,7 @@ use super::RemoteError;
 use super::envelope::{self, Envelope, Kind};
 use super::link::Refused;
 
-/// The notification by which a client is told of a gap in a session.
+/// The notification by which a client learns of a gap in a session.
 pub(crate) const GAP: &str = "_acp-client/session/gap";
 
 /// The member of an error's data that says that the connection is to blame.

@@ -91,6 +91,7 @@ impl Server {
 
     /// Whether a request has come that nobody has expected, after all that the client sends now.
     pub async fn is_idle(&mut self) -> bool {
+        // What does not come has no event to wait for.
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.early.is_empty() && self.requests.is_empty()
     }

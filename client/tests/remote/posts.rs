@@ -1,4 +1,4 @@
-//! What is sent, when, and what becomes of refusals.
+//! What is sent, when, and what follows a refusal.
 
 use acp_client::remote::{Received, RemoteError, Token};
 use serde_json::json;

@@ -272,7 +272,7 @@ impl Handler for HostedAgent {
     }
 
     async fn ext_notification(&self, _: &Context, method: &str, params: Option<Json>) {
-        // Nobody can be told that it could not be passed on.
+        // A notification has no answer that could say that it was not passed on.
         if let Ok((process, params)) = self.target(params).await {
             let _ = process
                 .agent

@@ -10,9 +10,9 @@ use crate::Capability;
 
 /// What an agent may ask of clients, as it is announced to a process.
 ///
-/// A process is initialized once, and its sessions have clients that come and go. It is told what
-/// the client offers that opened its first session, and only sessions that were opened by clients
-/// with the same are put there: an agent that is told of files asks for them, and fails where
+/// A process is initialized once, and its sessions have clients that come and go. It learns
+/// what the client offers that opened its first session, and only sessions that were opened by clients
+/// with the same are put there: an agent that knows of files asks for them, and fails where
 /// nobody has any, although it could read them itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Offered {

@@ -38,7 +38,7 @@ impl PassOn {
                 if missing > 0 {
                     let _ = writeln!(output, "{of}: ({missing} lines left out)");
                 }
-                // Where nobody listens there is nobody to be told.
+                // Nobody reads standard error: there is no better place to say so.
                 let _ = writeln!(output, "{of}: {line}");
             }
         };

@@ -12,6 +12,7 @@ async fn all_gone(script: &Script) {
     for pid in script.starts() {
         let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
         while rustix::process::test_kill_process(pid).is_ok() {
+            // It is no child of this process, whose end would be an event.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -49,7 +49,7 @@ async fn modes_and_options_are_those_of_the_agent() {
         "code"
     );
 
-    // The agent forgets what was set, and is told again.
+    // The agent forgets what was set, and it is set again.
     client.prompt("die").await;
     client.prompt("hello").await;
     let set = script.received("session/set_config_option");

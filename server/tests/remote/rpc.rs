@@ -153,7 +153,7 @@ async fn a_subscription_has_every_event_once_and_a_permission_is_answered_once()
         }
     }
     assert_eq!(outcomes, [json!(-32602), Value::Null, json!(-32600)]);
-    // The end of the turn may be told after its answer.
+    // The event of the turn's end may come after the answer.
     let last = host
         .server
         .session(&session.as_str().into())

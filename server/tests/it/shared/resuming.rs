@@ -130,7 +130,7 @@ async fn the_answer_to_a_lost_prompt_is_given_again() {
     });
     assert_eq!(third.unwrap()["stopReason"], "cancelled");
     assert!(slow.await.unwrap().is_ok());
-    // A client that is not attached is told so.
+    // A client that is not attached gets an error that says so.
     let three = Guest::new(&server).await;
     let params = json!({ "sessionId": session, "promptId": "first" });
     assert!(three.ext(method, params).await.is_err());
