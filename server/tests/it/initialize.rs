@@ -25,22 +25,23 @@ async fn everything_is_announced() {
     let agent = connect(&Editor::default());
     let hello = InitializeRequest::new(ProtocolVersion::V1);
     let answer = json!(agent.initialize(hello).await.unwrap());
-    assert_eq!(
-        answer["agentCapabilities"],
-        json!({
-            "loadSession": true,
-            "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
-            "mcpCapabilities": { "http": true, "sse": true },
-            "sessionCapabilities": {
-                "list": {}, "delete": {}, "additionalDirectories": {}, "resume": {}, "close": {}
-            },
-            "auth": { "logout": {} },
-            "_meta": { "acp-sdk": {
-                "eventId": true,
-                "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
-            } },
-        })
-    );
+    let mut expected = json!({
+        "loadSession": true,
+        "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
+        "mcpCapabilities": { "http": true, "sse": true },
+        "sessionCapabilities": {
+            "list": {}, "delete": {}, "additionalDirectories": {}, "resume": {}, "close": {}
+        },
+        "auth": { "logout": {} },
+        "_meta": { "acp-sdk": {
+            "eventId": true,
+            "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
+        } },
+    });
+    if cfg!(feature = "unstable") {
+        expected["sessionCapabilities"]["fork"] = json!({});
+    }
+    assert_eq!(answer["agentCapabilities"], expected);
     assert_eq!(answer["agentInfo"]["name"], "acp-server");
     assert!(answer["agentInfo"]["title"].is_string());
     assert!(answer["authMethods"][0]["id"].is_string());
