@@ -13,7 +13,10 @@ pub(super) fn route() -> Router {
     Router::new().route("/healthz", get(health))
 }
 
-async fn health() -> impl IntoResponse {
+/// Says that the server runs.
+#[utoipa::path(get, path = "/healthz", operation_id = "healthz", tag = "server", security(()),
+    responses((status = 200, description = "It runs", body = Object, example = json!({ "status": "ok" }))))]
+pub(super) async fn health() -> impl IntoResponse {
     let no_store = [(header::CACHE_CONTROL, "no-store")];
     (no_store, Json(json!({ "status": "ok" })))
 }

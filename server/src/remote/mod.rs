@@ -20,6 +20,7 @@
 
 mod access;
 mod acp;
+mod bodies;
 mod caller;
 pub mod discovery;
 mod health;
@@ -36,6 +37,7 @@ pub use access::{
     AccessControl, Host, HostError, Hosts, IssueError, Origin, Token, TokenError, Tokens, protect,
     require_full, ticket_route,
 };
+pub use bodies::BodyBudget;
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
 pub use metrics::Metrics;
 pub use page::page;

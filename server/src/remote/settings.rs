@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Metrics, Origin};
+use super::{BodyBudget, Metrics, Origin};
 
 /// Limits of the remote endpoints, each with its default.
 ///
@@ -17,6 +17,8 @@ pub struct Settings {
     pub connections: usize,
     /// The maximum bytes of a request's body, and of a WebSocket message (16 MiB).
     pub message_bytes: usize,
+    /// The maximum bytes of all requests' bodies together (256 MiB). Further ones are refused with 503.
+    pub bodies: BodyBudget,
     /// How long a request's body may take to arrive (60 s). Then it is refused with 408.
     pub body_timeout: Duration,
     /// The maximum number of a connection's requests that are not answered (10,000). Further ones
@@ -53,6 +55,7 @@ impl Default for Settings {
         Self {
             connections: 1_000,
             message_bytes: 16 << 20,
+            bodies: BodyBudget::default(),
             body_timeout: Duration::from_secs(60),
             requests: 10_000,
             stream_bytes: 64 << 10,

@@ -74,7 +74,11 @@ impl Core {
             self.deactivate(&session).await;
         }
         let deleted = self.store.delete(id).await;
-        deleted.map_err(|error| store_refused(id, &error))
+        let deleted = deleted.map_err(|error| store_refused(id, &error))?;
+        if deleted {
+            self.notify_deleted(id);
+        }
+        Ok(deleted)
     }
 
     /// Closes a session if it is open.

@@ -15,7 +15,7 @@ pub use statistics::Statistics;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
@@ -112,6 +112,14 @@ pub(crate) struct Core {
     /// Held by calls that use a file of this machine.
     pub(crate) local_files: Arc<Semaphore>,
     pub(crate) counters: statistics::Counters,
+    /// Notified of deleted sessions.
+    observers: Mutex<Vec<Weak<dyn DeletionObserver>>>,
+}
+
+/// Keeps something for sessions that must go with them.
+pub(crate) trait DeletionObserver: Send + Sync {
+    /// Called after each deletion, whichever way it was requested.
+    fn session_deleted(&self, id: &SessionId);
 }
 
 impl Core {
@@ -122,6 +130,29 @@ impl Core {
             closing.spawn(async move { core.unload(&id).await });
         }
         while closing.join_next().await.is_some() {}
+    }
+
+    /// Notifies an observer of deletions for as long as it exists.
+    #[cfg(feature = "remote")]
+    pub(crate) fn observe_deletions(&self, observer: Weak<dyn DeletionObserver>) {
+        let mut observers = self
+            .observers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        observers.retain(|old| old.strong_count() > 0);
+        observers.push(observer);
+    }
+
+    fn notify_deleted(&self, id: &SessionId) {
+        // Not under the lock: an observer may do anything.
+        let observers = self
+            .observers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for observer in observers.iter().filter_map(Weak::upgrade) {
+            observer.session_deleted(id);
+        }
     }
 
     pub(crate) fn next_client(&self) -> ClientId {
@@ -197,6 +228,7 @@ impl ServerBuilder {
             opens,
             local_files: Arc::new(Semaphore::new(files)),
             counters: statistics::Counters::default(),
+            observers: Mutex::default(),
         };
         Server(Arc::new(Guard(Arc::new(core))))
     }

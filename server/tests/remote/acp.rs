@@ -1,6 +1,6 @@
 //! `/acp` over HTTP and server-sent events.
 
-use acp_server::remote::Settings;
+use acp_server::remote::{BodyBudget, Settings};
 use acp_server::{Reference, Server};
 use serde_json::json;
 
@@ -358,6 +358,28 @@ async fn a_body_that_does_not_arrive_is_refused() {
         host.address
     );
     assert_eq!(host.raw(&head).await.status, 408);
+}
+
+#[tokio::test]
+async fn a_body_that_finds_no_room_is_refused_for_now() {
+    let mut settings = Settings::default();
+    settings.bodies = BodyBudget::new(8);
+    let host = Host::start(Server::new(Reference), &settings).await;
+    let initialize = request(1, "initialize", json!({ "protocolVersion": 1 }));
+    let mut paths = vec!["/acp"];
+    if cfg!(feature = "rpc") {
+        paths.push("/rpc");
+    }
+    for path in paths {
+        let refused = Host {
+            path,
+            ..host.clone()
+        };
+        let refused = refused.post(&[], &initialize).await;
+        assert_eq!(refused.status, 503, "{path}");
+        assert_eq!(refused.header("retry-after"), Some("5"), "{path}");
+        assert_eq!(refused.json()["error"], "too_many_bytes", "{path}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,10 @@ use acp_server::remote::{
     router,
 };
 use acp_server::{Reference, Server};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::raw::{Answer, Listener, PATIENCE};
 
@@ -27,6 +30,8 @@ impl Counted {
         let routes = router(server.clone(), &settings)
             .merge(rest(server.clone(), &settings, tokens.clone()))
             .merge(settings.metrics.route(server.clone()));
+        #[cfg(feature = "rpc")]
+        let routes = routes.merge(acp_server::remote::rpc(server.clone(), &settings));
         let control = AccessControl::new(Hosts::loopback(), tokens.clone());
         let routes = settings.metrics.count(protect(routes, control));
         let lines = Arc::<Mutex<Vec<String>>>::default();
@@ -57,6 +62,16 @@ impl Counted {
         let content_type = answer.header("content-type").unwrap();
         assert!(content_type.starts_with("application/openmetrics-text"));
         answer.body.lines().map(str::to_owned).collect()
+    }
+
+    async fn websocket(&self, path: &str) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
+        let address = self.listener.address;
+        let url = format!("ws://{address}{path}");
+        let mut request = url.into_client_request().unwrap();
+        let bearer = format!("Bearer {}", self.master).parse().unwrap();
+        request.headers_mut().insert("authorization", bearer);
+        let connected = timeout(PATIENCE, tokio_tungstenite::connect_async(request)).await;
+        connected.unwrap().unwrap().0
     }
 
     /// Waits until a scrape has this line: some numbers change after an answer.
@@ -146,15 +161,7 @@ async fn sessions_turns_streams_and_connections_are_counted() {
     site.until("acp_server_turns_started_total 4").await;
     site.until("acp_server_sessions 1").await;
 
-    let address = site.listener.address;
-    let mut url = tokio_tungstenite::tungstenite::client::IntoClientRequest::into_client_request(
-        format!("ws://{address}/acp"),
-    )
-    .unwrap();
-    let bearer = format!("Bearer {}", site.master).parse().unwrap();
-    url.headers_mut().insert("authorization", bearer);
-    let connected = timeout(PATIENCE, tokio_tungstenite::connect_async(url)).await;
-    let (socket, _) = connected.unwrap().unwrap();
+    let socket = site.websocket("/acp").await;
     site.until("acp_server_connections 1").await;
     drop(socket);
     site.until("acp_server_connections 0").await;
@@ -171,6 +178,17 @@ async fn sessions_turns_streams_and_connections_are_counted() {
     site.until("acp_server_streams 1").await;
     drop(stream);
     site.until("acp_server_streams 0").await;
+}
+
+#[cfg(feature = "rpc")]
+#[tokio::test]
+async fn websockets_of_the_facade_are_counted() {
+    let site = Counted::start().await;
+    site.until("acp_server_rpc_connections 0").await;
+    let socket = site.websocket("/rpc").await;
+    site.until("acp_server_rpc_connections 1").await;
+    drop(socket);
+    site.until("acp_server_rpc_connections 0").await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What tokens permit at `/acp`.
 
 use acp_server::event::{EventBody, TurnEvent};
-use acp_server::remote::{Token, Tokens};
+use acp_server::remote::{Settings, Token, Tokens};
 use acp_server::{Received, Reference, Server};
 use serde_json::{Value, json};
 
@@ -202,4 +202,27 @@ async fn what_a_token_opened_ends_with_it() {
         .call("session/prompt", prompt(&session, "hello"))
         .await;
     assert_eq!(answer["result"]["stopReason"], "end_turn");
+}
+
+#[tokio::test]
+async fn a_token_ends_with_its_session_whichever_way_that_is_deleted() {
+    let (master, server) = (Token::random().unwrap(), Server::new(Reference));
+    let tokens = Tokens::new(&master);
+    // Which knows the tokens of sessions.
+    let _rest = acp_server::remote::rest(server.clone(), &Settings::default(), tokens.clone());
+    let host = Host::protected(server.clone(), tokens.clone()).await;
+    let mut owner = Socket::connect(&host.with_token(&master)).await;
+    let session = owner.new_session().await;
+    let token = tokens.issue(&session.as_str().into()).unwrap();
+    assert!(tokens.access(token.secret()).is_some());
+    let (_, deleted) = owner
+        .call("session/delete", json!({ "sessionId": session }))
+        .await;
+    assert!(deleted["error"].is_null(), "{deleted}");
+    assert!(tokens.access(token.secret()).is_none());
+
+    let session = server.create_session("/w").await.unwrap();
+    let token = tokens.issue(session.id()).unwrap();
+    assert!(server.delete_session(session.id()).await.unwrap());
+    assert!(tokens.access(token.secret()).is_none());
 }

@@ -3,6 +3,8 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::remote::bodies::BodyError;
+
 /// A refusal: a status, and a body in JSON that says why and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
@@ -63,20 +65,10 @@ impl Failure {
         "not_acceptable",
         "a stream has the type text/event-stream, which the header Accept does not allow",
     );
-    pub(super) const TOO_SLOW: Self = Self::new(
-        StatusCode::REQUEST_TIMEOUT,
-        "too_slow",
-        "the body did not arrive in time",
-    );
     pub(super) const TOO_MANY_REQUESTS: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "too_many_requests",
         "the connection has as many unanswered requests as it may have; await an answer first",
-    );
-    pub(super) const TOO_LARGE: Self = Self::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "too_large",
-        "the body is larger than a message may be",
     );
     pub(super) const SESSIONS_DISAGREE: Self = Self::new(
         StatusCode::BAD_REQUEST,
@@ -109,6 +101,12 @@ impl Failure {
         -32600,
         "batches are not accepted; send each message by itself",
     );
+}
+
+impl From<BodyError> for Failure {
+    fn from(error: BodyError) -> Self {
+        Self::new(error.status(), error.name(), error.message())
+    }
 }
 
 impl IntoResponse for Failure {

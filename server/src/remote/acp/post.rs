@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 use axum::response::{IntoResponse, Response};
@@ -12,6 +11,7 @@ use super::connections::{Connections, HttpConnection};
 use super::envelope::{self, Incoming};
 use super::failure::Failure;
 use super::{CONNECTION_ID, LONGEST_ID, SESSION_ID, check_version, header};
+use crate::remote::bodies;
 use crate::remote::caller::Caller;
 
 pub(super) async fn post(
@@ -25,14 +25,14 @@ pub(super) async fn post(
         return Err(Failure::NOT_JSON);
     }
     check_version(&headers)?;
-    let settings = &connections.settings;
-    let read = tokio::time::timeout(settings.body_timeout, read(body, settings.message_bytes));
-    let body = read.await.map_err(|_| Failure::TOO_SLOW)??;
+    // Counts until the message is passed on.
+    let whole = bodies::read(body, &connections.settings).await?;
+    let body = &whole.bytes;
     if body.trim_ascii_start().first() == Some(&b'[') {
         return Err(Failure::BATCH);
     }
-    let incoming = Incoming::parse(&body).map_err(|_| {
-        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+    let incoming = Incoming::parse(body).map_err(|_| {
+        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         if is_json {
             Failure::NOT_JSON_RPC
         } else {
@@ -45,7 +45,7 @@ pub(super) async fn post(
     let id = header(&headers, &CONNECTION_ID)?;
     let is_initialize = incoming.method.as_deref() == Some("initialize");
     match (id, is_initialize) {
-        (None, true) => initialize(&connections, caller, &body, &incoming).await,
+        (None, true) => initialize(&connections, caller, body, &incoming).await,
         (Some(_), true) => Err(Failure::CONNECTED_ALREADY),
         (None, false) => Err(Failure::NO_CONNECTION_ID),
         (Some(id), false) => {
@@ -53,7 +53,7 @@ pub(super) async fn post(
                 .find(id, &caller)
                 .ok_or(Failure::UNKNOWN_CONNECTION)?;
             let session = header(&headers, &SESSION_ID)?;
-            pass_on(&connection, &body, &incoming, session).await
+            pass_on(&connection, body, &incoming, session).await
         }
     }
 }
@@ -169,11 +169,6 @@ fn is_id(json: &str) -> bool {
     let is_scalar =
         json.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit());
     is_scalar && json.len() <= LONGEST_ID
-}
-
-async fn read(body: Body, limit: usize) -> Result<Bytes, Failure> {
-    // Besides too many bytes only a broken connection fails, which gets no answer anyway.
-    to_bytes(body, limit).await.map_err(|_| Failure::TOO_LARGE)
 }
 
 /// Returns whether the body is JSON in UTF-8, by its type.

@@ -37,6 +37,7 @@ pub(super) struct Stream {
     kept_bytes: usize,
     /// Requests and answers that are sent again once the events before them were.
     again: VecDeque<Item>,
+    again_bytes: usize,
     /// Of the last message that entered.
     position: Position,
     /// Counts readers. The latest is the only one.
@@ -54,7 +55,7 @@ impl Stream {
 
     /// Returns the bytes of requests and answers that wait for the reader.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.waiting_bytes
+        self.waiting_bytes + self.again_bytes
     }
 
     /// Returns the bytes that wait for the reader.
@@ -86,6 +87,7 @@ impl Stream {
             // Its place is after the events that are sent again.
             replay.until.part += 1;
             let at = replay.until;
+            self.again_bytes += message.len();
             self.again.push_back(Item {
                 at,
                 message,
@@ -115,8 +117,9 @@ impl Stream {
     pub(super) fn answered(&mut self, request: &str) {
         let is_it = |item: &Item| item.request.as_deref() == Some(request);
         self.again.retain(|item| !is_it(item));
+        self.again_bytes = bytes_of(&self.again);
         self.kept.retain(|item| !is_it(item));
-        self.kept_bytes = self.kept.iter().map(|item| item.message.len()).sum();
+        self.kept_bytes = bytes_of(&self.kept);
     }
 
     /// Opens the stream for a new reader, which replaces the one before. Returns the reader.
@@ -136,7 +139,7 @@ impl Stream {
         self.kept_bytes = 0;
         let again = std::mem::take(&mut self.again);
         let queue = std::mem::take(&mut self.queue);
-        (self.queued_bytes, self.waiting_bytes) = (0, 0);
+        (self.queued_bytes, self.waiting_bytes, self.again_bytes) = (0, 0, 0);
         let Some(cursor) = cursor else {
             let requests = kept.into_iter().filter(|item| item.request.is_some());
             for item in requests.chain(again).chain(queue) {
@@ -158,6 +161,7 @@ impl Stream {
         self.position = cursor;
         let missed = missed.into_iter().filter(|item| !item.is_event());
         self.again = missed.collect();
+        self.again_bytes = bytes_of(&self.again);
         self.send_again(cursor.event);
         self.replay = Some(Replay {
             awaited: Some(generation),
@@ -221,6 +225,7 @@ impl Stream {
             && let Some(item) = self.again.pop_front()
         {
             self.position = self.position.max(item.at);
+            self.again_bytes -= item.message.len();
             self.enqueue(item);
         }
         let replay = self.replay.as_ref();
@@ -228,6 +233,10 @@ impl Stream {
             self.replay = None;
         }
     }
+}
+
+fn bytes_of(items: &VecDeque<Item>) -> usize {
+    items.iter().map(|item| item.message.len()).sum()
 }
 
 /// Events that are sent again.
@@ -336,6 +345,27 @@ mod tests {
         stream.push_event(1, Bytes::from_static(b"e"));
         let second = stream.open(None, |_| None);
         assert_eq!(drain(&mut stream, second), ["0.2", "1"]);
+    }
+
+    #[test]
+    fn what_waits_for_the_end_of_a_replay_counts() {
+        let mut stream = Stream::default();
+        let first = stream.open(None, |_| None);
+        stream.push_event(1, Bytes::from_static(b"e"));
+        stream.push(Bytes::from_static(b"0123456789"), Some("1".into()));
+        drain(&mut stream, first);
+        assert_eq!(stream.waiting_bytes(), 0);
+        let second = stream.open(at("0"), |_| Some(1));
+        assert_eq!(stream.waiting_bytes(), 10);
+        stream.push(Bytes::from_static(b"01234"), Some("2".into()));
+        assert_eq!(stream.waiting_bytes(), 15);
+        stream.answered("1");
+        assert_eq!(stream.waiting_bytes(), 5);
+        stream.restarted(1);
+        stream.push_event(1, Bytes::from_static(b"e"));
+        assert_eq!(stream.waiting_bytes(), 5);
+        assert_eq!(drain(&mut stream, second), ["1", "1.2"]);
+        assert_eq!(stream.waiting_bytes(), 0);
     }
 
     #[test]

@@ -46,6 +46,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     connections: Gauge,
+    /// WebSockets at `/rpc`.
+    rpc_connections: Gauge,
     streams: Gauge,
     requests: Family<RequestLabels, Counter>,
     received: Counter,
@@ -84,21 +86,8 @@ impl Metrics {
     /// Tokens of sessions do not open it, read-only ones do.
     pub fn route(&self, server: Server) -> Router {
         let registry = Arc::new(self.registry(server));
-        let answer = async |State(registry): State<Arc<Registry>>, caller: Caller| {
-            if let Access::Session(_) = caller.access {
-                return forbidden();
-            }
-            let mut text = String::new();
-            match encode(&mut text, &registry) {
-                Ok(()) => {
-                    let content_type = HeaderValue::from_static(OPEN_METRICS);
-                    ([(header::CONTENT_TYPE, content_type)], text).into_response()
-                }
-                Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            }
-        };
         Router::new()
-            .route("/metrics", get(answer))
+            .route("/metrics", get(metrics))
             .with_state(registry)
     }
 
@@ -111,6 +100,11 @@ impl Metrics {
         Open::new(&self.connections)
     }
 
+    #[cfg(feature = "rpc")]
+    pub(in crate::remote) fn rpc_connection(&self) -> Open {
+        Open::new(&self.rpc_connections)
+    }
+
     pub(in crate::remote) fn stream(&self) -> Open {
         Open::new(&self.streams)
     }
@@ -121,6 +115,11 @@ impl Metrics {
             "connections",
             "Open connections at /acp",
             self.connections.clone(),
+        );
+        registry.register(
+            "rpc_connections",
+            "Open WebSockets at /rpc",
+            self.rpc_connections.clone(),
         );
         registry.register(
             "streams",
@@ -144,6 +143,25 @@ impl Metrics {
         );
         registry.register_collector(Box::new(ServerNumbers(server)));
         registry
+    }
+}
+
+/// Returns numbers for a monitoring system.
+#[utoipa::path(get, path = "/metrics", tag = "server",
+    responses((status = 200, description = "OpenMetrics, as Prometheus reads them",
+        content_type = "application/openmetrics-text", body = String))
+)]
+pub(super) async fn metrics(State(registry): State<Arc<Registry>>, caller: Caller) -> Response {
+    if let Access::Session(_) = caller.access {
+        return forbidden();
+    }
+    let mut text = String::new();
+    match encode(&mut text, &registry) {
+        Ok(()) => {
+            let content_type = HeaderValue::from_static(OPEN_METRICS);
+            ([(header::CONTENT_TYPE, content_type)], text).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::remote::bodies::BodyError;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// A refusal: a status, and a body that says why.
@@ -127,6 +128,12 @@ impl Failure {
             }
             _ => Self::internal(operation, error.as_response().message.clone()),
         }
+    }
+}
+
+impl From<BodyError> for Failure {
+    fn from(error: BodyError) -> Self {
+        Self::new(error.status(), error.name()).message(error.message())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::remote::{health, metrics};
 use axum::Router;
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -16,6 +17,11 @@ pub(super) const PATH: &str = "/openapi.json";
 
 const SCHEME: &str = "token";
 
+/// Routes of the server that [`rest`](super::super::rest) does not mount.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(health::health, metrics::metrics))]
+struct Others;
+
 /// Returns what the document says besides the routes.
 pub(super) fn base() -> OpenApi {
     let info = InfoBuilder::new()
@@ -27,8 +33,10 @@ pub(super) fn base() -> OpenApi {
         ));
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     let components = utoipa::openapi::ComponentsBuilder::new().security_scheme(SCHEME, bearer);
+    let others = <Others as utoipa::OpenApi>::openapi();
     OpenApiBuilder::new()
         .info(info.build())
+        .paths(others.paths)
         .components(Some(components.build()))
         .security(Some([SecurityRequirement::new(
             SCHEME,

@@ -18,18 +18,48 @@ use super::transcript::{Format, render};
 use crate::remote::caller::Caller;
 use crate::store::SessionRecord;
 
-/// Where a transcript goes.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+/// Where a transcript goes: a [`Sink`], read leniently so that each fault has an error of its own.
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Share {
-    /// `stdout`: into the answer; `file`: into the server's folder for transcripts; `http`: to `url`.
-    /// The latter two need a server that permits them.
-    #[schema(value_type = String, required = true, pattern = "^(stdout|file|http)$")]
     sink: Option<String>,
-    /// `html`, `md` or `json` (default).
-    #[schema(value_type = String, required = false, pattern = "^(html|md|json)$")]
     format: Option<String>,
-    /// For the sink `http`: an address whose origin the server permits. The transcript is posted.
     url: Option<String>,
+}
+
+/// Where a transcript goes. `file` and `http` need a server that permits them.
+///
+/// Only the document uses it.
+#[derive(ToSchema)]
+#[schema(as = Share)]
+#[serde(tag = "sink", rename_all = "lowercase")]
+#[expect(dead_code, reason = "documents `Share`")]
+pub(super) enum Sink {
+    /// Into the answer.
+    Stdout {
+        #[schema(inline)]
+        format: Option<FormatName>,
+    },
+    /// Into the server's folder for transcripts.
+    File {
+        #[schema(inline)]
+        format: Option<FormatName>,
+    },
+    /// To another server, whose origin this one permits, by POST.
+    Http {
+        #[schema(inline)]
+        format: Option<FormatName>,
+        url: String,
+    },
+}
+
+/// The format of a transcript; `json` if none is named.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "documents `Share`")]
+pub(super) enum FormatName {
+    Html,
+    Md,
+    Json,
 }
 
 /// A transcript that was handed out.
@@ -58,7 +88,7 @@ pub(super) struct Shared {
 /// Hands a transcript out.
 #[utoipa::path(post, path = "/sessions/{id}/share", tag = "sessions",
     params(("id" = String, Path, description = "The session")),
-    request_body = Share,
+    request_body = Sink,
     responses(
         (status = 200, description = "Where it is", body = Shared),
         (status = 400, description = "`invalid_sink`, `invalid_format`, `invalid_url`, or no JSON object", body = ErrorBody),

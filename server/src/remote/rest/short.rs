@@ -216,7 +216,7 @@ impl Rest {
         }
     }
 
-    /// Deletes a session and its token.
+    /// Deletes a session. [`Rest`] is notified and ends its token.
     ///
     /// # Errors
     ///
@@ -227,8 +227,6 @@ impl Rest {
         if !deleted {
             return Err(Failure::session_not_found());
         }
-        self.tokens().revoke(id);
-        self.summaries().forget(id);
         Ok(StatusCode::NO_CONTENT)
     }
 

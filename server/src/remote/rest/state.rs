@@ -1,6 +1,6 @@
 //! What all routes share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use acp_sdk::v1::SessionId;
 use axum::extract::{FromRequestParts, Path};
@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::failure::Failure;
 use super::summary::Summaries;
 use crate::remote::{Settings, Tokens};
+use crate::server::DeletionObserver;
 use crate::store::SessionRecord;
 use crate::{Server, Session};
 
@@ -28,16 +29,26 @@ struct Inner {
     started_at: String,
 }
 
+impl DeletionObserver for Inner {
+    fn session_deleted(&self, id: &SessionId) {
+        self.tokens.revoke(id);
+        self.summaries.forget(id);
+    }
+}
+
 impl Rest {
     pub(super) fn new(server: Server, settings: Settings, tokens: Tokens) -> Self {
-        Self(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             server,
             streams: Arc::new(Semaphore::new(settings.event_streams)),
             settings,
             tokens,
             summaries: Summaries::default(),
             started_at: crate::clock::now(),
-        }))
+        });
+        let observer: Weak<Inner> = Arc::downgrade(&inner);
+        inner.server.core().observe_deletions(observer);
+        Self(inner)
     }
 
     pub(super) fn server(&self) -> &Server {

@@ -30,6 +30,7 @@ use tower::Service as _;
 use self::context::Context;
 use super::Settings;
 use super::acp::asks_for_websocket;
+use super::bodies;
 use super::caller::Caller;
 use crate::Server;
 
@@ -110,11 +111,22 @@ async fn handle(
     let ended = caller.ended.clone();
     let context = Context::new(facade.server.clone(), &facade.settings, caller);
     request.extensions_mut().insert(Arc::new(context));
+    let (parts, body) = request.into_parts();
+    // jsonrpsee would read without a limit of time and of the bytes of all requests.
+    let body = match bodies::read(body, &facade.settings).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let request = Request::from_parts(parts, Body::from(body.bytes.clone()));
     let (stop, handle) = stop_channel();
     let mut service = facade.builder.clone().build(methods, stop);
     if is_websocket {
         let closing = facade.settings.stop.clone();
-        tokio::spawn(end(handle, ended, closing));
+        let open = facade.settings.metrics.rpc_connection();
+        tokio::spawn(async move {
+            end(handle, ended, closing).await;
+            drop(open);
+        });
     }
     match service.call(request).await {
         Ok(response) => response.map(Body::new),
@@ -131,6 +143,7 @@ async fn end(socket: ServerHandle, token: CancellationToken, server: Cancellatio
     }
     // A socket that has ended already needs no end.
     let _ = socket.stop();
+    socket.stopped().await;
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Response {

@@ -154,3 +154,18 @@ async fn rotation_ends_the_old_token_and_its_streams_at_once() {
     );
     assert!(site.tokens.access(&fresh).is_none());
 }
+
+#[tokio::test]
+async fn a_body_that_finds_no_room_is_refused_for_now() {
+    let mut settings = Settings::default();
+    settings.bodies = acp_server::remote::BodyBudget::new(8);
+    let site = Site::with(Server::new(Reference), &settings).await;
+    let answer = site
+        .post("/session", json!({ "working_dir": "/work" }))
+        .await;
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (503, Some("5"))
+    );
+    assert_eq!(answer.json()["error"], "too_many_bytes");
+}

@@ -10,7 +10,7 @@ mod runs;
 mod transcript;
 
 use acp_server::remote::{
-    AccessControl, Hosts, ListenSettings, Settings, Token, Tokens, protect, rest,
+    AccessControl, Hosts, ListenSettings, Settings, Token, Tokens, protect, rest, router,
 };
 use acp_server::{Reference, Server};
 use serde_json::{Value, json};
@@ -44,7 +44,9 @@ impl Site {
     async fn with(server: Server, settings: &Settings) -> Self {
         let (master, reader) = (Token::random().unwrap(), Token::random().unwrap());
         let tokens = Tokens::new(&master).with_read_only(&reader);
-        let routes = rest(server.clone(), settings, tokens.clone());
+        let routes = router(server.clone(), settings)
+            .merge(rest(server.clone(), settings, tokens.clone()))
+            .merge(settings.metrics.route(server.clone()));
         let routes = protect(
             routes,
             AccessControl::new(Hosts::loopback(), tokens.clone()),

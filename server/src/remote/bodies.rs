@@ -1,0 +1,207 @@
+//! The bodies of requests: bounded in bytes each, in bytes of all together, and in time.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Settings;
+
+/// The bytes of all request bodies that are in memory before their requests are handled. Clones
+/// share one budget.
+///
+/// Bytes count as they arrive, not as they are announced, so a client that announces much and sends
+/// nothing takes nothing. A body that finds no room is refused with 503.
+#[derive(Clone, Debug)]
+pub struct BodyBudget(Arc<Semaphore>);
+
+impl BodyBudget {
+    /// Creates a budget. It should be a multiple of [`Settings::message_bytes`].
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
+    }
+
+    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, BodyError> {
+        let bytes = u32::try_from(bytes).map_err(|_| BodyError::NoRoom)?;
+        let taken = self.0.clone().try_acquire_many_owned(bytes);
+        taken.map_err(|_| BodyError::NoRoom)
+    }
+}
+
+impl Default for BodyBudget {
+    /// 256 MiB.
+    fn default() -> Self {
+        Self::new(256 << 20)
+    }
+}
+
+/// A body that has arrived. It counts in the budget until it is dropped.
+#[derive(Debug)]
+pub(super) struct WholeBody {
+    pub(super) bytes: Bytes,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Why a body was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyError {
+    TooLarge,
+    TooSlow,
+    /// Too many bytes of other requests are in memory.
+    NoRoom,
+}
+
+/// Reads a body within the limits of the settings.
+///
+/// # Errors
+///
+/// See [`BodyError`].
+pub(super) async fn read(body: Body, settings: &Settings) -> Result<WholeBody, BodyError> {
+    let read = tokio::time::timeout(settings.body_timeout, read_all(body, settings));
+    read.await.unwrap_or(Err(BodyError::TooSlow))
+}
+
+async fn read_all(body: Body, settings: &Settings) -> Result<WholeBody, BodyError> {
+    let mut body = body.into_data_stream();
+    let mut permit: Option<OwnedSemaphorePermit> = None;
+    // Nearly all bodies are one chunk, which is not copied.
+    let mut first = Bytes::new();
+    let mut joined = BytesMut::new();
+    let mut length = 0;
+    while let Some(chunk) = body.next().await {
+        // Besides too many bytes only a broken connection fails, which gets no answer anyway.
+        let chunk = chunk.map_err(|_| BodyError::TooLarge)?;
+        length += chunk.len();
+        if length > settings.message_bytes {
+            return Err(BodyError::TooLarge);
+        }
+        let taken = settings.bodies.take(chunk.len())?;
+        match &mut permit {
+            Some(permit) => permit.merge(taken),
+            none => *none = Some(taken),
+        }
+        if first.is_empty() {
+            first = chunk;
+            continue;
+        }
+        if joined.is_empty() {
+            joined.extend_from_slice(&first);
+        }
+        joined.extend_from_slice(&chunk);
+    }
+    let bytes = if joined.is_empty() {
+        first
+    } else {
+        joined.freeze()
+    };
+    Ok(WholeBody {
+        bytes,
+        _permit: permit,
+    })
+}
+
+impl BodyError {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Returns the name for programs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::TooSlow => "too_slow",
+            Self::NoRoom => "too_many_bytes",
+        }
+    }
+
+    pub(super) fn message(self) -> &'static str {
+        match self {
+            Self::TooLarge => "the body is larger than a message may be",
+            Self::TooSlow => "the body did not arrive in time",
+            Self::NoRoom => "the server reads as many bytes as it allows; try again later",
+        }
+    }
+}
+
+impl IntoResponse for BodyError {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": self.name(), "message": self.message() });
+        let mut response = (self.status(), axum::Json(body)).into_response();
+        if self == Self::NoRoom {
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    fn settings(message_bytes: usize, budget: usize) -> Settings {
+        Settings {
+            message_bytes,
+            bodies: BodyBudget::new(budget),
+            body_timeout: Duration::from_secs(1),
+            ..Settings::default()
+        }
+    }
+
+    fn body(chunks: mpsc::Receiver<&'static str>) -> Body {
+        let chunks = futures_util::stream::unfold(chunks, async |mut chunks| {
+            let chunk = chunks.recv().await?;
+            Some((Ok::<_, Infallible>(chunk), chunks))
+        });
+        Body::from_stream(chunks)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_share_a_budget_while_they_are_used() {
+        let settings = settings(10, 12);
+        let whole = read(Body::from("0123456789"), &settings).await.unwrap();
+        assert_eq!(whole.bytes, "0123456789");
+        let refused = read(Body::from("012"), &settings).await.unwrap_err();
+        assert_eq!(refused, BodyError::NoRoom);
+        let small = read(Body::from("01"), &settings).await.unwrap();
+        drop(whole);
+        let (chunks, received) = mpsc::channel(4);
+        for chunk in ["012", "34", "56789"] {
+            chunks.try_send(chunk).unwrap();
+        }
+        drop(chunks);
+        let whole = read(body(received), &settings).await.unwrap();
+        assert_eq!(whole.bytes, "0123456789");
+        drop((whole, small));
+        assert_eq!(settings.bodies.0.available_permits(), 12);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_refused_gives_its_room_back() {
+        let settings = settings(4, 100);
+        let (chunks, received) = mpsc::channel(4);
+        chunks.try_send("012").unwrap();
+        let refused = read(body(received), &settings).await.unwrap_err();
+        assert_eq!(refused, BodyError::TooSlow);
+        let refused = read(Body::from("01234"), &settings).await.unwrap_err();
+        assert_eq!(refused, BodyError::TooLarge);
+        assert_eq!(settings.bodies.0.available_permits(), 100);
+        let empty = read(Body::empty(), &settings).await.unwrap();
+        assert!(empty.bytes.is_empty());
+    }
+}
