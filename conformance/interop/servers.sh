@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Tests our client at the URLs of servers of other projects: those of the official Python and TypeScript
+# Tests our client at the URLs of servers of other projects: those of the official Python, TypeScript and Rust
 # SDKs, over HTTP and over WebSocket, and our agent behind stdio-to-ws. Prompts, permissions, files,
-# terminals and cancellation by `acp run` (words.sh).
-# Usage: servers.sh [python|typescript|stdio-to-ws]...   (all without arguments; needs python3 with venv, npm)
+# terminals and cancellation by `acp run` (words.sh); then the suite, whose findings must be in known.txt.
+# Usage: servers.sh [python|typescript|rust|stdio-to-ws]...
+# All without arguments; needs python3 with venv, npm and cargo. Compiling the Rust SDK takes minutes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -66,6 +67,11 @@ start_typescript() {
     listen node "$folder/agent.mjs" --serve
 }
 
+start_rust() {
+    CARGO_TARGET_DIR=$cache/rust cargo build -q --release --manifest-path "$here/rust/Cargo.toml" --bin server
+    listen "$cache/rust/release/server"
+}
+
 # It prints no URL and takes a port, so one that is free a moment before is used.
 start_stdio_to_ws() {
     local folder=$cache/stdio-to-ws-0.2.0 port
@@ -88,6 +94,21 @@ start_stdio_to_ws() {
     return 1
 }
 
+# suite NAME PROFILE URL: runs the suite; what it finds must be what known.txt has for NAME.
+suite() {
+    local report=$cache/$1-suite.txt code=0
+    "$bin/acp-conformance" agent --profile "$2" --jobs 2 --url "$3" >"$report" || code=$?
+    [ "$code" -le 1 ] || return "$code"
+    sed -n "s/^$1 \([^ :]*\): .*/\1/p" "$here/known.txt" | sort >"$cache/known"
+    sed -n 's/^FAIL \([^ ]*\) (\(must\|capability\|should\)): .*/\1/p' "$report" | sort >"$cache/found"
+    comm -23 "$cache/known" "$cache/found" | sed 's/^/FAIL not found any more, take it out of known.txt: /'
+    comm -13 "$cache/known" "$cache/found" | while read -r id; do
+        sed -n "/^FAIL $id /,/^$/p" "$report"
+    done
+    tail -n 1 "$report"
+    cmp -s "$cache/known" "$cache/found"
+}
+
 try() {
     local name=$1 begun=$SECONDS
     shift
@@ -101,26 +122,30 @@ try() {
     fi
 }
 
-[ $# -gt 0 ] || set -- python typescript stdio-to-ws
-cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client --features acp-client/remote
+[ $# -gt 0 ] || set -- python typescript rust stdio-to-ws
+cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance \
+    --features acp-client/remote,acp-conformance/remote
 unset ACP_TOKEN
 # The reference agent keeps its sessions in the data folder of the user; not those of these tests.
 export XDG_DATA_HOME=$cache/data
 for name in "$@"; do
     case $name in
-        python | typescript)
+        python | typescript | rust)
             "start_$name"
             for at in "$url" "ws${url#http}"; do
                 over=${at%%:*}
                 try "our client, $name server over $over" "$here/words.sh" "$bin/acp" "$at"
+                try "our suite, $name server over $over" suite "$name-$over" "$here/profile.toml" "$at"
             done
             ;;
         stdio-to-ws)
             start_stdio_to_ws
             try "our client, our agent behind stdio-to-ws" "$here/words.sh" "$bin/acp" "$url"
+            try "our suite, our agent behind stdio-to-ws" \
+                suite stdio-to-ws "$root/conformance/src/harness/reference.toml" "$url"
             ;;
         *)
-            echo "usage: $0 [python|typescript|stdio-to-ws]..." >&2
+            echo "usage: $0 [python|typescript|rust|stdio-to-ws]..." >&2
             exit 2
             ;;
     esac

@@ -235,6 +235,13 @@ impl Stream {
         self.0.flush().await.unwrap();
     }
 
+    /// Waits until the client has closed it.
+    pub async fn closed(&mut self) {
+        let mut rest = Vec::new();
+        // It sends nothing here.
+        self.0.read_to_end(&mut rest).await.unwrap();
+    }
+
     pub async fn event(&mut self, message: &Value) {
         self.write(format!("data: {message}\n\n")).await;
     }

@@ -135,3 +135,48 @@ async fn an_endless_event_ends_the_connection() {
     let error = within(receiver.receive()).await.unwrap_err();
     assert!(matches!(error, RemoteError::Protocol { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn the_end_of_a_session_without_a_stream_may_be_answered_on_its_stream() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    for (id, on_session) in [(1, true), (2, false)] {
+        let name = format!("s{id}");
+        send(&sender, &request(id, "session/delete", Some(&name))).await;
+        let get = server.next(&format!("GET {name}")).await;
+        let mut session = get.stream().await;
+        server.next("POST session/delete").await.accept().await;
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32002, "message": "?"}});
+        match on_session {
+            true => session.event(&error).await,
+            false => connection.event(&error).await,
+        }
+        assert_eq!(message(&mut receiver).await, error);
+        within(session.closed()).await;
+    }
+    // A server that refuses the stream may refuse the request, too.
+    send(&sender, &request(3, "session/close", Some("s3"))).await;
+    server
+        .next("GET s3")
+        .await
+        .respond("404 Not Found", "", "")
+        .await;
+    let post = server.next("POST session/close").await;
+    post.respond("404 Not Found", "", "").await;
+    within(receiver.receive()).await.unwrap().unwrap();
+    assert!(server.is_idle().await, "no stream is left to open again");
+}
+
+#[tokio::test]
+async fn a_server_with_event_ids_needs_no_stream_for_the_end_of_a_session() {
+    let mut server = Server::start().await;
+    server.initialized["agentCapabilities"] = json!({"_meta": {"acp-sdk": {"eventId": true}}});
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    send(&sender, &request(1, "session/delete", Some("s1"))).await;
+    server.next("POST session/delete").await.accept().await;
+    connection.event(&result(1, json!({}))).await;
+    assert_eq!(message(&mut receiver).await, result(1, json!({})));
+    assert!(server.is_idle().await);
+}

@@ -22,7 +22,8 @@ class Session {
     this.cwd = cwd;
   }
 
-  config() {
+  /** The options, of the kinds that the client is able to show. */
+  config(able) {
     const selects = Object.entries(CHOICES).map(([id, values]) => {
       const options = values.map((value) => ({ value, name: title(value) }));
       return { id, name: title(id), category: id, type: "select", currentValue: this[id], options };
@@ -31,9 +32,9 @@ class Session {
     return able.session?.configOptions?.boolean ? [...selects, verbose] : selects;
   }
 
-  state() {
+  state(able) {
     const availableModes = CHOICES.mode.map((id) => ({ id, name: title(id) }));
-    return { modes: { currentModeId: this.mode, availableModes }, configOptions: this.config() };
+    return { modes: { currentModeId: this.mode, availableModes }, configOptions: this.config(able) };
   }
 
   cancel() {
@@ -43,7 +44,6 @@ class Session {
 
 const sessions = new Map();
 let created = 0;
-let able = {};
 
 function find({ sessionId }) {
   const session = sessions.get(sessionId);
@@ -61,7 +61,7 @@ function open(params) {
 }
 
 /** Sets an option of the session; yields them all. A mode is an option too. */
-async function change(client, sessionId, id, value) {
+async function change(client, able, sessionId, id, value) {
   const session = find({ sessionId });
   if (!CHOICES[id]?.includes(value) && !(id === "verbose" && typeof value === "boolean")) {
     throw acp.RequestError.invalidParams({ [id]: value });
@@ -71,10 +71,10 @@ async function change(client, sessionId, id, value) {
     const update = { sessionUpdate: "current_mode_update", currentModeId: value };
     await client.notify(acp.methods.client.session.update, { sessionId, update });
   }
-  return session.config();
+  return session.config(able);
 }
 
-async function prompt({ params, client, signal }) {
+async function prompt({ params, client, signal }, able) {
   const session = find(params);
   // Made before the first wait: a cancel that arrives from now on is for this prompt too.
   const turn = new AbortController();
@@ -92,64 +92,68 @@ async function prompt({ params, client, signal }) {
   }
 }
 
-const agent = acp
-  .agent({ name: "typescript-agent" })
-  .onRequest(initialize, ({ params }) => {
-    able = params.clientCapabilities ?? {};
-    return {
-      protocolVersion: acp.PROTOCOL_VERSION,
-      agentInfo: { name: "typescript-agent", version: "1.0.0" },
-      authMethods: [],
-      agentCapabilities: {
-        loadSession: true,
-        promptCapabilities: { image: true, audio: true, embeddedContext: true },
-        sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
-      },
-    };
-  })
-  .onRequest(methods.new, ({ params }) => {
-    checkCwd(params);
-    const sessionId = `session-${String(++created).padStart(8, "0")}`;
-    const session = new Session(sessionId, params.cwd);
-    sessions.set(sessionId, session);
-    return { sessionId, ...session.state() };
-  })
-  .onRequest(methods.load, async ({ params, client }) => {
-    const session = open(params);
-    for (const update of session.history) {
-      await client.notify(acp.methods.client.session.update, { sessionId: session.sessionId, update });
-    }
-    return session.state();
-  })
-  .onRequest(methods.resume, ({ params }) => open(params).state())
-  .onRequest(methods.close, ({ params }) => {
-    find(params).cancel();
-    return {};
-  })
-  .onRequest(methods.delete, ({ params }) => {
-    sessions.get(params.sessionId)?.cancel();
-    sessions.delete(params.sessionId);
-    return {};
-  })
-  .onRequest(methods.list, ({ params }) => {
-    if (params.cursor != null) throw acp.RequestError.invalidParams({ cursor: "there is one page only" });
-    const listed = [...sessions.values()].filter(({ cwd }) => !params.cwd || params.cwd === cwd);
-    return { sessions: listed.map(({ sessionId, cwd }) => ({ sessionId, cwd })) };
-  })
-  .onRequest(methods.setMode, async ({ params: { sessionId, modeId }, client }) => {
-    const configOptions = await change(client, sessionId, "mode", modeId);
-    const update = { sessionUpdate: "config_option_update", configOptions };
-    await client.notify(acp.methods.client.session.update, { sessionId, update });
-    return {};
-  })
-  .onRequest(methods.setConfigOption, async ({ params, client }) => {
-    return { configOptions: await change(client, params.sessionId, params.configId, params.value) };
-  })
-  .onRequest(methods.prompt, prompt)
-  .onNotification(methods.cancel, ({ params }) => find(params).cancel());
+/** Makes the agent of one connection. Sessions belong to all connections. */
+function makeAgent() {
+  let able = {};
+  return acp
+    .agent({ name: "typescript-agent" })
+    .onRequest(initialize, ({ params }) => {
+      able = params.clientCapabilities ?? {};
+      return {
+        protocolVersion: acp.PROTOCOL_VERSION,
+        agentInfo: { name: "typescript-agent", version: "1.0.0" },
+        authMethods: [],
+        agentCapabilities: {
+          loadSession: true,
+          promptCapabilities: { image: true, audio: true, embeddedContext: true },
+          sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
+        },
+      };
+    })
+    .onRequest(methods.new, ({ params }) => {
+      checkCwd(params);
+      const sessionId = `session-${String(++created).padStart(8, "0")}`;
+      const session = new Session(sessionId, params.cwd);
+      sessions.set(sessionId, session);
+      return { sessionId, ...session.state(able) };
+    })
+    .onRequest(methods.load, async ({ params, client }) => {
+      const session = open(params);
+      for (const update of session.history) {
+        await client.notify(acp.methods.client.session.update, { sessionId: session.sessionId, update });
+      }
+      return session.state(able);
+    })
+    .onRequest(methods.resume, ({ params }) => open(params).state(able))
+    .onRequest(methods.close, ({ params }) => {
+      find(params).cancel();
+      return {};
+    })
+    .onRequest(methods.delete, ({ params }) => {
+      sessions.get(params.sessionId)?.cancel();
+      sessions.delete(params.sessionId);
+      return {};
+    })
+    .onRequest(methods.list, ({ params }) => {
+      if (params.cursor != null) throw acp.RequestError.invalidParams({ cursor: "there is one page only" });
+      const listed = [...sessions.values()].filter(({ cwd }) => !params.cwd || params.cwd === cwd);
+      return { sessions: listed.map(({ sessionId, cwd }) => ({ sessionId, cwd })) };
+    })
+    .onRequest(methods.setMode, async ({ params: { sessionId, modeId }, client }) => {
+      const configOptions = await change(client, able, sessionId, "mode", modeId);
+      const update = { sessionUpdate: "config_option_update", configOptions };
+      await client.notify(acp.methods.client.session.update, { sessionId, update });
+      return {};
+    })
+    .onRequest(methods.setConfigOption, async ({ params, client }) => {
+      return { configOptions: await change(client, able, params.sessionId, params.configId, params.value) };
+    })
+    .onRequest(methods.prompt, (context) => prompt(context, able))
+    .onNotification(methods.cancel, ({ params }) => find(params).cancel());
+}
 
 if (process.argv.includes("--serve")) {
-  (await import("./serve.mjs")).serve(agent);
+  (await import("./serve.mjs")).serve(makeAgent);
 } else {
-  agent.connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  makeAgent().connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
 }

@@ -1,11 +1,11 @@
-// Serves an agent over HTTP and WebSocket by the SDK's server, and prints its URL.
+// Serves agents, one for each connection, over HTTP and WebSocket by the SDK's server, and prints its URL.
 import { createServer } from "node:http";
 import { createNodeHttpHandler, createNodeWebSocketUpgradeHandler } from "@agentclientprotocol/sdk/experimental/node";
 import { AcpServer } from "@agentclientprotocol/sdk/experimental/server";
 import { WebSocketServer } from "ws";
 
-export function serve(agent) {
-  const server = new AcpServer({ agent });
+export function serve(createAgent) {
+  const server = new AcpServer({ createAgent });
   const http = createServer(createNodeHttpHandler(server));
   const sockets = new WebSocketServer({ noServer: true });
   http.on("upgrade", createNodeWebSocketUpgradeHandler(server, sockets));

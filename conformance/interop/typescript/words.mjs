@@ -66,7 +66,7 @@ export async function follow(client, able, session, prompt, signal) {
     case "mode":
       return send({ sessionUpdate: "current_mode_update", currentModeId: session.mode });
     case "config":
-      return send({ sessionUpdate: "config_option_update", configOptions: session.config() });
+      return send({ sessionUpdate: "config_option_update", configOptions: session.config(able) });
     case "slow":
       for (let tick = 0; tick < 300; tick++) {
         await say(`tick ${tick}\n`);

@@ -131,10 +131,6 @@ impl Connection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has_stream(&self, session: &str) -> bool {
-        self.state().streams.contains_key(session)
-    }
-
     /// Returns whether the stream of the connection is open.
     fn is_streaming(&self) -> bool {
         let state = self.state();
@@ -144,6 +140,19 @@ impl Connection {
 
     fn has_event_ids(&self) -> bool {
         self.state().has_event_ids
+    }
+
+    /// Returns the stream on which the end of a session may be answered; `None` if that comes on the
+    /// stream of the connection.
+    fn last_stream(self: &Arc<Self>, session: &str) -> Option<Arc<Stream>> {
+        let known = self.state().streams.get(session).cloned();
+        if known.is_some() || self.has_event_ids() {
+            return known;
+        }
+        // The official servers answer there, and lose the answer if nobody reads it.
+        let stream = self.stream(session)?;
+        stream.leave();
+        Some(stream)
     }
 
     /// Returns the stream of a session, which is opened if it is not known yet.
@@ -232,11 +241,7 @@ impl Connection {
             if envelope::leaves_session(&asked.method) && succeeded {
                 stream.leave();
             }
-            // The prompt that the end of a session cancels is answered on its stream.
-            let mut others = state.requests.values();
-            if stream.is_left() && !others.any(|other| other.session == asked.session) {
-                state.streams.retain(|_, other| !Arc::ptr_eq(other, stream));
-                stream.close();
+            if state.close_if_left(stream, &asked) {
                 return Next::Pass;
             }
         }
@@ -275,6 +280,31 @@ impl Connection {
             let stream = Stream::new(None);
             self.state().connection = Some(stream.clone());
             self.tasks.spawn(stream::run(self.clone(), stream));
+        }
+    }
+}
+
+impl State {
+    /// Closes the stream of a session that has ended, once nothing more is expected on it.
+    fn close_if_left(&mut self, stream: &Arc<Stream>, answered: &Asked) -> bool {
+        // The prompt that the end of a session cancels is answered on its stream.
+        let mut others = self.requests.values();
+        let is_done = stream.is_left() && !others.any(|other| other.session == answered.session);
+        if is_done {
+            self.streams.retain(|_, other| !Arc::ptr_eq(other, stream));
+            stream.close();
+        }
+        is_done
+    }
+
+    /// Forgets a request that was refused.
+    fn refused(&mut self, id: &str) {
+        let Some(asked) = self.requests.remove(id) else {
+            return;
+        };
+        let stream = asked.session.as_deref();
+        if let Some(stream) = stream.and_then(|session| self.streams.get(session).cloned()) {
+            self.close_if_left(&stream, &asked);
         }
     }
 }

@@ -167,10 +167,11 @@ impl Connection {
             .method
             .as_deref()
             .is_some_and(envelope::leaves_session);
-        if let Some(session) = &session
-            && (!leaves || self.has_stream(session))
-            && let Some(stream) = self.stream(session)
-        {
+        let stream = session.as_deref().and_then(|session| match leaves {
+            true => self.last_stream(session),
+            false => self.stream(session),
+        });
+        if let Some(stream) = stream {
             if envelope.method.as_deref() == Some("session/load") {
                 stream.starts();
             }
@@ -302,7 +303,7 @@ impl Connection {
             _ => None,
         };
         if let (Some(id), false) = (&request, is_uncertain) {
-            self.state().requests.remove(id);
+            self.state().refused(id);
         }
         let refused = Refused {
             request,
