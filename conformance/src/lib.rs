@@ -10,6 +10,7 @@
 //! - [`harness`]: the client that the suite plays towards it;
 //! - [`requirements`]: what the protocol demands, as rows of data with checks;
 //! - [`suite`]: a run of them, and [`report`]: what it came to;
+//! - `remote`: the client that it plays towards a server's HTTP and WebSocket;
 //! - [`clients`]: the same for clients, to which the suite plays the agent;
 //! - [`fuzz`]: messages made from the schema;
 //! - [`testing`]: all of it in one call of a `#[test]`: [`assert_conformant`];
@@ -32,6 +33,8 @@ pub mod harness;
 mod progress;
 #[cfg(unix)]
 pub mod proxy;
+#[cfg(all(unix, feature = "remote"))]
+mod remote;
 pub mod report;
 pub mod requirements;
 #[cfg(unix)]

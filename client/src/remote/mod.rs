@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! [`connect_raw`] moves raw messages, for tests of servers.
+//! [`connect_raw`] moves raw messages, and [`RemoteAgent::raw_socket`] bytes, for tests of servers.
 //!
 //! # When the connection is lost
 //!
@@ -47,6 +47,7 @@ mod http;
 mod link;
 mod queue;
 mod resume;
+mod socket;
 mod sse;
 mod tls;
 mod token;
@@ -57,4 +58,5 @@ pub(crate) use self::bridge::Bridge;
 pub use self::error::RemoteError;
 pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
 pub(crate) use self::resume::{GAP, LOST};
+pub use self::socket::RawSocket;
 pub use self::token::Token;

@@ -66,6 +66,29 @@ pub(super) enum Said {
 }
 
 impl Script {
+    /// Answers by the defaults, with the files of this folder.
+    #[cfg(feature = "remote")]
+    pub(crate) fn in_folder(folder: &std::path::Path) -> Self {
+        let mut script = Self::default();
+        script.files.folder = folder.to_owned();
+        script
+    }
+
+    /// The message that answers a request of the agent, if it is answered now.
+    #[cfg(feature = "remote")]
+    pub(crate) fn respond(&mut self, request: &Value) -> Option<Value> {
+        let method = request["method"].as_str().unwrap_or_default();
+        let id = &request["id"];
+        match self.answer(method, &request["params"]) {
+            Said::Result(result) => Some(json!({"jsonrpc": "2.0", "id": id, "result": result})),
+            Said::Error(code, message) => {
+                let error = json!({"code": code, "message": message});
+                Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))
+            }
+            Said::Later => None,
+        }
+    }
+
     /// Answers a request of the agent.
     pub(super) fn answer(&mut self, method: &str, params: &Value) -> Said {
         match method {

@@ -58,7 +58,8 @@ impl Listed {
     /// The whole table of a version.
     #[must_use]
     pub fn of(version: Version) -> Vec<Self> {
-        let agents = requirements::of(version).map(|(area, row)| Self {
+        let agents = requirements::of(version).chain(requirements::of_remote(version));
+        let agents = agents.map(|(area, row)| Self {
             id: row.id,
             area: area.name,
             tier: row.tier,

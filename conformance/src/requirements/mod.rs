@@ -21,6 +21,8 @@ mod modes;
 pub mod pages;
 mod plan;
 mod prompt_turn;
+#[cfg(all(unix, feature = "remote"))]
+mod remote;
 pub mod second;
 mod session_list;
 mod session_load;
@@ -137,6 +139,17 @@ pub fn of(version: Version) -> impl Iterator<Item = (&'static Area, &'static Req
     areas
         .iter()
         .flat_map(|area| area.rows.iter().map(move |row| (area, row)))
+}
+
+/// The requirements of the remote transport, which are run at a URL; none in a build without the
+/// feature `remote`, and none for version 2 yet.
+pub fn of_remote(version: Version) -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
+    #[cfg(all(unix, feature = "remote"))]
+    const AREAS: &[Area] = &[remote::AREA];
+    #[cfg(not(all(unix, feature = "remote")))]
+    const AREAS: &[Area] = &[];
+    let areas = AREAS.iter().filter(move |_| version == Version::V1);
+    areas.flat_map(|area| area.rows.iter().map(move |row| (area, row)))
 }
 
 impl Tier {

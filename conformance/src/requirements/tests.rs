@@ -6,14 +6,14 @@ use super::*;
 
 /// The rows of one version after the other.
 fn every_row() -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
-    all().chain(of(Version::V2))
+    all().chain(of_remote(Version::V1)).chain(of(Version::V2))
 }
 
 #[test]
 fn ids_are_unique_and_belong_to_their_area() {
     for version in [Version::V1, Version::V2] {
         let mut seen = HashSet::new();
-        for (_, row) in of(version) {
+        for (_, row) in of(version).chain(of_remote(version)) {
             assert!(seen.insert(row.id), "{} stands twice", row.id);
         }
     }

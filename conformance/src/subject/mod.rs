@@ -11,7 +11,7 @@ pub(crate) mod second;
 #[cfg(all(unix, feature = "remote"))]
 mod url;
 #[cfg(unix)]
-mod within;
+pub(crate) mod within;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -66,6 +66,15 @@ impl Subject {
             #[cfg(all(unix, feature = "remote"))]
             Start::Url(_) => true,
             _ => false,
+        }
+    }
+
+    /// Returns the agent behind a URL, if it is one.
+    #[cfg(all(unix, feature = "remote"))]
+    pub(crate) fn remote(&self) -> Option<&acp_client::remote::RemoteAgent> {
+        match &self.start {
+            Start::Url(agent) => Some(agent),
+            _ => None,
         }
     }
 

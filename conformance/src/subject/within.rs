@@ -27,7 +27,7 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
 });
 
 /// Returns where agents and connections of this process run.
-pub(super) fn runtime() -> std::io::Result<&'static Runtime> {
+pub(crate) fn runtime() -> std::io::Result<&'static Runtime> {
     let runtime = RUNTIME.as_ref();
     runtime.map_err(|error| std::io::Error::new(error.kind(), error.to_string()))
 }

@@ -50,16 +50,16 @@ pub fn run(
 ) -> Result<Report> {
     let started = Instant::now();
     let version = env.schema.version();
+    let is_remote = env.subject.is_remote();
+    let of_transport = requirements::of_remote(version).filter(|_| is_remote);
+    let rows = requirements::of(version).chain(of_transport);
     let chosen = options
         .choice
-        .of(requirements::of(version), |(area, row)| {
-            (row.id, area.name, row.tier)
-        })?;
+        .of(rows, |(area, row)| (row.id, area.name, row.tier))?;
     let agent = shake_hands(env)?;
     let mut verdicts: Vec<Option<(Verdict, Duration)>> = vec![None; chosen.len()];
     let mut recordings = Vec::new();
     let mut tasks = tasks(&chosen, version, !options.choice.is_partial());
-    let is_remote = env.subject.is_remote();
     let applies = |row: &Requirement| !is_remote || !requirements::is_about_stdio(row.id);
     tasks.retain(|task| match task {
         Task::Check(index, _) => chosen.get(*index).is_none_or(|(_, row)| applies(row)),

@@ -39,6 +39,8 @@ impl Host {
         let stop = CancellationToken::new();
         let mut settings = Settings::default();
         settings.stop = stop.clone();
+        // The suite waits for the first one.
+        settings.keep_alive = Duration::from_secs(1);
         let control = AccessControl::new(Hosts::loopback(), tokens);
         let router = protect(router(Reference::server().build(), &settings), control);
         let mut listening = ListenSettings::default();

@@ -10,6 +10,7 @@
 mod access;
 mod chaos;
 mod host;
+mod mutants;
 mod proxy;
 mod sessions;
 mod suite;

@@ -1,0 +1,67 @@
+//! Bytes to and from the server of an agent, for tests of servers.
+
+use std::sync::Arc;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::{RemoteAgent, RemoteError, tls};
+
+/// A connection of bytes to a server, over TLS if its URL says so.
+pub trait RawSocket: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> RawSocket for T {}
+
+impl RemoteAgent {
+    /// Returns the headers that every request has: the token, and those that were added.
+    #[must_use]
+    pub fn raw_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if let Some(token) = &self.token {
+            headers.insert(AUTHORIZATION, token.authorization());
+        }
+        headers
+    }
+
+    /// Connects to the server and sends nothing. Over TLS these protocols are offered by ALPN.
+    /// Proxies of the environment are not used.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Connect`] if there is no connection in time, or over TLS no trust.
+    pub async fn raw_socket(&self, protocols: &[&str]) -> Result<Box<dyn RawSocket>, RemoteError> {
+        let connecting = timeout(self.limits.connect, self.connect_socket(protocols));
+        let failed = |reason: String| RemoteError::Connect {
+            url: self.url(),
+            reason,
+        };
+        match connecting.await {
+            Ok(Ok(socket)) => Ok(socket),
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(_) => Err(failed(format!(
+                "no connection within {} s",
+                self.limits.connect.as_secs_f32()
+            ))),
+        }
+    }
+
+    async fn connect_socket(&self, protocols: &[&str]) -> std::io::Result<Box<dyn RawSocket>> {
+        let host = self.url.host_str().unwrap_or_default();
+        // An address of version 6 stands in brackets there.
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        let socket = TcpStream::connect((host, port)).await?;
+        socket.set_nodelay(true)?;
+        if self.url.scheme() != "https" {
+            return Ok(Box::new(socket));
+        }
+        let config = tls::config(&self.trust, protocols).map_err(std::io::Error::other)?;
+        let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+        let socket = TlsConnector::from(Arc::new(config)).connect(name, socket);
+        Ok(Box::new(socket.await?))
+    }
+}

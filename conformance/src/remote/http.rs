@@ -1,0 +1,300 @@
+//! Requests, and the responses to them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::events::{Item, Parser};
+use crate::harness::{Failure, Outcome, Stop, fail};
+use crate::wire::shorten;
+
+/// The most bytes of a body that is read as a whole.
+const BODY_BYTES: usize = 32 << 20;
+
+/// How much of a message stands in a report.
+const SHOWN: usize = 600;
+
+/// A request that is not sent yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Request {
+    pub(super) fn new(method: Method, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
+        Self {
+            method,
+            headers,
+            body: body.into(),
+        }
+    }
+
+    /// The same request with this header, which replaces one of the same name.
+    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(HeaderName::from_static(name), value);
+        }
+        self
+    }
+
+    /// The same request without this header.
+    pub(crate) fn without(mut self, name: &'static str) -> Self {
+        self.headers.remove(name);
+        self
+    }
+
+    /// The same request with this body.
+    pub(crate) fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    pub(super) fn build(&self, target: &str) -> Outcome<hyper::Request<Full<Bytes>>> {
+        let mut request = hyper::Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = target
+            .parse()
+            .map_err(|_| Stop::failed("the path of the URL is not valid"))?;
+        *request.headers_mut() = self.headers.clone();
+        Ok(request)
+    }
+
+    /// The request for a report: without what may be a secret.
+    pub(super) fn describe(&self) -> String {
+        let mut text = self.method.to_string();
+        let shown = [
+            "host",
+            "origin",
+            "accept",
+            "content-type",
+            "acp-connection-id",
+            "acp-session-id",
+            "last-event-id",
+            "upgrade",
+        ];
+        for name in shown {
+            if let Some(value) = self.headers.get(name) {
+                text += &format!("\n{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+            }
+        }
+        if !self.body.is_empty() {
+            text += &format!("\n\n{}", String::from_utf8_lossy(&self.body));
+        }
+        shorten(&text, SHOWN)
+    }
+}
+
+/// A response with its whole body.
+#[derive(Clone, Debug)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// The request for a report.
+    pub(super) sent: String,
+}
+
+impl Response {
+    pub(super) async fn read(
+        response: hyper::Response<Incoming>,
+        sent: String,
+        limit: Duration,
+    ) -> Outcome<Self> {
+        let (head, mut incoming) = response.into_parts();
+        let mut whole = Self {
+            status: head.status,
+            headers: head.headers,
+            body: Bytes::new(),
+            sent,
+        };
+        let reading = async {
+            let mut body = BytesMut::new();
+            while let Some(frame) = incoming.frame().await {
+                let frame = frame.map_err(|error| error.to_string())?;
+                body.extend_from_slice(&frame.into_data().unwrap_or_default());
+                if body.len() > BODY_BYTES {
+                    return Err(format!("it is longer than {BODY_BYTES} bytes"));
+                }
+            }
+            Ok(body.freeze())
+        };
+        match timeout(limit, reading).await {
+            Ok(Ok(body)) => whole.body = body,
+            Ok(Err(reason)) => {
+                return Err(whole.wrong(format!("the body cannot be read: {reason}")));
+            }
+            Err(_) => return Err(whole.wrong("the body does not end")),
+        }
+        Ok(whole)
+    }
+
+    /// The failure that this response is.
+    pub(crate) fn wrong(&self, reason: impl Into<String>) -> Stop {
+        let mut came = format!("{}", self.status);
+        for name in [
+            "content-type",
+            "acp-connection-id",
+            "sec-websocket-protocol",
+            "sec-websocket-extensions",
+        ] {
+            if let Some(value) = self.headers.get(name) {
+                came += &format!("\n{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+            }
+        }
+        if !self.body.is_empty() {
+            came += &format!("\n\n{}", String::from_utf8_lossy(&self.body));
+        }
+        Stop::Fail(Box::new(Failure {
+            reason: reason.into(),
+            sent: Some(self.sent.clone()),
+            came: Some(shorten(&came, SHOWN)),
+        }))
+    }
+
+    /// The response has one of these statuses.
+    ///
+    /// # Errors
+    /// When it has another.
+    pub(crate) fn has_status(&self, expected: &[u16]) -> Outcome {
+        if expected.contains(&self.status.as_u16()) {
+            return Ok(());
+        }
+        let all: Vec<_> = expected.iter().map(u16::to_string).collect();
+        Err(self.wrong(format!(
+            "expected status {}, got {}",
+            all.join(" or "),
+            self.status.as_u16()
+        )))
+    }
+
+    /// The request was accepted, with whatever status of success.
+    ///
+    /// # Errors
+    /// When it was not.
+    pub(crate) fn is_success(&self) -> Outcome {
+        match self.status.is_success() {
+            true => Ok(()),
+            false => Err(self.wrong(format!(
+                "expected it to be accepted, got {}",
+                self.status.as_u16()
+            ))),
+        }
+    }
+
+    /// The request was refused as the client's fault.
+    ///
+    /// # Errors
+    /// When the status is none of 4xx, nor 501.
+    pub(crate) fn is_refusal(&self) -> Outcome {
+        if self.status.is_client_error() || self.status == StatusCode::NOT_IMPLEMENTED {
+            return Ok(());
+        }
+        Err(self.wrong(format!(
+            "expected a refusal (4xx), got {}",
+            self.status.as_u16()
+        )))
+    }
+
+    /// A header as text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The type of the body without its parameters, in lower case.
+    pub(crate) fn content_type(&self) -> String {
+        let value = self.header("content-type").unwrap_or_default();
+        let media = value.split(';').next().unwrap_or_default();
+        media.trim().to_ascii_lowercase()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn json(&self) -> Outcome<Value> {
+        let value = serde_json::from_slice(&self.body);
+        value.map_err(|error| self.wrong(format!("the body is no JSON: {error}")))
+    }
+
+    /// The cookies that are set, as the client sends them back.
+    pub(super) fn cookies(&self) -> Option<String> {
+        let set = self.headers.get_all("set-cookie").iter();
+        let pairs = set.filter_map(|value| value.to_str().ok()?.split(';').next());
+        let pairs: Vec<_> = pairs.map(str::trim).collect();
+        (!pairs.is_empty()).then(|| pairs.join("; "))
+    }
+}
+
+/// A stream of events.
+#[derive(Debug)]
+pub(super) struct Events {
+    body: Incoming,
+    parser: Parser,
+    items: VecDeque<Item>,
+}
+
+impl Events {
+    pub(super) fn new(body: Incoming) -> Self {
+        Self {
+            body,
+            parser: Parser::default(),
+            items: VecDeque::new(),
+        }
+    }
+
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    /// When the stream is broken.
+    pub(super) async fn next(&mut self) -> Result<Option<Item>, String> {
+        loop {
+            if let Some(item) = self.items.pop_front() {
+                return Ok(Some(item));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    let bytes = frame.into_data().unwrap_or_default();
+                    self.parser.push(&bytes, &mut self.items)?;
+                }
+                Some(Err(error)) => return Err(error.to_string()),
+            }
+        }
+    }
+}
+
+/// The value of a header that names something: visible characters.
+pub(super) fn named<'a>(response: &'a Response, name: &str) -> Outcome<&'a str> {
+    match response.header(name) {
+        Some(value) if !value.is_empty() => Ok(value),
+        Some(_) => Err(response.wrong(format!("the header {name} is empty"))),
+        None if response.headers.contains_key(name) => {
+            Err(response.wrong(format!("the header {name} is no plain text")))
+        }
+        None => Err(response.wrong(format!("the header {name} is missing"))),
+    }
+}
+
+/// Fails a wait that took too long.
+pub(super) async fn within<T>(
+    limit: Duration,
+    what: &str,
+    future: impl Future<Output = T>,
+) -> Outcome<T> {
+    match timeout(limit, future).await {
+        Ok(value) => Ok(value),
+        Err(_) => fail(format!(
+            "timed out after {} s waiting for {what}",
+            limit.as_secs_f32()
+        )),
+    }
+}

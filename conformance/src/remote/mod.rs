@@ -1,0 +1,17 @@
+//! The client that the suite plays towards the remote transport: every request, header and frame is
+//! the check's own.
+//!
+//! A [`Server`] is what is behind the URL, a [`Connection`] one that `initialize` has opened over
+//! HTTP. Every request travels on a socket of its own, over
+//! HTTP/1.1, so that no check disturbs another. Nothing is waited for without a limit.
+
+mod connection;
+mod events;
+mod http;
+mod server;
+mod websocket;
+
+pub(crate) use self::connection::{Connection, Reply, unknown_notification};
+pub(crate) use self::http::Response;
+pub(crate) use self::server::{Server, over_http, over_websocket};
+pub(crate) use self::websocket::refused_upgrade;

@@ -1,0 +1,307 @@
+//! What is behind the URL, and how checks reach it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use acp_client::remote::{RawSocket, RemoteAgent};
+use bytes::Bytes;
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, Uri};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+
+use super::http::{Events, Request, Response, within};
+use super::websocket;
+use crate::harness::{Caps, Env, Outcome, Stop, fail, inconclusive, skip};
+use crate::subject::within::runtime;
+use crate::suite::Cx;
+
+/// How long one check may take in all, besides a turn and the answers it waits for.
+const CHECK: Duration = Duration::from_secs(60);
+
+/// The most connections whose end is left to the end of the check.
+const TIDIED: usize = 64;
+
+/// The server behind the URL.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) env: Arc<Env>,
+    agent: RemoteAgent,
+    uri: Uri,
+    headers: HeaderMap,
+    /// The headers that name the connections of this check.
+    opened: Mutex<Vec<HeaderMap>>,
+}
+
+/// Runs a check of the HTTP transport.
+pub(crate) fn over_http(cx: &mut Cx, check: impl AsyncFnOnce(&Server) -> Outcome) -> Outcome {
+    run(cx, async |server| {
+        if server.is_websocket() {
+            let response = server.send(&server.initialize()).await?;
+            if !response.status.is_success() {
+                return skip(format!(
+                    "the server answers POST at this URL with {}: it has WebSocket alone",
+                    response.status.as_u16()
+                ));
+            }
+        }
+        check(server).await
+    })
+}
+
+/// Runs a check of the WebSocket transport.
+pub(crate) fn over_websocket(cx: &mut Cx, check: impl AsyncFnOnce(&Server) -> Outcome) -> Outcome {
+    run(cx, async |server| {
+        if !server.is_websocket() {
+            let response = websocket::upgrade(server, &server.upgrade_request())
+                .await?
+                .0;
+            if response.status.as_u16() != 101 {
+                return skip(format!(
+                    "the server answers an upgrade at this URL with {}: it has no WebSocket",
+                    response.status.as_u16()
+                ));
+            }
+        }
+        check(server).await
+    })
+}
+
+fn run(cx: &mut Cx, check: impl AsyncFnOnce(&Server) -> Outcome) -> Outcome {
+    let server = Server::of(cx.env())?;
+    let runtime = runtime().map_err(|error| Stop::failed(error.to_string()))?;
+    let limit = CHECK + server.env.turn_timeout + server.env.timeout;
+    runtime.block_on(async {
+        let outcome = within(limit, "the end of the check", check(&server)).await;
+        server.tidy().await;
+        outcome?
+    })
+}
+
+impl Server {
+    fn of(env: &Arc<Env>) -> Outcome<Self> {
+        let Some(agent) = env.subject.remote() else {
+            return skip("the agent is not behind a URL");
+        };
+        let uri = agent.url().parse();
+        Ok(Self {
+            env: env.clone(),
+            agent: agent.clone(),
+            uri: uri.map_err(|_| Stop::failed("the URL is not valid"))?,
+            headers: agent.raw_headers(),
+            opened: Mutex::default(),
+        })
+    }
+
+    fn is_websocket(&self) -> bool {
+        matches!(self.uri.scheme_str(), Some("ws" | "wss"))
+    }
+
+    /// The path and query of the URL.
+    pub(crate) fn target(&self) -> &str {
+        self.uri
+            .path_and_query()
+            .map_or("/", |target| target.as_str())
+    }
+
+    /// Whether requests carry a token.
+    pub(crate) fn has_token(&self) -> bool {
+        self.headers.contains_key("authorization")
+    }
+
+    /// The headers of every request.
+    pub(crate) fn base(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        let host = self
+            .uri
+            .authority()
+            .map_or("", |authority| authority.as_str());
+        if let Ok(host) = HeaderValue::from_str(host) {
+            headers.insert("host", host);
+        }
+        let name = concat!("acp-conformance/", env!("CARGO_PKG_VERSION"));
+        headers.insert("user-agent", HeaderValue::from_static(name));
+        headers
+    }
+
+    /// A POST of a message.
+    pub(crate) fn post(&self, message: &Value) -> Request {
+        Request::new(Method::POST, self.base(), message.to_string())
+            .with("content-type", "application/json")
+            .with("accept", "application/json")
+    }
+
+    /// A POST of `initialize`.
+    pub(crate) fn initialize(&self) -> Request {
+        self.post(&initialize())
+    }
+
+    /// A GET of a stream of events.
+    pub(crate) fn get(&self) -> Request {
+        Request::new(Method::GET, self.base(), Bytes::new()).with("accept", "text/event-stream")
+    }
+
+    /// A request with this method, without a body.
+    pub(crate) fn request(&self, method: Method) -> Request {
+        Request::new(method, self.base(), Bytes::new())
+    }
+
+    /// A GET that asks for a WebSocket.
+    pub(crate) fn upgrade_request(&self) -> Request {
+        self.request(Method::GET)
+            .with("connection", "Upgrade")
+            .with("upgrade", "websocket")
+            .with("sec-websocket-version", "13")
+            .with("sec-websocket-key", websocket::KEY)
+    }
+
+    /// A connection of bytes.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub(crate) async fn socket(&self) -> Outcome<Box<dyn RawSocket>> {
+        let socket = self.agent.raw_socket(&["http/1.1"]).await;
+        socket.map_err(|error| Stop::failed(error.to_string()))
+    }
+
+    /// Sends a request on a socket of its own, and waits for the head of the response.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) async fn begin(
+        &self,
+        request: &Request,
+    ) -> Outcome<hyper::Response<hyper::body::Incoming>> {
+        let socket = TokioIo::new(self.socket().await?);
+        let none = |error: hyper::Error| {
+            let reason = format!("expected a response, got none: {error}");
+            Stop::Fail(Box::new(crate::harness::Failure {
+                reason,
+                sent: Some(request.describe()),
+                came: None,
+            }))
+        };
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(socket)
+            .await
+            .map_err(none)?;
+        tokio::spawn(connection.with_upgrades());
+        let what = format!("the response to {}", request.method);
+        let response = sender.send_request(request.build(self.target())?);
+        let response = within(self.env.turn_timeout, &what, response).await?;
+        response.map_err(none)
+    }
+
+    /// Sends a request, and reads the response.
+    ///
+    /// # Errors
+    /// When there is none, or its body does not end.
+    pub(crate) async fn send(&self, request: &Request) -> Outcome<Response> {
+        let response = self.begin(request).await?;
+        let limit = self.env.timeout;
+        let response = match is_events(&response) {
+            // It has no end: the head says what there is to say.
+            true => {
+                let (head, _) = response.into_parts();
+                Response {
+                    status: head.status,
+                    headers: head.headers,
+                    body: Bytes::new(),
+                    sent: request.describe(),
+                }
+            }
+            false => Response::read(response, request.describe(), limit).await?,
+        };
+        if let Some(id) = response.headers.get("acp-connection-id") {
+            self.note(id, response.cookies());
+        }
+        Ok(response)
+    }
+
+    /// Sends a request for a stream of events.
+    ///
+    /// # Errors
+    /// When there is no response.
+    pub(super) async fn open(&self, request: &Request) -> Outcome<(Response, Option<Events>)> {
+        let response = self.begin(request).await?;
+        if !is_events(&response) {
+            let limit = self.env.timeout;
+            let response = Response::read(response, request.describe(), limit).await?;
+            return Ok((response, None));
+        }
+        let (head, body) = response.into_parts();
+        let response = Response {
+            status: head.status,
+            headers: head.headers,
+            body: Bytes::new(),
+            sent: request.describe(),
+        };
+        Ok((response, Some(Events::new(body))))
+    }
+
+    /// The text of the first of these words that the profile has.
+    ///
+    /// # Errors
+    /// Inconclusive when it has none of them.
+    pub(crate) fn prompt(&self, words: &[&str]) -> Outcome<String> {
+        let texts = words.iter();
+        let mut texts = texts.filter_map(|word| self.env.profile.prompt(word, &self.env.folder));
+        match texts.next() {
+            Some(text) => Ok(text),
+            None => inconclusive(format!(
+                "the profile has no prompt `{}`",
+                words.join("` or `")
+            )),
+        }
+    }
+
+    /// Remembers a connection, to end it with the check.
+    fn note(&self, id: &HeaderValue, cookies: Option<String>) {
+        let mut headers = HeaderMap::new();
+        headers.insert("acp-connection-id", id.clone());
+        if let Some(cookies) = cookies.and_then(|text| HeaderValue::from_str(&text).ok()) {
+            headers.insert("cookie", cookies);
+        }
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.len() < TIDIED {
+            opened.push(headers);
+        }
+    }
+
+    /// Ends the connections of the check.
+    async fn tidy(&self) {
+        let opened = {
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *opened)
+        };
+        for headers in opened {
+            let mut request = self.request(Method::DELETE);
+            request.headers.extend(headers);
+            // One that has ended already is not found.
+            let _ = tokio::time::timeout(self.env.timeout, self.begin(&request)).await;
+        }
+    }
+}
+
+/// The message `initialize` of a client that can do everything.
+pub(super) fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": Caps::Full.initialize()})
+}
+
+/// The session of a message, if it names one.
+pub(super) fn session_of(message: &Value) -> Option<&str> {
+    message["params"]["sessionId"].as_str()
+}
+
+fn is_events(response: &hyper::Response<hyper::body::Incoming>) -> bool {
+    let kind = response.headers().get("content-type");
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    response.status().is_success() && kind.to_ascii_lowercase().starts_with("text/event-stream")
+}
+
+/// Fails with what there was instead of an answer.
+pub(super) fn unanswered<T>(method: &str, limit: Duration) -> Outcome<T> {
+    fail(format!(
+        "timed out after {} s waiting for the answer to {method}",
+        limit.as_secs_f32()
+    ))
+}

@@ -1,0 +1,115 @@
+//! DELETE, and what outlives a connection.
+
+use hyper::Method;
+
+use super::super::{Check, Requirement, info, should};
+use super::posts::UNKNOWN;
+use super::streams::with_history;
+use crate::harness::{Outcome, fail};
+use crate::remote::{Connection, Server, over_http, unknown_notification};
+
+use Check::Run;
+
+pub(super) const ROWS: &[Requirement] = &[
+    should(
+        "remote.delete",
+        "remote-transport#unified-endpoint-routing",
+        "Has Acp-Connection-Id? → Terminate connection and all associated sessions, return 202",
+        Run(|cx| over_http(cx, delete)),
+    ),
+    should(
+        "remote.deleted-is-unknown",
+        "remote-transport#unified-endpoint-routing",
+        "Unknown Acp-Connection-Id? → 404 Not Found",
+        Run(|cx| over_http(cx, deleted_is_unknown)),
+    ),
+    should(
+        "remote.delete-ends-streams",
+        "remote-transport#streamable-http-message-flow",
+        "DELETE /acp […] Terminate connection […] (GET stream closes)",
+        Run(|cx| over_http(cx, delete_ends_streams)),
+    ),
+    should(
+        "remote.delete-without-connection",
+        "remote-transport#unified-endpoint-routing",
+        "No Acp-Connection-Id? → 400 Bad Request",
+        Run(|cx| over_http(cx, delete_without_connection)),
+    ),
+    info(
+        "remote.delete-of-unknown-connection",
+        "remote-transport#unified-endpoint-routing",
+        "Unknown Acp-Connection-Id? → 404 Not Found",
+        Run(|cx| over_http(cx, delete_of_unknown_connection)),
+    ),
+    should(
+        "remote.connections-apart",
+        "remote-transport#identity-model",
+        "Binds requests to an initialized connection and its negotiated capabilities.",
+        Run(|cx| over_http(cx, connections_apart)),
+    ),
+    should(
+        "remote.sessions-survive",
+        "remote-transport#v1",
+        "A session persists on the server independently of any one connection",
+        Run(|cx| over_http(cx, sessions_survive)),
+    ),
+];
+
+async fn delete(server: &Server) -> Outcome {
+    let connection = Connection::open(server).await?;
+    connection.delete().await?.has_status(&[202])
+}
+
+async fn deleted_is_unknown(server: &Server) -> Outcome {
+    let connection = Connection::open(server).await?;
+    connection.delete().await?;
+    let response = connection.post(&unknown_notification(), None).await?;
+    response.has_status(&[404])?;
+    let response = server.send(&connection.stream(None)).await?;
+    response.has_status(&[404])
+}
+
+async fn delete_ends_streams(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    connection.new_session().await?;
+    connection.delete().await?;
+    for stream in [0, 1] {
+        if !connection.ends(stream).await? {
+            return fail(format!(
+                "a stream of a deleted connection did not end within {} s",
+                server.env.timeout.as_secs_f32()
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn delete_without_connection(server: &Server) -> Outcome {
+    let request = server.request(Method::DELETE);
+    server.send(&request).await?.has_status(&[400])
+}
+
+async fn delete_of_unknown_connection(server: &Server) -> Outcome {
+    let request = server.request(Method::DELETE);
+    let request = request.with("acp-connection-id", UNKNOWN);
+    server.send(&request).await?.has_status(&[404])
+}
+
+async fn connections_apart(server: &Server) -> Outcome {
+    let one = Connection::open(server).await?;
+    let mut other = Connection::open(server).await?;
+    one.delete().await?;
+    other.still_serves().await
+}
+
+async fn sessions_survive(server: &Server) -> Outcome {
+    let (first, session) = with_history(server).await?;
+    // Its streams end without a word.
+    drop(first);
+    let mut connection = Connection::open(server).await?;
+    let params = connection.setup(Some(&session));
+    connection
+        .result("session/load", params, Some(&session))
+        .await
+        .map(drop)
+}

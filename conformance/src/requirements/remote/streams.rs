@@ -1,0 +1,449 @@
+//! GET: the streams, and what travels on which.
+
+use serde_json::{Value, json};
+
+use super::super::{Check, Requirement, info, must, should};
+use super::posts::UNKNOWN;
+use crate::harness::{Outcome, fail, inconclusive, skip};
+use crate::remote::{Connection, Reply, Server, over_http};
+
+use Check::Run;
+
+/// The page of most sentences.
+const STREAMS: &str = "remote-transport#1-adds-an-http-transport";
+
+pub(super) const ROWS: &[Requirement] = &[
+    should(
+        "remote.event-stream",
+        STREAMS,
+        "All server→client messages […] are delivered via SSE streams opened with GET.",
+        Run(|cx| over_http(cx, event_stream)),
+    ),
+    must(
+        "remote.accept",
+        "remote-transport#content-negotiation-and-validation",
+        "GET `Accept` **MUST** include `text/event-stream` (406 otherwise).",
+        Run(|cx| over_http(cx, accept)),
+    ),
+    info(
+        "remote.no-accept",
+        "http#section-12.5.1",
+        "A request without any Accept header field implies that the user agent will accept any",
+        Run(|cx| over_http(cx, no_accept)),
+    ),
+    must(
+        "remote.get-without-connection",
+        "remote-transport#content-negotiation-and-validation",
+        "GET requests without `Upgrade: websocket` **MUST** include `Acp-Connection-Id`.",
+        Run(|cx| over_http(cx, get_without_connection)),
+    ),
+    should(
+        "remote.get-of-unknown-connection",
+        "remote-transport#unified-endpoint-routing",
+        "Unknown Acp-Connection-Id? → 404 Not Found",
+        Run(|cx| over_http(cx, get_of_unknown_connection)),
+    ),
+    should(
+        "remote.connection-stream",
+        STREAMS,
+        "The connection-scoped stream […] carries connection-level messages",
+        Run(|cx| over_http(cx, connection_stream)),
+    ),
+    should(
+        "remote.session-stream",
+        STREAMS,
+        "The session-scoped stream […] carries all messages for a single session",
+        Run(|cx| over_http(cx, session_stream)),
+    ),
+    should(
+        "remote.sessions-apart",
+        "remote-transport#connection-and-session-model",
+        "the appropriate session-scoped GET stream based on whether the message is tied to",
+        Run(|cx| over_http(cx, sessions_apart)),
+    ),
+    should(
+        "remote.agent-requests",
+        STREAMS,
+        "session update notifications, server-to-client requests like `request_permission`",
+        Run(|cx| over_http(cx, agent_requests)),
+    ),
+    should(
+        "remote.answer-accepted",
+        "remote-transport#streamable-http-message-flow",
+        "{ id: 99, result: { outcome: \"allow_once\" } } […] 202 Accepted",
+        Run(|cx| over_http(cx, answer_accepted)),
+    ),
+    should(
+        "remote.load",
+        "remote-transport#streamable-http-message-flow",
+        "UserMessageChunk (on session-scoped stream) […] (response on connection-scoped stream)",
+        Run(|cx| over_http(cx, load)),
+    ),
+    info(
+        "remote.early-session-stream",
+        "remote-transport#streamable-http-message-flow",
+        "Open session-scoped GET stream for sess_abc123 […] method: \"session/load\"",
+        Run(|cx| over_http(cx, early_session_stream)),
+    ),
+    should(
+        "remote.order",
+        "event-streams#parsing-an-event-stream",
+        "Lines must be processed, in the order they are received",
+        Run(|cx| over_http(cx, order)),
+    ),
+    should(
+        "remote.answers-once",
+        STREAMS,
+        "Responses are correlated to the POST that originated them by JSON-RPC `id`.",
+        Run(|cx| over_http(cx, answers_once)),
+    ),
+    should(
+        "remote.events",
+        "remote-transport#elevator-pitch",
+        "Both profiles share the same JSON-RPC message format",
+        Run(|cx| over_http(cx, events)),
+    ),
+    info(
+        "remote.second-stream",
+        "remote-transport#connection-and-session-model",
+        "get_stream: Option<SseStream>, // Session-scoped GET stream",
+        Run(|cx| over_http(cx, second_stream)),
+    ),
+    should(
+        "remote.stream-stays-open",
+        STREAMS,
+        "Long-lived GET streams (one connection-scoped, one per session)",
+        Run(|cx| over_http(cx, stream_stays_open)),
+    ),
+    info(
+        "remote.stream-after-close",
+        STREAMS,
+        "Long-lived GET streams (one connection-scoped, one per session)",
+        Run(|cx| over_http(cx, stream_after_close)),
+    ),
+];
+
+async fn event_stream(server: &Server) -> Outcome {
+    let mut connection = Connection::without_streams(server).await?;
+    let response = server.send(&connection.stream(None)).await?;
+    is_stream(&response)?;
+    connection.start().await?;
+    let session = connection.new_session_without_stream().await?;
+    is_stream(&server.send(&connection.stream(Some(&session))).await?)
+}
+
+fn is_stream(response: &crate::remote::Response) -> Outcome {
+    response.has_status(&[200])?;
+    match response.content_type() == "text/event-stream" {
+        true => Ok(()),
+        false => Err(response.wrong("expected the type text/event-stream")),
+    }
+}
+
+async fn accept(server: &Server) -> Outcome {
+    let connection = Connection::without_streams(server).await?;
+    let request = connection.stream(None).with("accept", "application/json");
+    server.send(&request).await?.has_status(&[406])
+}
+
+async fn no_accept(server: &Server) -> Outcome {
+    let mut connection = Connection::without_streams(server).await?;
+    let request = connection.stream(None).without("accept");
+    server.send(&request).await?.has_status(&[200, 406])?;
+    connection.start().await?;
+    connection.still_serves().await
+}
+
+async fn get_without_connection(server: &Server) -> Outcome {
+    server.send(&server.get()).await?.has_status(&[400])
+}
+
+async fn get_of_unknown_connection(server: &Server) -> Outcome {
+    let request = server.get().with("acp-connection-id", UNKNOWN);
+    server.send(&request).await?.has_status(&[404])
+}
+
+async fn connection_stream(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    connection.new_session().await?;
+    // The stream of the first session must not get it.
+    let params = connection.setup(None);
+    let reply = connection.result("session/new", params, None).await?;
+    is_on(&connection, reply.at, reply.stream, None)
+}
+
+async fn session_stream(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let session = connection.new_session().await?;
+    let reply = connection.turn(&session, &["hello"]).await?;
+    is_on(&connection, reply.at, reply.stream, Some(&session))?;
+    match updates_on_their_stream(&connection)? {
+        0 => inconclusive("the agent sent no update"),
+        _ => Ok(()),
+    }
+}
+
+async fn sessions_apart(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let sessions = [
+        connection.new_session().await?,
+        connection.new_session().await?,
+    ];
+    let mut requests = Vec::new();
+    for session in &sessions {
+        requests.push((session, connection.prompt(session, &["hello"]).await?));
+    }
+    for (session, request) in requests {
+        let reply = connection.reply(request, "session/prompt").await?;
+        is_on(&connection, reply.at, reply.stream, Some(session))?;
+    }
+    connection.quiet().await?;
+    updates_on_their_stream(&connection).map(drop)
+}
+
+/// What names a session is on the stream of that session. Yields how many there are.
+fn updates_on_their_stream(connection: &Connection<'_>) -> Outcome<usize> {
+    let mut count = 0;
+    for (place, stream, message) in connection.messages() {
+        if let Some(session) = message["params"]["sessionId"].as_str() {
+            is_on(connection, place, stream, Some(session))?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn is_on(
+    connection: &Connection<'_>,
+    place: usize,
+    stream: usize,
+    session: Option<&str>,
+) -> Outcome {
+    if connection.session_of(stream) == session {
+        return Ok(());
+    }
+    let expected = match session {
+        Some(session) => format!("the stream of session {session}"),
+        None => "the stream of the connection".to_owned(),
+    };
+    Err(connection.wrong(place, format!("expected it on {expected}")))
+}
+
+/// Has the agent ask something. Yields the connection and the answers' places.
+async fn asked(server: &Server) -> Outcome<(Connection<'_>, String)> {
+    let mut connection = Connection::open(server).await?;
+    let session = connection.new_session().await?;
+    connection.turn(&session, &["permission", "tool"]).await?;
+    let is_request =
+        |message: &Value| message.get("method").is_some() && message.get("id").is_some();
+    if !connection
+        .messages()
+        .any(|(.., message)| is_request(message))
+    {
+        return inconclusive("the agent made no request");
+    }
+    Ok((connection, session))
+}
+
+async fn agent_requests(server: &Server) -> Outcome {
+    let (connection, session) = asked(server).await?;
+    for (place, stream, message) in connection.messages() {
+        if message.get("method").is_some() && message.get("id").is_some() {
+            is_on(&connection, place, stream, Some(&session))?;
+        }
+    }
+    Ok(())
+}
+
+async fn answer_accepted(server: &Server) -> Outcome {
+    let (connection, _) = asked(server).await?;
+    for response in &connection.answers {
+        response.has_status(&[202])?;
+        if !response.body.is_empty() {
+            return Err(response.wrong("expected an empty body"));
+        }
+    }
+    Ok(())
+}
+
+/// Loads a session on a new connection, whose stream is opened before if the server allows it.
+/// Yields the answer, and whether it did.
+async fn loaded(connection: &mut Connection<'_>, session: &str) -> Outcome<(Reply, bool)> {
+    let request = connection.stream(Some(session));
+    let early = connection.try_listen(&request, Some(session)).await?;
+    if let Err(response) = &early {
+        response.has_status(&[200, 403, 404])?;
+    }
+    let params = connection.setup(Some(session));
+    let reply = connection
+        .result("session/load", params, Some(session))
+        .await?;
+    if early.is_err() {
+        connection.listen(Some(session)).await?;
+    }
+    Ok((reply, early.is_ok()))
+}
+
+/// A session with a turn in it, of a connection that is left alone.
+pub(super) async fn with_history(server: &Server) -> Outcome<(Connection<'_>, String)> {
+    let mut connection = Connection::open(server).await?;
+    if connection.agent["agentCapabilities"]["loadSession"] != json!(true) {
+        return skip("the agent does not declare `loadSession`");
+    }
+    let session = connection.new_session().await?;
+    connection.turn(&session, &["hello"]).await?;
+    Ok((connection, session))
+}
+
+async fn load(server: &Server) -> Outcome {
+    let (_first, session) = with_history(server).await?;
+    let mut connection = Connection::open(server).await?;
+    let (reply, _) = loaded(&mut connection, &session).await?;
+    is_on(&connection, reply.at, reply.stream, None)?;
+    // The order between streams is open.
+    let limit = server.env.timeout;
+    let is_update = |message: &Value| message["method"] == "session/update";
+    if connection
+        .until_message(limit, 0, is_update)
+        .await?
+        .is_none()
+    {
+        return inconclusive("the agent replayed nothing");
+    }
+    updates_on_their_stream(&connection).map(drop)
+}
+
+async fn early_session_stream(server: &Server) -> Outcome {
+    let (_first, session) = with_history(server).await?;
+    let mut connection = Connection::open(server).await?;
+    loaded(&mut connection, &session).await?;
+    let reply = connection.turn(&session, &["hello"]).await?;
+    match reply.value.get("result") {
+        Some(_) => Ok(()),
+        None => Err(connection.wrong(reply.at, "the loaded session is of no use")),
+    }
+}
+
+async fn order(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let session = connection.new_session().await?;
+    let reply = connection.turn(&session, &["tool", "permission"]).await?;
+    connection.quiet().await?;
+    let mut calls = Vec::new();
+    for (place, _, message) in connection.messages() {
+        let update = &message["params"]["update"];
+        let id = update["toolCallId"].as_str();
+        match (update["sessionUpdate"].as_str(), id) {
+            (Some("tool_call"), Some(id)) => calls.push(id.to_owned()),
+            (Some("tool_call_update"), Some(id)) if !calls.iter().any(|call| call == id) => {
+                let reason = "an update of a tool call came before the call";
+                return Err(connection.wrong(place, reason));
+            }
+            _ => {}
+        }
+        let is_of_turn = matches!(
+            update["sessionUpdate"].as_str(),
+            Some("agent_message_chunk" | "tool_call" | "tool_call_update")
+        );
+        if place > reply.at && is_of_turn {
+            let reason = "an update of a turn came after the answer to its prompt";
+            return Err(connection.wrong(place, reason));
+        }
+    }
+    match calls.is_empty() {
+        true => inconclusive("the agent made no tool call"),
+        false => Ok(()),
+    }
+}
+
+async fn answers_once(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let session = connection.new_session().await?;
+    connection.new_session().await?;
+    connection.turn(&session, &["hello"]).await?;
+    connection.quiet().await?;
+    let mut seen: Vec<&Value> = Vec::new();
+    for (place, _, message) in connection.messages() {
+        if message.get("method").is_some() {
+            continue;
+        }
+        if seen.contains(&&message["id"]) {
+            return Err(connection.wrong(place, "a request is answered twice"));
+        }
+        seen.push(&message["id"]);
+    }
+    Ok(())
+}
+
+async fn events(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let session = connection.new_session().await?;
+    connection.turn(&session, &["hello"]).await?;
+    connection.quiet().await?;
+    if let Some(place) = connection.junk() {
+        return Err(connection.wrong(place, "expected a JSON-RPC message in an event"));
+    }
+    for (place, _, message) in connection.messages() {
+        let is_message = message["jsonrpc"] == "2.0"
+            && (message.get("method").is_some()
+                || message.get("id").is_some()
+                    && message.get("result").is_some() != message.get("error").is_some());
+        if !is_message {
+            return Err(connection.wrong(place, "expected a JSON-RPC message in an event"));
+        }
+    }
+    Ok(())
+}
+
+async fn second_stream(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let session = connection.new_session().await?;
+    let request = connection.stream(Some(&session));
+    if let Err(response) = connection.try_listen(&request, Some(&session)).await? {
+        response.has_status(&[200, 409])?;
+    }
+    let id = connection.prompt(&session, &["hello"]).await?;
+    connection.reply(id, "session/prompt").await?;
+    connection.quiet().await?;
+    let answers = connection.messages();
+    let answers = answers.filter(|(.., message)| message["id"] == json!(id));
+    match answers.count() {
+        1 => Ok(()),
+        count => fail(format!(
+            "the prompt is answered {count} times on two streams"
+        )),
+    }
+}
+
+async fn stream_stays_open(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let session = connection.new_session().await?;
+    for _ in 0..2 {
+        connection.turn(&session, &["hello"]).await?;
+        connection.quiet().await?;
+    }
+    no_end(&connection)
+}
+
+async fn stream_after_close(server: &Server) -> Outcome {
+    let mut connection = Connection::open(server).await?;
+    let capabilities = &connection.agent["agentCapabilities"];
+    if !capabilities["sessionCapabilities"]["close"].is_object() {
+        return skip("the agent does not declare `sessionCapabilities.close`");
+    }
+    let session = connection.new_session().await?;
+    let params = json!({"sessionId": session});
+    connection
+        .result("session/close", params, Some(&session))
+        .await?;
+    connection.quiet().await?;
+    no_end(&connection)?;
+    connection.still_serves().await
+}
+
+fn no_end(connection: &Connection<'_>) -> Outcome {
+    match connection.end() {
+        Some(place) => Err(connection.wrong(place, "a stream ended while its connection goes on")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,182 @@
+//! Servers that break the rules of the transport, to prove that the checks see it.
+//!
+//! Each is the reference agent's server with a fault in front of it. A test runs the area against
+//! all of them: what is listed fails, and nothing else.
+
+mod http;
+mod server;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_client::remote::{RemoteAgent, Token};
+use acp_conformance::harness::{Env, Profile, Silence};
+use acp_conformance::requirements::{Choice, of_remote};
+use acp_conformance::subject::Subject;
+use acp_conformance::suite::{Options, Report, run};
+use acp_conformance::wire::{Schema, Version};
+
+use self::server::{Fault, MutantServer, TOKEN};
+
+/// A way to break the server.
+#[derive(Clone, Copy)]
+pub struct Mutant {
+    /// What it does wrong, in a few words.
+    pub name: &'static str,
+    /// The requirements that fail because of it.
+    pub breaks: &'static [&'static str],
+    /// Those that may fail, too.
+    pub may_break: &'static [&'static str],
+    /// It leaves out what the check waits for, or harms other connections: nothing else is run, and
+    /// with short limits.
+    pub alone: bool,
+    /// What it does.
+    pub fault: Fault,
+}
+
+impl Mutant {
+    const fn new(name: &'static str, breaks: &'static [&'static str], fault: Fault) -> Self {
+        Self {
+            name,
+            breaks,
+            may_break: &[],
+            alone: false,
+            fault,
+        }
+    }
+
+    const fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    const fn may_break(mut self, others: &'static [&'static str]) -> Self {
+        self.may_break = others;
+        self
+    }
+}
+
+fn all() -> impl Iterator<Item = &'static Mutant> {
+    [http::TABLE].into_iter().flatten()
+}
+
+/// Limits for an answer and for a turn that no sound server comes near, however busy the machine is.
+const GENEROUS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(8)];
+
+/// Limits for what does not come.
+const SHORT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+
+/// Runs these requirements, or areas, at a URL.
+pub fn report(url: &str, only: &[&str], folder: &Path, limits: [Duration; 2]) -> Report {
+    let agent = RemoteAgent::new(url).unwrap();
+    let env = Env {
+        subject: Subject::url(agent.token(Token::new(TOKEN).unwrap())),
+        profile: Profile::reference().unwrap(),
+        schema: Arc::new(Schema::of(Version::V1).unwrap()),
+        folder: folder.to_owned(),
+        timeout: limits[0],
+        turn_timeout: limits[1],
+        quiet: Duration::from_millis(150),
+        silence: Silence::default(),
+    };
+    let choice = Choice {
+        only: only.iter().map(|&name| name.to_owned()).collect(),
+        ..Choice::default()
+    };
+    let options = Options { choice, jobs: 8 };
+    run(&Arc::new(env), &options, |_, _| {}).unwrap()
+}
+
+/// Runs on a thread of its own, because the suite waits.
+async fn of_server(
+    server: &MutantServer,
+    only: &'static [&'static str],
+    limits: [Duration; 2],
+) -> Report {
+    let url = server.url.clone();
+    let report = tokio::task::spawn_blocking(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        std::fs::write(path.join("input.txt"), "one\n").unwrap();
+        report(&url, only, &path, limits)
+    });
+    report.await.unwrap()
+}
+
+fn failures(report: &Report) -> BTreeSet<&'static str> {
+    report.with("fail").map(|row| row.requirement.id).collect()
+}
+
+/// What a mutant got wrong about the table, in words; empty if nothing.
+async fn mistakes(mutant: &Mutant) -> String {
+    let server = MutantServer::start(mutant.fault).await;
+    let report = match mutant.alone {
+        true => of_server(&server, mutant.breaks, SHORT).await,
+        false => of_server(&server, &["remote"], GENEROUS).await,
+    };
+    let failed = failures(&report);
+    let listed: BTreeSet<_> = mutant.breaks.iter().copied().collect();
+    let passed: Vec<_> = listed.difference(&failed).collect();
+    let mut unlisted = failed.difference(&listed);
+    let unlisted = unlisted.find(|id| !mutant.may_break.contains(id));
+    let mut words = String::new();
+    if !passed.is_empty() {
+        words += &format!("{} does not break {passed:?}\n", mutant.name);
+    }
+    if let Some(id) = unlisted {
+        let row = report.with("fail").find(|row| row.requirement.id == *id);
+        words += &format!(
+            "{} also breaks {id}: {:#?}\n",
+            mutant.name,
+            row.unwrap().verdict
+        );
+    }
+    words
+}
+
+/// One part of the mutants; the parts run at the same time.
+async fn prove(part: usize) {
+    let chosen = std::env::var("ACP_MUTANT").ok();
+    let mut words = String::new();
+    for mutant in all().skip(part).step_by(2) {
+        if chosen.as_deref().is_none_or(|name| name == mutant.name) {
+            words += &mistakes(mutant).await;
+        }
+    }
+    assert!(words.is_empty(), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mutants_fail_what_they_break_and_nothing_else_first_part() {
+    prove(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mutants_fail_what_they_break_and_nothing_else_second_part() {
+    prove(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_a_fault_breaks_nothing_and_skips_nothing() {
+    let server = MutantServer::start(Fault::NONE).await;
+    let report = of_server(&server, &["remote"], GENEROUS).await;
+    for state in ["fail", "skip", "inconclusive"] {
+        let found: Vec<_> = report
+            .with(state)
+            .map(|row| (row.requirement.id, &row.verdict))
+            .collect();
+        assert!(found.is_empty(), "{state}: {found:#?}");
+    }
+}
+
+#[test]
+fn every_check_of_the_transport_has_a_mutant_that_fails_it() {
+    let broken: BTreeSet<_> = all().flat_map(|mutant| mutant.breaks).copied().collect();
+    let rows: BTreeSet<_> = of_remote(Version::V1).map(|(_, row)| row.id).collect();
+    let unproven: Vec<_> = rows.difference(&broken).collect();
+    assert!(unproven.is_empty(), "{unproven:?}");
+    let unknown: Vec<_> = broken.difference(&rows).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
