@@ -236,7 +236,7 @@ impl Response {
 
 /// A stream of events.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(crate) struct Events {
     body: Incoming,
     parser: Parser,
     items: VecDeque<Item>,
@@ -255,7 +255,7 @@ impl Events {
     ///
     /// # Errors
     /// When the stream is broken.
-    pub(super) async fn next(&mut self) -> Result<Option<Item>, String> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Item>, String> {
         loop {
             if let Some(item) = self.items.pop_front() {
                 return Ok(Some(item));

@@ -2,16 +2,19 @@
 //! the check's own.
 //!
 //! A [`Server`] is what is behind the URL, a [`Connection`] one that `initialize` has opened over
-//! HTTP. Every request travels on a socket of its own, over
+//! HTTP, a [`WebSocket`] one over WebSocket. Every request travels on a socket of its own, over
 //! HTTP/1.1, so that no check disturbs another. Nothing is waited for without a limit.
 
 mod connection;
 mod events;
+mod frame;
 mod http;
 mod server;
 mod websocket;
 
 pub(crate) use self::connection::{Connection, Reply, unknown_notification};
-pub(crate) use self::http::Response;
-pub(crate) use self::server::{Server, over_http, over_websocket};
-pub(crate) use self::websocket::refused_upgrade;
+pub(crate) use self::events::Item;
+pub(crate) use self::frame::{Frame, Opcode};
+pub(crate) use self::http::{Events, Response};
+pub(crate) use self::server::{Server, initialize, over_http, over_websocket, unanswered};
+pub(crate) use self::websocket::{WebSocket, refused_upgrade};

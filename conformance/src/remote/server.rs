@@ -9,6 +9,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::http::{Events, Request, Response, within};
 use super::websocket;
@@ -164,6 +165,96 @@ impl Server {
         socket.map_err(|error| Stop::failed(error.to_string()))
     }
 
+    /// A connection of HTTP/2, over TLS or without.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or does not speak it.
+    pub(crate) async fn http2(&self) -> Outcome<Http2<'_>> {
+        let socket = self.agent.raw_socket(&["h2"]).await;
+        let socket = socket.map_err(|error| Stop::failed(error.to_string()))?;
+        let executor = hyper_util::rt::TokioExecutor::new();
+        let handshake = hyper::client::conn::http2::handshake(executor, TokioIo::new(socket));
+        let handshake = within(self.env.timeout, "the settings of HTTP/2", handshake).await?;
+        let (sender, connection) = handshake
+            .map_err(|error| Stop::failed(format!("the server speaks no HTTP/2: {error}")))?;
+        tokio::spawn(connection);
+        Ok(Http2 {
+            server: self,
+            sender,
+        })
+    }
+
+    /// Writes bytes of a request, and reads what comes until the first line of a response is
+    /// complete. `None`: the server ended the connection without one. Pieces are written until then,
+    /// or until there are no more.
+    ///
+    /// # Errors
+    /// When neither comes in time.
+    pub(crate) async fn raw(
+        &self,
+        pieces: impl IntoIterator<Item = Bytes>,
+        what: &str,
+    ) -> Outcome<Option<u16>> {
+        let (mut reader, mut writer) = tokio::io::split(self.socket().await?);
+        let writing = async {
+            for piece in pieces {
+                // The server has answered, or it does not want any more.
+                if writer.write_all(&piece).await.is_err() {
+                    break;
+                }
+            }
+            // It stays open, for the response.
+            std::future::pending::<()>().await;
+        };
+        let reading = async {
+            let mut line = Vec::new();
+            while !line.contains(&b'\n') && line.len() < LINE {
+                match reader.read_buf(&mut line).await {
+                    Ok(1..) => {}
+                    Ok(0) | Err(_) => break,
+                }
+            }
+            let line = String::from_utf8_lossy(&line).into_owned();
+            line.split(' ')
+                .nth(1)
+                .and_then(|status| status.parse().ok())
+        };
+        let status = async {
+            tokio::select! {
+                status = reading => status,
+                () = writing => None,
+            }
+        };
+        within(self.env.turn_timeout, what, status).await
+    }
+
+    /// The bytes of a request's head, without its last empty line.
+    pub(crate) fn head(&self, request: &Request) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", request.method, self.target()).into_bytes();
+        for (name, value) in &request.headers {
+            head.extend_from_slice(name.as_str().as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head
+    }
+
+    /// A new client is served.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub(crate) async fn still_serves(&self) -> Outcome {
+        let response = self.send(&self.initialize()).await?;
+        match response.status.is_success() {
+            true => Ok(()),
+            false => Err(response.wrong(format!(
+                "a new client is not served afterwards: initialize is answered {}",
+                response.status.as_u16()
+            ))),
+        }
+    }
+
     /// Sends a request on a socket of its own, and waits for the head of the response.
     ///
     /// # Errors
@@ -196,21 +287,7 @@ impl Server {
     /// # Errors
     /// When there is none, or its body does not end.
     pub(crate) async fn send(&self, request: &Request) -> Outcome<Response> {
-        let response = self.begin(request).await?;
-        let limit = self.env.timeout;
-        let response = match is_events(&response) {
-            // It has no end: the head says what there is to say.
-            true => {
-                let (head, _) = response.into_parts();
-                Response {
-                    status: head.status,
-                    headers: head.headers,
-                    body: Bytes::new(),
-                    sent: request.describe(),
-                }
-            }
-            false => Response::read(response, request.describe(), limit).await?,
-        };
+        let (response, _) = self.open(request).await?;
         if let Some(id) = response.headers.get("acp-connection-id") {
             self.note(id, response.cookies());
         }
@@ -223,6 +300,15 @@ impl Server {
     /// When there is no response.
     pub(super) async fn open(&self, request: &Request) -> Outcome<(Response, Option<Events>)> {
         let response = self.begin(request).await?;
+        self.response(request, response).await
+    }
+
+    /// Reads a response, or the head of a stream.
+    async fn response(
+        &self,
+        request: &Request,
+        response: hyper::Response<hyper::body::Incoming>,
+    ) -> Outcome<(Response, Option<Events>)> {
         if !is_events(&response) {
             let limit = self.env.timeout;
             let response = Response::read(response, request.describe(), limit).await?;
@@ -282,8 +368,48 @@ impl Server {
     }
 }
 
+/// The longest first line of a response, in bytes.
+const LINE: usize = 64 << 10;
+
+/// A connection of HTTP/2.
+#[derive(Debug)]
+pub(crate) struct Http2<'a> {
+    server: &'a Server,
+    sender: hyper::client::conn::http2::SendRequest<http_body_util::Full<Bytes>>,
+}
+
+impl Http2<'_> {
+    /// Sends a request, and waits for the head of the response.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) async fn send(&mut self, request: &Request) -> Outcome<(Response, Option<Events>)> {
+        let server = self.server;
+        let scheme = match server.uri.scheme_str() {
+            Some("https" | "wss") => "https",
+            _ => "http",
+        };
+        let authority = server
+            .uri
+            .authority()
+            .map_or("", |authority| authority.as_str());
+        // The authority is part of the target there.
+        let request = request.clone().without("host");
+        let target = format!("{scheme}://{authority}{}", server.target());
+        let sent = self.sender.send_request(request.build(&target)?);
+        let what = format!("the response to {} over HTTP/2", request.method);
+        let response = within(server.env.turn_timeout, &what, sent).await?;
+        let response = response.map_err(|error| {
+            Stop::failed(format!(
+                "expected a response over HTTP/2, got none: {error}"
+            ))
+        })?;
+        server.response(&request, response).await
+    }
+}
+
 /// The message `initialize` of a client that can do everything.
-pub(super) fn initialize() -> Value {
+pub(crate) fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": Caps::Full.initialize()})
 }
 
@@ -299,7 +425,7 @@ fn is_events(response: &hyper::Response<hyper::body::Incoming>) -> bool {
 }
 
 /// Fails with what there was instead of an answer.
-pub(super) fn unanswered<T>(method: &str, limit: Duration) -> Outcome<T> {
+pub(crate) fn unanswered<T>(method: &str, limit: Duration) -> Outcome<T> {
     fail(format!(
         "timed out after {} s waiting for the answer to {method}",
         limit.as_secs_f32()

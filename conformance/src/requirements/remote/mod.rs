@@ -7,9 +7,12 @@
 
 mod access;
 mod ending;
+mod frames;
+mod limits;
 mod posts;
 mod resume;
 mod streams;
+mod websocket;
 
 use super::{Area, Requirement, area};
 
@@ -22,6 +25,9 @@ const TABLES: &[&[Requirement]] = &[
     resume::ROWS,
     ending::ROWS,
     access::ROWS,
+    limits::ROWS,
+    websocket::ROWS,
+    frames::ROWS,
 ];
 
 const ROWS: [Requirement; count(TABLES)] = joined(TABLES);

@@ -1,5 +1,7 @@
 //! Faults of the HTTP transport.
 
+use axum::http::Version;
+
 use super::Mutant;
 use super::server::{Answer, Asked, Fault, Out, TOKEN};
 
@@ -500,7 +502,7 @@ pub const TABLE: &[Mutant] = &[
         "serves every host",
         &["remote.foreign-host"],
         Fault::request(|asked| {
-            if !asked.is_upgrade() {
+            if !asked.is_upgrade() && asked.version != Version::HTTP_2 {
                 asked.set("host", "localhost");
             }
         }),
@@ -531,6 +533,32 @@ pub const TABLE: &[Mutant] = &[
                 asked.headers.remove("origin");
             }
         }),
+    ),
+    Mutant::new(
+        "has no HTTP/2",
+        &["remote.http2"],
+        Fault::response(|asked, answer| {
+            if asked.version == Version::HTTP_2 {
+                answer.status = 505;
+            }
+        }),
+    ),
+    Mutant::new(
+        "reads bodies of any size",
+        &["remote.large-body"],
+        Fault {
+            reads_all: true,
+            ..Fault::NONE
+        },
+    )
+    .alone(),
+    Mutant::new(
+        "reads headers of any size",
+        &["remote.large-header"],
+        Fault {
+            header_bytes: 4 << 20,
+            ..Fault::NONE
+        },
     ),
 ];
 

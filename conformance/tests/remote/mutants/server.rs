@@ -12,7 +12,7 @@ use acp_server::remote::{
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -20,6 +20,9 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
+
+use super::frame::Frame;
+use super::websocket;
 
 /// The token of every server here.
 pub const TOKEN: &str = "the-right-token-of-this-server";
@@ -35,6 +38,22 @@ pub struct Fault {
     pub event: fn(&Event<'_>) -> Vec<Out>,
     /// Streams stay open when the server ends them.
     pub keeps_streams: bool,
+    /// Changes a frame of a WebSocket of the client.
+    pub to_server: fn(Frame) -> Vec<Act>,
+    /// Changes a frame of a WebSocket of the server.
+    pub to_client: fn(Frame) -> Vec<Act>,
+    /// What the listener accepts.
+    pub header_bytes: usize,
+    /// Reads bodies and frames of any size.
+    pub reads_all: bool,
+}
+
+/// What is done with a frame.
+pub enum Act {
+    Pass(Frame),
+    /// To where it came from.
+    Back(Frame),
+    End,
 }
 
 impl Fault {
@@ -44,7 +63,25 @@ impl Fault {
         response: |_, _| {},
         event: |event| vec![Out::Here(event.text.to_owned())],
         keeps_streams: false,
+        to_server: |frame| vec![Act::Pass(frame)],
+        to_client: |frame| vec![Act::Pass(frame)],
+        header_bytes: 64 << 10,
+        reads_all: false,
     };
+
+    pub const fn to_server(to_server: fn(Frame) -> Vec<Act>) -> Self {
+        Self {
+            to_server,
+            ..Self::NONE
+        }
+    }
+
+    pub const fn to_client(to_client: fn(Frame) -> Vec<Act>) -> Self {
+        Self {
+            to_client,
+            ..Self::NONE
+        }
+    }
 
     pub const fn request(request: fn(&mut Asked)) -> Self {
         Self {
@@ -71,6 +108,7 @@ impl Fault {
 /// A request.
 pub struct Asked {
     pub method: Method,
+    pub version: Version,
     pub headers: HeaderMap,
     pub body: Bytes,
     /// The body, if it is JSON.
@@ -207,16 +245,28 @@ impl MutantServer {
         let stop = CancellationToken::new();
         let mut settings = Settings::default();
         settings.stop = stop.clone();
-        settings.keep_alive = Duration::from_millis(200);
+        // A client that writes a large frame answers no pings meanwhile.
+        settings.keep_alive = Duration::from_millis(if fault.reads_all { 60_000 } else { 200 });
         let tokens = Tokens::new(&TOKEN.parse().unwrap());
         let control = AccessControl::new(Hosts::loopback(), tokens);
         let sound = protect(router(Reference::server().build(), &settings), control);
         let shared = Arc::new(Shared::default());
+        // WebSockets pass through a socket of their own.
+        let behind = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let socket = behind.local_addr().unwrap();
+        let settings = ListenSettings::default();
+        tokio::spawn(listen(behind, sound.clone(), settings, stop.clone()));
         let broken = Router::new().fallback(move |request: Request| {
             let (sound, shared) = (sound.clone(), shared.clone());
-            async move { serve(sound, shared, fault, request).await }
+            async move {
+                match request.headers().contains_key("upgrade") {
+                    true => websocket::serve(socket, shared, fault, request).await,
+                    false => serve(sound, shared, fault, request).await,
+                }
+            }
         });
-        let settings = ListenSettings::default();
+        let mut settings = ListenSettings::default();
+        settings.header_bytes = fault.header_bytes;
         tokio::spawn(listen(listener, broken, settings, stop.clone()));
         let url = format!("http://127.0.0.1:{port}/acp");
         Self { url, stop }
@@ -225,11 +275,17 @@ impl MutantServer {
 
 async fn serve(sound: Router, shared: Arc<Shared>, fault: Fault, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, 64 << 20).await else {
+    let limit = if fault.reads_all {
+        usize::MAX
+    } else {
+        16 << 20
+    };
+    let Ok(body) = to_bytes(body, limit).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let mut asked = Asked {
         method: parts.method.clone(),
+        version: parts.version,
         headers: parts.headers.clone(),
         message: serde_json::from_slice(&body).unwrap_or_default(),
         body,

@@ -1,0 +1,233 @@
+//! WebSocket frames, whole and in parts, right and wrong.
+
+use serde_json::json;
+
+use super::super::{Check, Requirement, info, should};
+use crate::harness::{Outcome, fail};
+use crate::remote::{Frame, Opcode, Server, WebSocket, over_websocket};
+
+use Check::Run;
+
+pub(super) const ROWS: &[Requirement] = &[
+    should(
+        "remote.websocket-binary",
+        "remote-transport#bidirectional-messaging",
+        "Binary frames are ignored.",
+        Run(|cx| over_websocket(cx, binary)),
+    ),
+    should(
+        "remote.websocket-fragments",
+        "websocket#section-5.4",
+        "Servers MUST be able to receive a fragmented […] message",
+        Run(|cx| over_websocket(cx, fragments)),
+    ),
+    should(
+        "remote.websocket-ping",
+        "websocket#section-5.5.2",
+        "Upon receipt of a Ping frame, an endpoint MUST send a Pong frame in response",
+        Run(|cx| over_websocket(cx, ping)),
+    ),
+    should(
+        "remote.websocket-unmasked",
+        "websocket#section-5.1",
+        "The server MUST close the connection upon receiving a frame that is not masked.",
+        Run(|cx| over_websocket(cx, unmasked)),
+    ),
+    should(
+        "remote.websocket-utf8",
+        "websocket#section-8.1",
+        "the byte stream is not, in fact, a valid UTF-8 stream, that endpoint MUST _Fail_",
+        Run(|cx| over_websocket(cx, utf8)),
+    ),
+    should(
+        "remote.websocket-reserved-bits",
+        "websocket#section-5.2",
+        "the receiving endpoint MUST _Fail the WebSocket Connection_",
+        Run(|cx| over_websocket(cx, reserved_bits)),
+    ),
+    should(
+        "remote.websocket-reserved-opcode",
+        "websocket#section-5.2",
+        "If an unknown opcode is received, the receiving endpoint MUST _Fail the WebSocket",
+        Run(|cx| over_websocket(cx, reserved_opcode)),
+    ),
+    should(
+        "remote.websocket-continuation",
+        "websocket#section-5.4",
+        "fragments of one message MUST NOT be interleaved between the fragments of another",
+        Run(|cx| over_websocket(cx, continuation)),
+    ),
+    should(
+        "remote.websocket-long-ping",
+        "websocket#section-5.4",
+        "Control frames themselves MUST NOT be fragmented.",
+        Run(|cx| over_websocket(cx, long_ping)),
+    ),
+    info(
+        "remote.websocket-large-frame",
+        "websocket#section-10.4",
+        "limitations regarding the frame size or total message size",
+        Run(|cx| over_websocket(cx, large_frame)),
+    ),
+];
+
+async fn binary(server: &Server) -> Outcome {
+    let mut socket = WebSocket::open(server).await?;
+    let (id, message) = socket.request("session/new", socket.setup());
+    let frame = Frame::new(Opcode::BINARY, message.to_string());
+    socket.frame(&frame).await;
+    socket.still_serves("a binary frame").await?;
+    let answered = socket
+        .messages
+        .iter()
+        .flatten()
+        .find(|message| message["id"] == json!(id));
+    match answered {
+        Some(answer) => fail(format!("a binary frame was answered: {answer}")),
+        None => Ok(()),
+    }
+}
+
+/// A request whose text has characters of several bytes.
+fn request(socket: &mut WebSocket<'_>) -> (u64, Vec<u8>) {
+    let mut params = socket.setup();
+    params["_meta"] = json!({"text": "ä\u{1f600}"});
+    let (id, message) = socket.request("session/new", params);
+    (id, message.to_string().into_bytes())
+}
+
+async fn fragments(server: &Server) -> Outcome {
+    let mut socket = WebSocket::open(server).await?;
+    let (id, text) = request(&mut socket);
+    // Cuts within characters, too.
+    socket.frame(&Frame::part(Opcode::TEXT, Vec::new())).await;
+    for piece in text.chunks(5) {
+        let piece = piece.to_vec();
+        socket
+            .frame(&Frame::part(Opcode::CONTINUATION, piece))
+            .await;
+    }
+    socket
+        .frame(&Frame::new(Opcode::CONTINUATION, Vec::new()))
+        .await;
+    let answer = socket.reply(id, "session/new").await?;
+    match answer.get("result") {
+        Some(_) => Ok(()),
+        None => fail(format!(
+            "expected a result of session/new in fragments, got {answer}"
+        )),
+    }
+}
+
+async fn ping(server: &Server) -> Outcome {
+    let mut socket = WebSocket::open(server).await?;
+    let (id, text) = request(&mut socket);
+    let (before, after) = text.split_at(text.len() / 2);
+    let payload = b"between".to_vec();
+    socket
+        .frame(&Frame::part(Opcode::TEXT, before.to_vec()))
+        .await;
+    socket
+        .frame(&Frame::new(Opcode::PING, payload.clone()))
+        .await;
+    let is_pong = |frame: &Frame| frame.opcode == Opcode::PONG;
+    let limit = server.env.turn_timeout;
+    match socket.wait_for(limit, is_pong).await? {
+        Some(pong) if pong.payload == payload => {}
+        Some(pong) => {
+            let found = String::from_utf8_lossy(&pong.payload).into_owned();
+            return fail(format!(
+                "expected a pong with the ping's text, got {found:?}"
+            ));
+        }
+        None => return Err(socket.missing("the pong to a ping between fragments")),
+    }
+    socket
+        .frame(&Frame::new(Opcode::CONTINUATION, after.to_vec()))
+        .await;
+    socket.reply(id, "session/new").await.map(drop)
+}
+
+/// Sends a frame with a request that must not be read, and expects the end.
+async fn refused(server: &Server, what: &str, change: impl FnOnce(&mut Frame)) -> Outcome {
+    let mut socket = WebSocket::open(server).await?;
+    let (id, message) = socket.request("session/new", socket.setup());
+    let mut frame = Frame::new(Opcode::TEXT, message.to_string());
+    change(&mut frame);
+    socket.frame(&frame).await;
+    socket.ends(what, Some(id)).await?;
+    WebSocket::open(server).await?.still_serves(what).await
+}
+
+async fn unmasked(server: &Server) -> Outcome {
+    refused(server, "an unmasked frame", |frame| frame.is_masked = false).await
+}
+
+async fn utf8(server: &Server) -> Outcome {
+    let mut socket = WebSocket::open(server).await?;
+    let mut params = socket.setup();
+    params["_meta"] = json!({"text": "?"});
+    let (id, message) = socket.request("session/new", params);
+    let text: Vec<u8> = message
+        .to_string()
+        .bytes()
+        .map(|byte| if byte == b'?' { 0xff } else { byte })
+        .collect();
+    let what = "text that is not UTF-8";
+    socket.frame(&Frame::new(Opcode::TEXT, text)).await;
+    socket.ends(what, Some(id)).await?;
+    WebSocket::open(server).await?.still_serves(what).await
+}
+
+async fn reserved_bits(server: &Server) -> Outcome {
+    refused(server, "a reserved bit", |frame| frame.reserved = 2).await
+}
+
+async fn reserved_opcode(server: &Server) -> Outcome {
+    refused(server, "a reserved opcode", |frame| {
+        frame.opcode = Opcode(3)
+    })
+    .await
+}
+
+async fn continuation(server: &Server) -> Outcome {
+    let what = "a continuation without a beginning";
+    refused(server, what, |frame| frame.opcode = Opcode::CONTINUATION).await
+}
+
+async fn long_ping(server: &Server) -> Outcome {
+    let what = "a ping of 126 bytes";
+    let mut socket = WebSocket::open(server).await?;
+    socket
+        .frame(&Frame::new(Opcode::PING, vec![b'x'; 126]))
+        .await;
+    let is_end = |frame: &Frame| matches!(frame.opcode, Opcode::CLOSE | Opcode::PONG);
+    let limit = server.env.turn_timeout;
+    match socket.wait_for(limit, is_end).await? {
+        Some(frame) if frame.opcode == Opcode::PONG => fail(format!("{what} was answered")),
+        Some(_) => WebSocket::open(server).await?.still_serves(what).await,
+        None if socket.has_ended() => WebSocket::open(server).await?.still_serves(what).await,
+        None => Err(socket.missing("the end after a ping of 126 bytes")),
+    }
+}
+
+/// The bytes that a frame announces, and how many of them are sent at most.
+const ANNOUNCED: u64 = 1 << 40;
+const SENT: usize = 64 << 20;
+const PIECE: usize = 64 << 10;
+
+async fn large_frame(server: &Server) -> Outcome {
+    let what = "a frame of a tebibyte";
+    let mut socket = WebSocket::open(server).await?;
+    let head = Frame::new(Opcode::TEXT, Vec::new()).head(ANNOUNCED);
+    socket.raw(&head).await;
+    let piece = vec![b'x'; PIECE];
+    for _ in 0..SENT / PIECE {
+        // A server that does not read any more has refused it as well.
+        if !socket.raw(&piece).await {
+            break;
+        }
+    }
+    socket.ends(what, None).await?;
+    WebSocket::open(server).await?.still_serves(what).await
+}

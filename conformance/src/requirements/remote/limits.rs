@@ -1,0 +1,115 @@
+//! HTTP/2, and requests that are too large.
+
+use bytes::Bytes;
+
+use super::super::{Check, Requirement, info, must};
+use crate::harness::{Outcome, Stop, fail};
+use crate::remote::{Events, Item, Server, initialize, over_http, unanswered};
+
+use Check::Run;
+
+pub(super) const ROWS: &[Requirement] = &[
+    must(
+        "remote.http2",
+        "remote-transport#content-negotiation-and-validation",
+        "HTTP/2 is **REQUIRED** for Streamable HTTP transport.",
+        Run(|cx| over_http(cx, http2)),
+    ),
+    info(
+        "remote.large-body",
+        "http#section-15.5.14",
+        "the server is refusing to process a request because the request content is larger",
+        Run(|cx| over_http(cx, large_body)),
+    ),
+    info(
+        "remote.large-header",
+        "http-fields#section-5",
+        "the server is unwilling to process the request because its header fields are too large",
+        Run(|cx| over_http(cx, large_header)),
+    ),
+];
+
+/// A stream and posts beside it, all in one connection.
+async fn http2(server: &Server) -> Outcome {
+    let mut connection = server.http2().await?;
+    let (response, _) = connection.send(&server.initialize()).await?;
+    response.is_success()?;
+    let Some(id) = response.header("acp-connection-id").map(str::to_owned) else {
+        return Err(response.wrong("the header acp-connection-id is missing"));
+    };
+    let get = server.get().with("acp-connection-id", &id);
+    let (response, events) = connection.send(&get).await?;
+    let Some(mut events) = events else {
+        return Err(response.wrong("the stream is refused, or is none"));
+    };
+    let unknown = serde_json::json!({"jsonrpc": "2.0", "id": 7, "method": "_conformance/unknown"});
+    let post = server.post(&unknown).with("acp-connection-id", &id);
+    connection.send(&post).await?.0.is_success()?;
+    let limit = server.env.turn_timeout;
+    match tokio::time::timeout(limit, answer(&mut events)).await {
+        Ok(outcome) => outcome,
+        Err(_) => unanswered("_conformance/unknown", limit),
+    }
+}
+
+async fn answer(events: &mut Events) -> Outcome {
+    loop {
+        match events.next().await {
+            Ok(Some(Item::Event { data, .. })) => {
+                let message = serde_json::from_str::<serde_json::Value>(&data);
+                if message.is_ok_and(|message| message["id"] == 7) {
+                    return Ok(());
+                }
+            }
+            Ok(Some(Item::Comment)) => {}
+            Ok(None) => return fail("the stream ended before the answer came"),
+            Err(reason) => return Err(Stop::failed(reason)),
+        }
+    }
+}
+
+/// How much of a body is sent at most, and how much is announced.
+const SENT: usize = 64 << 20;
+const ANNOUNCED: u64 = 1 << 40;
+const PIECE: usize = 64 << 10;
+
+async fn large_body(server: &Server) -> Outcome {
+    let request = server
+        .initialize()
+        .with("content-length", &ANNOUNCED.to_string());
+    let mut head = server.head(&request);
+    head.extend_from_slice(b"\r\n");
+    let piece = Bytes::from(vec![b' '; PIECE]);
+    let pieces = std::iter::once(Bytes::from(head)).chain(std::iter::repeat_n(piece, SENT / PIECE));
+    refused(server, pieces, "a refusal of a body of a tebibyte").await
+}
+
+/// Bytes of the header. No server takes as many by default.
+const HEADER: usize = 1 << 20;
+
+async fn large_header(server: &Server) -> Outcome {
+    let body = initialize().to_string();
+    let request = server.initialize();
+    let request = request.with("content-length", &body.len().to_string());
+    let mut head = server.head(&request);
+    head.extend_from_slice(b"x-large: ");
+    head.resize(head.len() + HEADER, b'x');
+    head.extend_from_slice(b"\r\n\r\n");
+    head.extend_from_slice(body.as_bytes());
+    refused(
+        server,
+        [Bytes::from(head)],
+        "a refusal of a header of a mebibyte",
+    )
+    .await
+}
+
+/// The request is refused, or its connection ended, and others are served.
+async fn refused(server: &Server, pieces: impl IntoIterator<Item = Bytes>, what: &str) -> Outcome {
+    match server.raw(pieces, what).await? {
+        None => {}
+        Some(400..=499) => {}
+        Some(status) => return fail(format!("expected {what}, got status {status}")),
+    }
+    server.still_serves().await
+}

@@ -1,0 +1,259 @@
+//! Faults of the WebSocket transport.
+
+use serde_json::{Value, json};
+
+use super::Mutant;
+use super::frame::{Frame, Opcode};
+use super::server::{Act, Fault};
+
+fn message(frame: &Frame) -> Value {
+    let is_text = frame.opcode == Opcode::TEXT && frame.is_last;
+    let message = is_text.then(|| serde_json::from_slice(&frame.payload).ok());
+    message.flatten().unwrap_or_default()
+}
+
+fn pass(frame: Frame) -> Vec<Act> {
+    vec![Act::Pass(frame)]
+}
+
+fn text(message: &Value) -> Frame {
+    Frame::new(Opcode::TEXT, message.to_string())
+}
+
+/// A frame of the server, which has no mask.
+fn of_server(message: &Value) -> Frame {
+    Frame {
+        is_masked: false,
+        ..text(message)
+    }
+}
+
+pub const TABLE: &[Mutant] = &[
+    Mutant::new(
+        "has a wrong key in its handshake",
+        &["remote.websocket"],
+        Fault::response(|asked, answer| {
+            if asked.is_upgrade() {
+                let wrong = "AAAAAAAAAAAAAAAAAAAAAAAAAAA=".parse().unwrap();
+                answer.headers.insert("sec-websocket-accept", wrong);
+            }
+        }),
+    )
+    .alone(),
+    Mutant::new(
+        "names no connection of a WebSocket",
+        &["remote.websocket-connection-id"],
+        Fault::response(|asked, answer| {
+            if asked.is_upgrade() {
+                answer.headers.remove("acp-connection-id");
+            }
+        }),
+    ),
+    Mutant::new(
+        "has a subprotocol of its own",
+        &["remote.websocket-unasked"],
+        Fault::response(|asked, answer| {
+            if asked.is_upgrade() {
+                answer
+                    .headers
+                    .insert("sec-websocket-protocol", "acp".parse().unwrap());
+            }
+        }),
+    ),
+    Mutant::new(
+        "has an extension of its own",
+        &["remote.websocket-unasked"],
+        Fault::response(|asked, answer| {
+            if asked.is_upgrade() {
+                answer.headers.insert(
+                    "sec-websocket-extensions",
+                    "permessage-deflate".parse().unwrap(),
+                );
+            }
+        }),
+    ),
+    Mutant::new(
+        "speaks every version",
+        &["remote.websocket-version"],
+        Fault::request(|asked| {
+            if asked.is_upgrade() {
+                asked.set("sec-websocket-version", "13");
+            }
+        }),
+    ),
+    Mutant::new(
+        "answers before initialize",
+        &["remote.websocket-first-message"],
+        Fault::to_server(|frame| {
+            let asked = message(&frame);
+            // On other connections this is not the first request.
+            if asked["method"] == "session/new" && asked["id"] == 1 {
+                let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}});
+                return vec![Act::Back(of_server(&result))];
+            }
+            pass(frame)
+        }),
+    )
+    .alone(),
+    Mutant::new(
+        "sets a reserved bit",
+        &["remote.websocket-messages"],
+        Fault::to_client(|frame| {
+            let reserved = u8::from(message(&frame)["method"] == "session/update");
+            pass(Frame { reserved, ..frame })
+        }),
+    ),
+    Mutant::new(
+        "answers a prompt twice",
+        &["remote.websocket-answers-once"],
+        Fault::to_client(
+            |frame| match message(&frame).pointer("/result/stopReason") {
+                Some(_) => vec![Act::Pass(frame.clone()), Act::Pass(frame)],
+                None => pass(frame),
+            },
+        ),
+    ),
+    Mutant::new(
+        "has a code of its own for broken JSON",
+        &["remote.websocket-broken-json"],
+        Fault::to_client(|frame| {
+            let mut answer = message(&frame);
+            if answer["error"]["code"] == -32700 {
+                answer["error"]["code"] = json!(-32000);
+                return pass(of_server(&answer));
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "carries batches out",
+        &["remote.websocket-batch"],
+        Fault::to_server(|frame| match message(&frame) {
+            Value::Array(batch) => batch.iter().map(|part| Act::Pass(text(part))).collect(),
+            _ => pass(frame),
+        }),
+    ),
+    Mutant::new(
+        "does not answer a close frame",
+        &["remote.websocket-close"],
+        Fault::to_server(|frame| match frame.opcode {
+            Opcode::CLOSE => vec![Act::End],
+            _ => pass(frame),
+        }),
+    ),
+    Mutant::new(
+        "forgets sessions with their WebSocket",
+        &["remote.websocket-sessions-survive"],
+        Fault::to_server(|frame| {
+            let mut asked = message(&frame);
+            if asked["method"] == "session/load" {
+                asked["params"]["sessionId"] = json!("another");
+                return pass(text(&asked));
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "reads binary frames",
+        &["remote.websocket-binary"],
+        Fault::to_server(|mut frame| {
+            if frame.opcode == Opcode::BINARY {
+                frame.opcode = Opcode::TEXT;
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "ends at a fragment",
+        &["remote.websocket-fragments"],
+        Fault::to_server(|frame| {
+            // The one between which the ping is has more text.
+            match frame.opcode == Opcode::TEXT && !frame.is_last && frame.payload.is_empty() {
+                true => vec![Act::End],
+                false => pass(frame),
+            }
+        }),
+    ),
+    Mutant::new(
+        "answers pings with nothing in them",
+        &["remote.websocket-ping"],
+        Fault::to_client(|mut frame| {
+            if frame.opcode == Opcode::PONG {
+                frame.payload = bytes::Bytes::new();
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "reads unmasked frames",
+        &["remote.websocket-unmasked"],
+        Fault::to_server(|frame| {
+            pass(Frame {
+                is_masked: true,
+                ..frame
+            })
+        }),
+    ),
+    Mutant::new(
+        "reads what is not UTF-8",
+        &["remote.websocket-utf8"],
+        Fault::to_server(|mut frame| {
+            if frame.opcode == Opcode::TEXT && frame.is_last {
+                frame.payload = String::from_utf8_lossy(&frame.payload).into_owned().into();
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "ignores reserved bits",
+        &["remote.websocket-reserved-bits"],
+        Fault::to_server(|frame| {
+            pass(Frame {
+                reserved: 0,
+                ..frame
+            })
+        }),
+    ),
+    Mutant::new(
+        "reads reserved opcodes",
+        &["remote.websocket-reserved-opcode"],
+        Fault::to_server(|mut frame| {
+            if frame.opcode == Opcode(3) {
+                frame.opcode = Opcode::TEXT;
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "reads continuations of nothing",
+        &["remote.websocket-continuation"],
+        Fault::to_server(|mut frame| {
+            if frame.opcode == Opcode::CONTINUATION
+                && frame.payload.starts_with(b"{\"")
+                && frame.is_last
+            {
+                frame.opcode = Opcode::TEXT;
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "answers long pings",
+        &["remote.websocket-long-ping"],
+        Fault::to_server(|mut frame| {
+            if frame.opcode == Opcode::PING {
+                frame.payload.truncate(125);
+            }
+            pass(frame)
+        }),
+    ),
+    Mutant::new(
+        "reads frames of any size",
+        &["remote.websocket-large-frame"],
+        Fault {
+            reads_all: true,
+            ..Fault::NONE
+        },
+    )
+    .alone(),
+];
