@@ -54,6 +54,10 @@ fn capabilities(agent: &v1::AgentCapabilities) -> v2::AgentCapabilities {
     session.mcp = Some(mcp);
     session.delete = offered.delete.as_ref().and_then(reread);
     session.additional_directories = offered.additional_directories.as_ref().and_then(reread);
+    #[cfg(feature = "unstable")]
+    {
+        session.fork = offered.fork.as_ref().and_then(reread);
+    }
     session.meta.clone_from(&offered.meta);
 
     let mut next = v2::AgentCapabilities::new().with_session(session);

@@ -40,6 +40,7 @@ async fn everything_is_announced() {
     });
     if cfg!(feature = "unstable") {
         expected["sessionCapabilities"]["fork"] = json!({});
+        expected["mcpCapabilities"]["acp"] = json!(false);
     }
     assert_eq!(answer["agentCapabilities"], expected);
     assert_eq!(answer["agentInfo"]["name"], "acp-server");
