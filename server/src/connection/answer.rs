@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
-use acp_sdk::v1::{AgentContext, PromptRequest, StopReason};
+use acp_sdk::v1::{AgentContext, PromptRequest, PromptResponse, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 use serde::Deserialize;
 
@@ -66,8 +66,10 @@ impl fmt::Debug for Answering {
 
 /// Returns an answer: the stop reason, then the other members.
 fn answer(stop: &StopReason, members: Option<&Json>) -> HandlerResult<Json> {
-    let members = members.and_then(|members| RawObject::parse(members.get()));
-    let mut answer = members.unwrap_or_default();
+    let Some(members) = members else {
+        return Json::new(&PromptResponse::new(stop.clone())).map_err(HandlerError::internal);
+    };
+    let mut answer = RawObject::parse(members.get()).unwrap_or_default();
     let stop = Json::new(stop).map_err(HandlerError::internal)?;
     answer.set_first("stopReason", stop);
     Ok(answer.to_json())

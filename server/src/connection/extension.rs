@@ -115,11 +115,11 @@ async fn prompt_result(
     connection.client.initialized()?;
     let params: PromptResultParams = read(params)?;
     let (session, subscription) = connection.attached(&params.session_id).await?;
-    let end = session.state().queue.end_of(&params.prompt_id);
+    let progress = session.state().queue.progress_of(&params.prompt_id);
     let name = || HandlerError::resource_not_found(format!("prompt {}", params.prompt_id));
-    let end = end.ok_or_else(name)?;
+    let progress = progress.ok_or_else(name)?;
     let end = tokio::select! {
-        end = end.wait() => end,
+        end = progress.end.wait() => end,
         () = ctx.cancelled() => return Err(HandlerError::cancelled()),
     };
     // As for the prompt itself: its events come first.

@@ -85,10 +85,16 @@ impl ServerConnection {
                 return Ok((session, subscription));
             }
         }
-        Err(match self.core().find(id).await? {
-            Some(_) => closed(id),
-            None => HandlerError::resource_not_found(format!("session {id}")),
-        })
+        // Boxed, because it is rare, and every prompt has room for it otherwise.
+        Err(Box::pin(self.not_attached(id)).await)
+    }
+
+    async fn not_attached(&self, id: &SessionId) -> HandlerError {
+        match self.core().find(id).await {
+            Ok(Some(_)) => closed(id),
+            Ok(None) => HandlerError::resource_not_found(format!("session {id}")),
+            Err(error) => error,
+        }
     }
 
     /// Checks the directories of a request, and returns what it says of its session.
@@ -196,7 +202,8 @@ impl ServerConnection {
         let result = tokio::select! {
             biased;
             result = ticket.result() => result,
-            () = ctx.cancelled() => self.ended_early(ctx, &session, &mut ticket).await?,
+            // Boxed, because it is rare, and every prompt has room for it otherwise.
+            () = ctx.cancelled() => Box::pin(self.ended_early(ctx, &session, &mut ticket)).await?,
         };
         // When older events cannot be read the client knows it by the gap, not by this answer.
         let _ = subscription.reached(result.last_event).await;
@@ -246,7 +253,8 @@ impl ServerConnection {
         if let Ok(result) = tokio::time::timeout(CLOSING_DEADLINE, ticket.result()).await {
             return Ok(result);
         }
-        ticket.abort.cancel();
+        // Whoever set it before wanted the same.
+        let _ = ticket.progress.abort.set(());
         Ok(ticket.result().await)
     }
 }
@@ -274,6 +282,8 @@ impl Agent for ServerConnection {
             .with_additional_directories(SessionAdditionalDirectoriesCapabilities::new())
             .with_resume(SessionResumeCapabilities::new())
             .with_close(SessionCloseCapabilities::new());
+        #[cfg(feature = "unstable")]
+        let session = session.with_fork(SessionForkCapabilities::new());
         let mut capabilities = AgentCapabilities::new()
             .with_load_session(true)
             .with_prompt_capabilities(info.prompt.clone())

@@ -63,10 +63,10 @@ impl ConnectionV2 {
 
     /// Waits until the prompt is in the conversation, as far as the client has been sent it.
     async fn inserted(&self, ctx: &AgentContext, ticket: &mut Ticket) -> HandlerResult<Inserted> {
-        let inserted = ticket.inserted.clone();
+        let progress = ticket.progress.clone();
         tokio::select! {
             biased;
-            inserted = inserted.wait() => return Ok(inserted.clone()),
+            inserted = progress.inserted.wait() => return Ok(inserted.clone()),
             // Cancelled before it was in the conversation, or the store has failed.
             result = ticket.result() => {
                 return Err(result.stop.err().unwrap_or_else(HandlerError::cancelled));

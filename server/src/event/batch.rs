@@ -3,6 +3,10 @@
 
 use std::fmt;
 
+/// What the events of a turn without updates need: fewer would be allocated in many steps.
+const FIRST_BYTES: usize = 480;
+const FIRST_EVENTS: usize = 4;
+
 /// Consecutive events of one session, as JSON texts.
 ///
 /// Events of a stream have about 170 bytes each. Kept together they cost one allocation, one
@@ -62,6 +66,10 @@ impl Batch {
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, E> {
         let begin = self.lines.len();
+        if self.lines.capacity() == 0 {
+            self.lines.reserve(FIRST_BYTES);
+            self.ends.reserve(FIRST_EVENTS);
+        }
         if let Err(error) = write(&mut self.lines) {
             self.lines.truncate(begin);
             return Err(error);

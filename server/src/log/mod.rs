@@ -164,13 +164,9 @@ impl Log {
 
     /// Waits while more than a buffer is uncommitted.
     pub(crate) async fn wait_for_room(&self) {
-        loop {
-            // Created before the check: it is notified of everything from now on.
-            let settled = self.0.settled.notified();
-            if self.0.state().uncommitted() < self.0.limits.uncommitted_bytes {
-                return;
-            }
-            settled.await;
+        if !self.0.has_room() {
+            // Boxed, because it is rare, and every future that appends has room for it otherwise.
+            Box::pin(self.0.room()).await;
         }
     }
 
@@ -248,6 +244,21 @@ impl Log {
 }
 
 impl Inner {
+    fn has_room(&self) -> bool {
+        self.state().uncommitted() < self.limits.uncommitted_bytes
+    }
+
+    async fn room(&self) {
+        loop {
+            // Created before the check: it is notified of everything from now on.
+            let settled = self.settled.notified();
+            if self.has_room() {
+                return;
+            }
+            settled.await;
+        }
+    }
+
     /// Commits until nothing is left, unless another task does.
     async fn commit(&self) {
         {

@@ -26,13 +26,22 @@ pub(super) struct State {
     in_flight: usize,
     pub(super) committer: Committer,
     /// The latest committed batches, without holes.
-    kept: VecDeque<Arc<Batch>>,
+    kept: VecDeque<Kept>,
     kept_bytes: usize,
     kept_events: usize,
     pub(super) committed: u64,
     pub(super) failures: u64,
     failure: Option<StoreError>,
     pub(super) listeners: Vec<Weak<dyn Listener>>,
+}
+
+/// A batch, with what is asked of it often: older batches are rarely in the processor's cache.
+struct Kept {
+    first: u64,
+    last: u64,
+    events: usize,
+    bytes: usize,
+    batch: Arc<Batch>,
 }
 
 impl State {
@@ -106,18 +115,25 @@ impl State {
     pub(super) fn keep(&mut self, batch: Option<Arc<Batch>>, limits: &LogLimits) {
         self.in_flight = 0;
         let Some(batch) = batch else { return };
-        self.committed = batch.last();
-        self.kept_bytes += batch.bytes();
-        self.kept_events += batch.len();
-        self.kept.push_back(batch);
+        let kept = Kept {
+            first: batch.first(),
+            last: batch.last(),
+            events: batch.len(),
+            bytes: batch.bytes(),
+            batch,
+        };
+        self.committed = kept.last;
+        self.kept_bytes += kept.bytes;
+        self.kept_events += kept.events;
+        self.kept.push_back(kept);
         while let Some(oldest) = self.kept.front() {
-            let events = self.kept_events - oldest.len();
+            let events = self.kept_events - oldest.events;
             // The limit is what must stay, so whole batches go only while enough remains.
             let enough = events >= limits.memory_events || self.kept_bytes > limits.memory_bytes;
             if !enough || self.kept.len() == 1 {
                 break;
             }
-            self.kept_bytes -= oldest.bytes();
+            self.kept_bytes -= oldest.bytes;
             self.kept_events = events;
             self.kept.pop_front();
         }
@@ -136,14 +152,20 @@ impl State {
     pub(super) fn oldest_kept(&self) -> u64 {
         self.kept
             .front()
-            .map_or(self.committed + 1, |batch| batch.first())
+            .map_or(self.committed + 1, |kept| kept.first)
     }
 
     /// Returns the batch in memory that contains an event.
     pub(super) fn find(&self, number: u64) -> Option<Arc<Batch>> {
-        let at = self.kept.partition_point(|batch| batch.last() < number);
-        let batch = self.kept.get(at)?;
-        (batch.first() <= number).then(|| batch.clone())
+        // Most of those who ask have read everything but the latest batch.
+        let latest = self.kept.back()?;
+        let kept = if latest.first <= number {
+            latest
+        } else {
+            let at = self.kept.partition_point(|kept| kept.last < number);
+            self.kept.get(at)?
+        };
+        (kept.first <= number && number <= kept.last).then(|| kept.batch.clone())
     }
 
     pub(super) fn subscribe(&mut self, listener: Weak<dyn Listener>) {

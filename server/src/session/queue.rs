@@ -60,14 +60,21 @@ pub(crate) struct Prompt {
     pub(crate) message: Option<MessageId>,
     bytes: usize,
     pub(crate) cancel: CancellationToken,
-    /// Ends the turn at once.
-    pub(crate) abort: CancellationToken,
-    /// Set when the prompt is in the log.
-    pub(crate) inserted: Arc<SetOnce<Inserted>>,
+    pub(crate) progress: Arc<Progress>,
     result: Option<oneshot::Sender<TurnResult>>,
     /// The name that its client has given it.
     id: Option<Box<str>>,
-    end: Arc<SetOnce<PromptEnd>>,
+}
+
+/// How far a prompt is, for all that wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Set when the turn is to end at once.
+    pub(crate) abort: SetOnce<()>,
+    /// Set when the prompt is in the log.
+    pub(crate) inserted: SetOnce<Inserted>,
+    /// Set when a prompt with a name has ended.
+    pub(crate) end: SetOnce<PromptEnd>,
 }
 
 /// Prompts with a name whose end is remembered, for each session.
@@ -120,9 +127,7 @@ impl TurnResult {
 /// Waits for the result of a prompt.
 pub(crate) struct Ticket {
     pub(crate) cancel: CancellationToken,
-    pub(crate) abort: CancellationToken,
-    #[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "for version 2"))]
-    pub(crate) inserted: Arc<SetOnce<Inserted>>,
+    pub(crate) progress: Arc<Progress>,
     result: oneshot::Receiver<TurnResult>,
 }
 
@@ -192,11 +197,9 @@ impl Prompt {
             message: None,
             bytes,
             cancel: CancellationToken::new(),
-            abort: CancellationToken::new(),
-            inserted: Arc::default(),
+            progress: Arc::default(),
             result: None,
             id: id.filter(|id| id.len() <= LONGEST_NAME).map(Box::from),
-            end: Arc::default(),
         }
     }
 
@@ -209,7 +212,7 @@ impl Prompt {
     pub(super) fn end(mut self, result: TurnResult) {
         if self.id.is_some() {
             // Set once, here.
-            let _ = self.end.set(PromptEnd {
+            let _ = self.progress.end.set(PromptEnd {
                 stop: result.stop.clone(),
                 members: result.members.clone(),
                 last_event: result.last_event,
@@ -266,8 +269,8 @@ pub(crate) struct Queue {
     bytes: usize,
     running: Option<Running>,
     last_end: u64,
-    /// The latest prompts with a name, and their ends.
-    named: VecDeque<(Box<str>, Arc<SetOnce<PromptEnd>>)>,
+    /// The latest prompts with a name.
+    named: VecDeque<(Box<str>, Arc<Progress>)>,
     /// Whether a runner task exists.
     has_runner: bool,
     closed: bool,
@@ -361,7 +364,7 @@ impl Queue {
             if self.named.len() >= NAMED_PROMPTS {
                 self.named.pop_front();
             }
-            self.named.push_back((id.clone(), prompt.end.clone()));
+            self.named.push_back((id.clone(), prompt.progress.clone()));
         }
         self.waiting.push_back(prompt);
         self.has_runner = true;
@@ -401,11 +404,11 @@ impl Queue {
         self.last_end
     }
 
-    /// Returns the end of a prompt, by its name.
-    pub(crate) fn end_of(&self, id: &str) -> Option<Arc<SetOnce<PromptEnd>>> {
+    /// Returns the progress of a prompt, by its name.
+    pub(crate) fn progress_of(&self, id: &str) -> Option<Arc<Progress>> {
         let mut named = self.named.iter().rev();
         let found = named.find(|(name, _)| **name == *id);
-        found.map(|(_, end)| end.clone())
+        found.map(|(_, progress)| progress.clone())
     }
 
     pub(super) fn take_idle_waiters(&mut self) -> Vec<oneshot::Sender<()>> {
@@ -420,8 +423,7 @@ impl Session {
         prompt.result = Some(sender);
         let ticket = Ticket {
             cancel: prompt.cancel.clone(),
-            abort: prompt.abort.clone(),
-            inserted: prompt.inserted.clone(),
+            progress: prompt.progress.clone(),
             result,
         };
         let (start, replaced) = {

@@ -15,7 +15,7 @@ pub(super) fn start(session: Session) {
             None => Box::new(()) as crate::handler::HandlerState,
         };
         loop {
-            let prompt = {
+            let mut prompt = {
                 let mut locked = session.state();
                 match locked.queue.pop() {
                     Some(prompt) => prompt,
@@ -32,7 +32,7 @@ pub(super) fn start(session: Session) {
                     }
                 }
             };
-            let result = turn::run(&session, &mut state, &prompt).await;
+            let result = turn::run(&session, &mut state, &mut prompt).await;
             prompt.end(result);
         }
     });

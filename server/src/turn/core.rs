@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::v1::{
@@ -60,7 +60,7 @@ pub(crate) struct Core {
     ended: AtomicBool,
     open: Mutex<Open>,
     /// What must be completed although nobody waits for it: creating and releasing terminals.
-    pub(crate) errands: TaskTracker,
+    errands: OnceLock<TaskTracker>,
     /// Files and commands on this machine.
     pub(super) local: super::local::Local,
 }
@@ -94,19 +94,25 @@ impl Core {
     /// When the store has failed.
     pub(super) async fn begin(
         session: &Session,
-        prompt: &crate::session::Prompt,
+        prompt: &mut crate::session::Prompt,
     ) -> Result<Arc<Self>> {
         let log = session.log();
         let epoch = log.epoch();
         log.wait_for_room().await;
-        let (turn, inserted) = log.append_deferred(epoch, |appender| {
+        let (turn, inserted, prompted) = log.append_deferred(epoch, |appender| {
             let turn = TurnId(appender.next_number());
             push(appender, &TurnEvent::TurnStarted { turn })?;
             let message = prompt.message.clone();
             let message = message.unwrap_or_else(|| MessageId::from(format!("message-{}", turn.0)));
-            for block in &prompt.blocks {
-                let chunk = ContentChunk::new(block.clone()).with_message_id(&message);
-                push(appender, &SessionUpdate::UserMessageChunk(chunk))?;
+            let mut pushed = Vec::with_capacity(prompt.blocks.len());
+            for block in prompt.blocks.drain(..) {
+                let chunk = ContentChunk::new(block).with_message_id(&message);
+                let update = SessionUpdate::UserMessageChunk(chunk);
+                push(appender, &update)?;
+                // Taken back instead of copied: images are large.
+                if let SessionUpdate::UserMessageChunk(chunk) = update {
+                    pushed.push(chunk.content);
+                }
             }
             appender.change(RecordChange {
                 running_turn: Some(Some(turn.0)),
@@ -122,7 +128,7 @@ impl Core {
                 message,
                 last_event,
             };
-            Ok::<_, Error>((turn, inserted))
+            Ok::<_, Error>((turn, inserted, pushed))
         })?;
         // Before anybody can see that it has started.
         session.core().counters.turn_started();
@@ -132,18 +138,18 @@ impl Core {
             log.start_commit();
         }
         // A prompt starts one turn.
-        let _ = prompt.inserted.set(inserted);
+        let _ = prompt.progress.inserted.set(inserted);
         Ok(Arc::new(Self {
             session: session.clone(),
-            prompt: prompt.blocks.clone(),
-            meta: prompt.meta.clone(),
+            prompt: prompted,
+            meta: prompt.meta.take(),
             origin: prompt.origin.clone(),
             turn,
             epoch,
             cancel: prompt.cancel.clone(),
             ended: AtomicBool::new(false),
             open: Mutex::default(),
-            errands: TaskTracker::new(),
+            errands: OnceLock::new(),
             local: super::local::Local::new(prompt.origin.as_ref()),
         }))
     }
@@ -233,8 +239,8 @@ impl Core {
     }
 
     /// Appends an update.
-    pub(crate) async fn send(&self, update: SessionUpdate) -> Result<()> {
-        self.append(|appender| self.write(appender, update)).await
+    pub(crate) fn send(&self, update: SessionUpdate) -> impl Future<Output = Result<()>> + Send {
+        self.append(move |appender| self.write(appender, update))
     }
 
     /// Appends an update under the log's lock.
@@ -285,25 +291,44 @@ impl Core {
     }
 
     /// Appends to the log, unless the turn has ended.
-    pub(super) async fn append<T>(
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` keeps its parameters twice, and updates are large"
+    )]
+    pub(super) fn append<T>(
         &self,
-        write: impl FnOnce(&mut Appender<'_>) -> Result<T>,
-    ) -> Result<T> {
-        self.pace().await;
-        let append = self.session.log().append(self.epoch, |appender| {
-            if self.has_ended() {
-                return Err(self.ended("an update"));
-            }
-            write(appender)
-        });
-        append.await
+        write: impl FnOnce(&mut Appender<'_>) -> Result<T> + Send,
+    ) -> impl Future<Output = Result<T>> + Send {
+        async move {
+            self.room().await;
+            self.session.log().append_now(Some(self.epoch), |appender| {
+                if self.has_ended() {
+                    return Err(self.ended("an update"));
+                }
+                write(appender)
+            })
+        }
     }
 
-    /// Waits while the client that prompted would fall out of the in-memory log, if it paces.
-    async fn pace(&self) {
+    /// Waits until there is room in the log, and the client that paces the turn keeps up.
+    async fn room(&self) {
+        if let Some(number) = self.paced() {
+            // Boxed, because it is rare, and every future that appends has room for it otherwise.
+            Box::pin(self.pace(number)).await;
+        }
+        self.session.log().wait_for_room().await;
+    }
+
+    /// Returns the event that the client that prompted must be sent first, if it paces: otherwise
+    /// it would fall out of the in-memory log.
+    fn paced(&self) -> Option<u64> {
+        let origin = self.origin.as_ref()?;
+        origin.subscription.paces(&self.session)
+    }
+
+    /// Waits until the client that prompted has been sent an event.
+    async fn pace(&self, number: u64) {
         let Some(origin) = &self.origin else { return };
-        let paced = origin.subscription.paces(&self.session);
-        let Some(number) = paced else { return };
         tokio::select! {
             // A cancelled turn must be able to end.
             () = self.cancel.cancelled() => {}
@@ -335,8 +360,13 @@ impl Core {
         F: Future<Output = ()> + Send + 'static,
     {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            self.errands.spawn_on(errand(self.clone()), &runtime);
+            self.errands().spawn_on(errand(self.clone()), &runtime);
         }
+    }
+
+    /// Returns what is completed although nobody waits for it.
+    pub(super) fn errands(&self) -> &TaskTracker {
+        self.errands.get_or_init(TaskTracker::new)
     }
 
     /// Ends the turn: no tool call stays open, nothing more is appended, and what was borrowed
@@ -357,11 +387,14 @@ impl Core {
         });
         self.ended.store(true, Ordering::Release);
         self.local.end();
-        self.errands.close();
-        if !self.errands.is_empty() {
-            log.start_commit();
-            // A client that does not answer does not hold up the end of the turn.
-            let _ = tokio::time::timeout(CLEANING_UP, self.errands.wait()).await;
+        if let Some(errands) = self.errands.get() {
+            errands.close();
+            if !errands.is_empty() {
+                log.start_commit();
+                // A client that does not answer does not hold up the end of the turn.
+                // Boxed, because it is rare, and every turn has room for it otherwise.
+                let _ = Box::pin(tokio::time::timeout(CLEANING_UP, errands.wait())).await;
+            }
         }
         let cancelled = self.cancel.is_cancelled();
         let stop = if cancelled {

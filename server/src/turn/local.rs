@@ -141,7 +141,7 @@ impl Core {
         let id = self.next_id("terminal").into();
         let (roots, cwd) = (self.roots(), self.session.cwd().to_owned());
         let release = shared.release.child_token();
-        let tasks = self.errands.clone();
+        let tasks = self.errands().clone();
         let start = move || {
             let cwd = (&roots, cwd.as_str());
             Command::start(id, &request, cwd, &limits, release, held, &tasks)
@@ -174,7 +174,7 @@ impl Core {
     ) -> Result<T> {
         let runtime = Handle::try_current().map_err(Error::failed)?;
         let done = async {
-            let done = self.errands.spawn_blocking_on(work, &runtime).await;
+            let done = self.errands().spawn_blocking_on(work, &runtime).await;
             match done {
                 Ok(done) => done.map_err(|error| failed(method, error)),
                 Err(panic) => Err(Error::failed(panic)),

@@ -424,8 +424,8 @@ impl Turn {
     /// # Errors
     ///
     /// As [`send_text`](Self::send_text).
-    pub async fn send(&self, update: SessionUpdate) -> Result<()> {
-        self.core.send(update).await
+    pub fn send(&self, update: SessionUpdate) -> impl Future<Output = Result<()>> + Send {
+        self.core.send(update)
     }
 
     /// Sends an update of another agent, with members that [`SessionUpdate`] does not have.

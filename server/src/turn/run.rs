@@ -19,7 +19,7 @@ use crate::session::{Prompt, TurnResult};
 pub(crate) async fn run(
     session: &Session,
     state: &mut HandlerState,
-    prompt: &Prompt,
+    prompt: &mut Prompt,
 ) -> TurnResult {
     if prompt.cancel.is_cancelled() {
         return TurnResult::without_turn(Ok(StopReason::Cancelled));
@@ -54,14 +54,15 @@ async fn answer(
         biased;
         ended = &mut handling => return ended,
         () = core.cancel.cancelled() => {}
-        () = prompt.abort.cancelled() => core.cancel.cancel(),
+        () = prompt.progress.abort.wait() => core.cancel.cancel(),
     }
     let deadline = core.session.policies().cancel_deadline;
     tokio::select! {
         biased;
-        () = prompt.abort.cancelled() => {}
+        () = prompt.progress.abort.wait() => {}
         // However it ends, the turn was cancelled.
-        _ = tokio::time::timeout(deadline, handling) => {}
+        // Boxed like everything rare that every turn would have room for.
+        _ = Box::pin(tokio::time::timeout(deadline, handling)) => {}
     }
     Ok(StopReason::Cancelled)
 }
