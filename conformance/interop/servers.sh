@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests our client at the URLs of servers of other projects: those of the official Python, TypeScript and Rust
 # SDKs, over HTTP and over WebSocket, and our agent behind stdio-to-ws. Prompts, permissions, files,
-# terminals and cancellation by `acp run` (words.sh); then the suite, whose findings must be in known.txt.
+# terminals and cancellation by `acp run` (words.sh); the suite, whose findings must be in known.txt; and how
+# their servers answer what the proposal leaves open (statuses.py), which must be as in statuses.txt.
 # Usage: servers.sh [python|typescript|rust|stdio-to-ws]...
 # All without arguments; needs python3 with venv, npm and cargo. Compiling the Rust SDK takes minutes.
 set -euo pipefail
@@ -109,6 +110,12 @@ suite() {
     cmp -s "$cache/known" "$cache/found"
 }
 
+# statuses NAME URL: compares the answers to single requests with those that are known for NAME.
+statuses() {
+    python3 -B "$here/statuses.py" "$2" | sed "s/^/$1 /" >"$cache/$1-statuses.txt"
+    grep "^$1 " "$here/statuses.txt" | diff - "$cache/$1-statuses.txt"
+}
+
 try() {
     local name=$1 begun=$SECONDS
     shift
@@ -132,6 +139,7 @@ for name in "$@"; do
     case $name in
         python | typescript | rust)
             "start_$name"
+            try "the answers of the $name server" statuses "$name" "$url"
             for at in "$url" "ws${url#http}"; do
                 over=${at%%:*}
                 try "our client, $name server over $over" "$here/words.sh" "$bin/acp" "$at"

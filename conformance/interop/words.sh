@@ -6,7 +6,7 @@ set -euo pipefail
 acp=$1
 shift
 case $1 in
-    http://* | ws://*) agent=(--url "$1") ;;
+    http://* | ws://* | https://* | wss://*) agent=(--url "$1") ;;
     *) agent=(-- "$@") ;;
 esac
 folder=$(mktemp -d)

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """CPU of servers for the same work, in one run: pings, a stream of updates, and many sessions.
 
-Usage: throughput.py ACP-SERVER [OTHER-SERVER]     (each says `listening on http://…` on standard error)
+Usage: throughput.py ACP-SERVER [NAME=COMMAND]...   (a command prints its URL; throughput.sh starts this)
 Needs the package websockets of PyPI. The client does the same for each server, so its speed does not matter.
+All servers are measured in turn, ROUNDS times (3), and the median counts.
 """
 
 import asyncio
 import json
 import os
 import re
+import shlex
+import statistics
 import sys
 import tempfile
 import time
@@ -18,6 +21,8 @@ from websockets.asyncio.client import connect
 from load import TOKEN, event, head, read_head
 
 PINGS, UPDATES, SESSIONS = 5000, 200_000, 1000
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+WORK = ("ping", "update", "session")
 
 
 class Process:
@@ -26,13 +31,14 @@ class Process:
         env = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, "ACP_SERVER_TOKEN": TOKEN}
         pipe = asyncio.subprocess.PIPE
         self.child = await asyncio.create_subprocess_exec(
-            *command, env=env, stdin=pipe, stdout=pipe, stderr=None if stdio else pipe, limit=1 << 26)
+            *command, env=env, stdin=pipe, stdout=pipe, stderr=None if stdio else asyncio.subprocess.STDOUT,
+            limit=1 << 26)
         if stdio:
             return
-        while line := await self.child.stderr.readline():
-            if found := re.search(r"listening on http://(127\.0\.0\.1:\d+)/", line.decode()):
+        while line := await self.child.stdout.readline():
+            if found := re.search(r"http://(127\.0\.0\.1:\d+)/", line.decode()):
                 self.address = found[1]
-                asyncio.create_task(self.child.stderr.read())
+                asyncio.create_task(self.child.stdout.read())
                 return
         raise SystemExit(f"{command[0]} did not start")
 
@@ -116,7 +122,13 @@ class Sse(Peer):
         reader, writer = self.posts
         writer.write(head("POST", "/acp", **headers) + body)
         status, answer = await read_head(reader)
-        text = await reader.readexactly(int(answer.get(b"content-length", b"0")))
+        text = b""
+        if answer.get(b"transfer-encoding") == b"chunked":
+            while size := int(await reader.readline(), 16):
+                text += (await reader.readexactly(size + 2))[:-2]
+            await reader.readline()
+        else:
+            text = await reader.readexactly(int(answer.get(b"content-length", b"0")))
         assert status in (200, 202), (status, text)
         self.body = json.loads(text) if text else None
         if not self.connection:
@@ -138,20 +150,21 @@ class Sse(Peer):
         return await event(self.streams[session])
 
 
-async def measure(name, command, kind, stdio=False):
+async def measure(command, kind, stdio=False):
+    """Returns CPU and time for each unit of each work, in µs."""
     process = Process()
     await process.start(command, stdio)
     peer = kind()
     await peer.open(process)
     await peer.hello()
     session = await peer.new_session()
-    row = [name]
+    costs = {}
 
-    async def work(units, job):
+    async def work(name, units, job):
         cpu, began = process.cpu(), time.perf_counter()
         await job()
-        row.append(f"{(process.cpu() - cpu) / units * 1e6:.1f}")
-        row.append(f"{(time.perf_counter() - began):.2f}")
+        elapsed = time.perf_counter() - began
+        costs[name] = (process.cpu() - cpu) / units * 1e6, elapsed / units * 1e6
 
     async def pings():
         for _ in range(PINGS):
@@ -165,25 +178,45 @@ async def measure(name, command, kind, stdio=False):
         for _ in range(SESSIONS):
             await peer.new_session()
 
-    await work(PINGS, pings)
-    await work(UPDATES, stream)
-    await work(SESSIONS, sessions)
-    print("| " + " | ".join(row) + " |", flush=True)
+    await work("ping", PINGS, pings)
+    await work("update", UPDATES, stream)
+    await work("session", SESSIONS, sessions)
     await process.stop()
+    return costs
 
 
 async def main():
     ours = sys.argv[1]
     serve = [ours, "serve", "--port", "0", "--store", "memory", "--requests-per-second", "0"]
-    print(f"CPU of the server in µs, and seconds in all: {PINGS:,} pings one after the other, {UPDATES:,} updates,"
-          f" {SESSIONS:,} sessions\n")
-    print("| | ping | s | update | s | session | s |\n|---|---|---|---|---|---|---|")
-    await measure("acp-server, stdio", [ours, "--store", "memory"], Stdio, stdio=True)
-    await measure("acp-server, WebSocket", serve, WebSocket)
-    await measure("acp-server, SSE", serve, Sse)
+    subjects = {
+        ("acp-server", "stdio"): ([ours, "--store", "memory"], Stdio, True),
+        ("acp-server", "WebSocket"): (serve, WebSocket),
+        ("acp-server", "SSE"): (serve, Sse),
+    }
     for other in sys.argv[2:]:
-        await measure(f"{os.path.basename(other)}, WebSocket", [other], WebSocket)
-        await measure(f"{os.path.basename(other)}, SSE", [other], Sse)
+        name, command = other.split("=", 1)
+        for over, kind in (("WebSocket", WebSocket), ("SSE", Sse)):
+            subjects[name, over] = shlex.split(command), kind
+    costs = {subject: [] for subject in subjects}
+    for _ in range(ROUNDS):
+        for subject, how in subjects.items():
+            costs[subject].append(await measure(*how))
+    medians = {subject: {work: [statistics.median(round[work][part] for round in rounds) for part in (0, 1)]
+                         for work in WORK} for subject, rounds in costs.items()}
+
+    print(f"µs of CPU of the server, and µs in all, for a ping of {PINGS:,} one after the other, an update of"
+          f" {UPDATES:,} and a session of {SESSIONS:,}; medians of {ROUNDS} rounds\n")
+    print("| | ping | | update | | session | |\n|---|---|---|---|---|---|---|")
+    for (name, over), median in medians.items():
+        cells = " | ".join(f"{cpu:.1f} | {elapsed:.1f}" for cpu, elapsed in median.values())
+        print(f"| {name}, {over} | {cells} |")
+    print("\nCPU of a server as a multiple of that of acp-server over the same transport\n")
+    print("| | ping | update | session |\n|---|---|---|---|")
+    for (name, over), median in medians.items():
+        base = medians["acp-server", "stdio" if name == "acp-server" else over]
+        ratios = " | ".join(f"{median[work][0] / base[work][0]:.1f}" for work in WORK)
+        note = " (of stdio)" if name == "acp-server" else ""
+        print(f"| {name}, {over}{note} | {ratios} |")
 
 
 if __name__ == "__main__":
