@@ -28,6 +28,9 @@ use super::{RemoteAgent, RemoteError};
 /// How long the closing handshake may take.
 const CLOSING: Duration = Duration::from_secs(2);
 
+/// Bytes that are read at once. The buffer is set to zero before each read, and tungstenite's default is 128 KiB.
+const READ_BUFFER: usize = 8 << 10;
+
 type Socket = WebSocketStream<Upgraded>;
 
 /// Opens a connection.
@@ -102,6 +105,7 @@ async fn connect(agent: &RemoteAgent, access: &Access) -> Result<Socket, RemoteE
     })?;
     let bytes = agent.limits.message_bytes;
     let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
         .max_message_size(Some(bytes))
         .max_frame_size(Some(bytes));
     Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)

@@ -1,6 +1,7 @@
 //! A stream as the body of a response.
 
 use std::convert::Infallible;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,6 +18,9 @@ use crate::remote::metrics::Open;
 
 /// How long a client should wait before it opens a lost stream again, and the first sign of life.
 const HELLO: &str = "retry: 3000\n\n";
+
+/// Events that are ready are sent in chunks that are closed after so many bytes.
+const CHUNK: usize = 16 << 10;
 
 /// Returns the messages of a stream as server-sent events, with a comment as a sign of life when
 /// there are none.
@@ -36,6 +40,7 @@ pub(super) fn body(
         reader,
         alive,
         greeted: false,
+        ended: false,
         _open: open,
     })
 }
@@ -46,6 +51,7 @@ struct Events {
     reader: u64,
     alive: Interval,
     greeted: bool,
+    ended: bool,
     _open: Open,
 }
 
@@ -58,17 +64,23 @@ impl Stream for Events {
             this.greeted = true;
             return Poll::Ready(Some(Ok(Bytes::from_static(HELLO.as_bytes()))));
         }
-        match this.streams.take(&this.name, this.reader, cx.waker()) {
-            Taken::End => Poll::Ready(None),
-            Taken::Item(item) => {
-                this.alive.reset();
-                Poll::Ready(Some(Ok(encode(&item))))
+        let mut events = Vec::new();
+        while !this.ended && events.len() < CHUNK {
+            match this.streams.take(&this.name, this.reader, cx.waker()) {
+                Taken::Item(item) => encode(&item, &mut events),
+                Taken::Nothing => break,
+                Taken::End => this.ended = true,
             }
-            Taken::Nothing => match this.alive.poll_tick(cx) {
-                Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": keep-alive\n\n")))),
-                Poll::Pending => Poll::Pending,
-            },
         }
+        if !events.is_empty() {
+            this.alive.reset();
+            return Poll::Ready(Some(Ok(events.into())));
+        }
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        let tick = this.alive.poll_tick(cx);
+        tick.map(|_| Some(Ok(Bytes::from_static(b": keep-alive\n\n"))))
     }
 }
 
@@ -78,17 +90,18 @@ impl Drop for Events {
     }
 }
 
-/// Writes a message as one event, in one piece: some clients decode each piece by itself.
-fn encode(item: &Item) -> Bytes {
-    let mut event = format!("id: {}\ndata: ", item.at).into_bytes();
-    event.reserve(item.message.len() + 2);
+/// Writes a message as one event, whole: some clients decode each chunk by itself.
+fn encode(item: &Item, events: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    let _ = write!(events, "id: {}\ndata: ", item.at);
+    events.reserve(item.message.len() + 2);
     // A message is one line.
-    match std::str::from_utf8(&item.message) {
-        Ok(message) if !message.is_ascii() => escape(message, &mut event),
-        _ => event.extend_from_slice(&item.message),
+    if item.message.is_ascii() {
+        events.extend_from_slice(&item.message);
+    } else {
+        escape(&String::from_utf8_lossy(&item.message), events);
     }
-    event.extend_from_slice(b"\n\n");
-    event.into()
+    events.extend_from_slice(b"\n\n");
 }
 
 /// Writes JSON with the escapes of JSON in place of what is not ASCII, which stands in strings only.

@@ -260,7 +260,11 @@ impl Streams {
 impl State {
     /// Returns a session, known or not; `None` if there are too many.
     fn session(&mut self, id: &str, limit: usize) -> Option<&mut Session> {
-        if !self.sessions.contains_key(id) && self.sessions.len() >= limit {
+        // In this order the usual case, a known session, needs no copy of the id.
+        if self.sessions.contains_key(id) {
+            return self.sessions.get_mut(id);
+        }
+        if self.sessions.len() >= limit {
             // Sessions that nobody reads or uses make room.
             self.sessions.retain(|_, session| {
                 session.stream.is_open() || session.stream.queued_bytes() > 0 || session.is_used()

@@ -22,6 +22,10 @@ use crate::remote::caller::Caller;
 /// Bytes of frames that are written together; what is less is written when nothing follows.
 const WRITE_BUFFER: usize = 32 << 10;
 
+/// Bytes that are read at once. All of the buffer is set to zero before each read, even before one that finds
+/// nothing, so tungstenite's default of 128 KiB costs more than everything else that an update needs.
+const READ_BUFFER: usize = 8 << 10;
+
 /// Accepts the upgrade. The connection lives as long as the socket.
 pub(super) fn open(
     connections: &Arc<Connections>,
@@ -35,6 +39,7 @@ pub(super) fn open(
     let upgrade = upgrade
         .max_message_size(settings.message_bytes)
         .max_frame_size(settings.message_bytes)
+        .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(settings.waiting_bytes + settings.message_bytes);
     let mut response = upgrade.on_upgrade(async move |socket| {
