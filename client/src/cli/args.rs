@@ -138,8 +138,8 @@ Permissions:
   Without a flag, acp asks on the terminal, and refuses if there is none. --approve-reads
   allows tool calls of kind read, search and think, and asks about the rest likewise. An
   option is chosen by its kind: allow_once before allow_always, reject_once before
-  reject_always. Where nobody can approve more than reading, the agent can neither write
-  files nor run commands through acp. The agent is a process of yours all the same: these
+  reject_always. Where nobody can approve more than reading, acp refuses the agent's requests
+  to write files and to run commands. The agent is a process of yours all the same: these
   flags answer its questions, they do not confine it.
 
 Remote agents:

@@ -74,7 +74,10 @@ impl Workspace {
         Ok(self)
     }
 
-    /// Lets files be read only: writing and commands are neither declared nor served.
+    /// Lets files be read only: writing files and running commands are refused.
+    ///
+    /// They are declared all the same. An agent that finds them missing uses its own tools instead,
+    /// of which the client learns nothing.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
@@ -92,9 +95,8 @@ impl Workspace {
     pub fn capabilities(&self) -> ClientCapabilities {
         let fs = FileSystemCapabilities::new()
             .with_read_text_file(true)
-            .with_write_text_file(!self.read_only);
-        let capabilities = ClientCapabilities::new().with_fs(fs);
-        capabilities.with_terminal(!self.read_only)
+            .with_write_text_file(true);
+        ClientCapabilities::new().with_fs(fs).with_terminal(true)
     }
 
     /// Answers `fs/read_text_file`.
@@ -119,13 +121,13 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `-32601` if the workspace is read-only; `-32602` if the path is not inside the
-    /// workspace or names no regular file; `-32603` if it cannot be written.
+    /// `-32602` if the path is not inside the workspace or names no regular file; `-32603` if the
+    /// workspace is read-only, or the file cannot be written.
     pub async fn write_text_file(
         &self,
         request: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
-        self.changing("fs/write_text_file")?;
+        self.changing(&format!("writing {}", request.path))?;
         self.blocking(move |roots| fs::write(roots, &request)).await
     }
 
@@ -135,13 +137,13 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `-32601` if the workspace is read-only; `-32602` if the program cannot be started or
-    /// the directory is not inside the workspace; `-32603` if 64 terminals are open already.
+    /// `-32602` if the program cannot be started or the directory is not inside the workspace;
+    /// `-32603` if the workspace is read-only, or 64 terminals are open already.
     pub async fn create_terminal(
         &self,
         request: CreateTerminalRequest,
     ) -> HandlerResult<CreateTerminalResponse> {
-        self.changing("terminal/create")?;
+        self.changing(&format!("running {}", request.command))?;
         let cwd = match request.cwd.clone() {
             Some(cwd) => self.blocking(move |roots| directory(roots, &cwd)).await?,
             None => self.roots.first().to_owned(),
@@ -221,9 +223,11 @@ impl Workspace {
         self.terminals.end_session(session);
     }
 
-    fn changing(&self, method: &str) -> HandlerResult<()> {
+    /// Refuses what is more than reading, if that is all that is allowed.
+    fn changing(&self, what: &str) -> HandlerResult<()> {
         if self.read_only {
-            return Err(HandlerError::method_not_found(method));
+            let reason = format!("{what} is refused: the user allows reading files only");
+            return Err(HandlerError::internal(reason));
         }
         Ok(())
     }

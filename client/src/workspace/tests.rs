@@ -314,18 +314,19 @@ async fn a_read_only_workspace_changes_and_runs_nothing() {
     let workspace = case.workspace.clone().read_only();
     let capabilities = workspace.capabilities();
     assert!(capabilities.fs.read_text_file);
-    assert!(!capabilities.fs.write_text_file && !capabilities.terminal);
+    // What is not declared an agent does by its own tools, unasked.
+    assert!(capabilities.fs.write_text_file && capabilities.terminal);
 
     let read = ReadTextFileRequest::new("s", case.path("file"));
     assert_eq!(workspace.read_text_file(read).await.unwrap().content, "old");
     let write = WriteTextFileRequest::new("s", case.path("file"), "new");
-    let code = ErrorCode::METHOD_NOT_FOUND;
+    let code = ErrorCode::INTERNAL_ERROR;
     fails(
         workspace.write_text_file(write).await,
         code,
-        "fs/write_text_file",
+        "file is refused: the user allows reading files only",
     );
     assert_eq!(std::fs::read_to_string(case.path("file")).unwrap(), "old");
     let created = workspace.create_terminal(command("true", &[])).await;
-    fails(created, code, "terminal/create");
+    fails(created, code, "running true is refused");
 }

@@ -89,7 +89,7 @@ async fn commands_run_in_terminals() {
 }
 
 #[tokio::test]
-async fn who_may_approve_nothing_serves_nothing_but_reading() {
+async fn who_may_approve_nothing_refuses_writing_and_commands() {
     let agent = r#"message; said=$(quoted)
         send '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'
         answer '{"sessionId":"s"}'; prompt; say "$said\n"
@@ -102,11 +102,14 @@ async fn who_may_approve_nothing_serves_nothing_but_reading() {
     let ended = ended.end().await;
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert!(
-        lines[0].contains("'readTextFile':true,'writeTextFile':false"),
+        lines[0].contains("'readTextFile':true,'writeTextFile':true"),
         "{lines:?}"
     );
-    assert!(lines[0].contains("'terminal':false"), "{lines:?}");
-    assert!(lines[1].contains("-32601"), "{lines:?}");
-    assert!(lines[2].contains("-32601"), "{lines:?}");
+    assert!(lines[0].contains("'terminal':true"), "{lines:?}");
+    assert!(
+        lines[1].contains("the user allows reading files only"),
+        "{lines:?}"
+    );
+    assert!(lines[2].contains("running true is refused"), "{lines:?}");
     assert!(!dir.path().join("new").exists());
 }
