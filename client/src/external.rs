@@ -2,16 +2,18 @@
 //!
 //! For agents that hand work to other agents, and for programs that want one answer. Each
 //! task has a session of its own, so tasks do not see each other and may run at the same
-//! time. A task whose future is dropped is cancelled.
+//! time. A task whose future is dropped is cancelled, and its session is closed.
 
 use std::path::Path;
 use std::time::Duration;
 
 use acp_sdk::v1::{ClientHandle, RequestPermissionOutcome, SessionId};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{Client, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::permission::{Decision, Permissions, Question};
 use crate::session::{Event, Outcome, Prompt};
 
@@ -77,8 +79,8 @@ impl ExternalAgent {
         mut watch: impl FnMut(&Event),
     ) -> Result<Outcome> {
         let mut deadline = self.limit.map(|limit| Instant::now() + limit);
-        let session = self.client.new_session(cwd).await?;
-        let mut turn = session.prompt(task).await?;
+        let place = self.open(cwd.as_ref()).await?;
+        let mut turn = place.session.prompt(task).await?;
         loop {
             let event = match deadline {
                 Some(at) => match timeout_at(at, turn.next()).await {
@@ -97,18 +99,59 @@ impl ExternalAgent {
             }
         }
         let outcome = turn.outcome().await;
-        self.let_go(session).await;
+        place.close().await;
         outcome
     }
 
-    /// Closes the session where the agent can; its answer changes nothing.
-    async fn let_go(&self, session: Session) {
-        let capabilities = &self.client.agent_info().agent_capabilities;
-        if capabilities.session_capabilities.close.is_some()
-            && let Err(error) = session.close().await
-        {
-            tracing::debug!(%error, "a session that is done could not be closed");
+    /// Opens a session, in a task of its own: if nobody waits for it any more when it is there, it
+    /// is closed.
+    async fn open(&self, cwd: &Path) -> Result<Place> {
+        let (client, cwd) = (self.client.clone(), cwd.to_owned());
+        let (sender, opened) = oneshot::channel();
+        tokio::spawn(async move {
+            let session = client.new_session(cwd).await;
+            let place = session.map(|session| Place {
+                can_close: session.can_close(),
+                session,
+            });
+            // Handed back to be dropped, if nobody waits.
+            let _ = sender.send(place);
+        });
+        opened.await.unwrap_or(Err(Error::TurnLost))
+    }
+}
+
+/// The session of a task. Dropped, it is closed where the agent can.
+struct Place {
+    session: Session,
+    can_close: bool,
+}
+
+impl Place {
+    async fn close(mut self) {
+        if std::mem::take(&mut self.can_close) {
+            // A task of its own: it goes on if this future is dropped.
+            let _ = tokio::spawn(close(self.session.clone())).await;
         }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Without a runtime the connection has ended.
+        if self.can_close
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(close(self.session.clone()));
+        }
+    }
+}
+
+/// Closes a session when its turn has ended. The answer changes nothing.
+async fn close(session: Session) {
+    session.idle().await;
+    if let Err(error) = session.close().await {
+        tracing::debug!(%error, "a session that is done could not be closed");
     }
 }
 

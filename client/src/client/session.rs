@@ -1,12 +1,13 @@
 //! A session and the turns in it.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use acp_sdk::v1::{
-    CancelNotification, CloseSessionRequest, PromptRequest, SessionConfigId, SessionConfigOption,
-    SessionConfigOptionValue, SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId,
-    SessionConfigValueId, SessionId, SessionModeId, SessionModeState,
-    SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
+    CancelNotification, CloseSessionRequest, PromptRequest, PromptResponse, SessionConfigId,
+    SessionConfigOption, SessionConfigOptionValue, SessionConfigOptionValueBoolean,
+    SessionConfigOptionValueValueId, SessionConfigValueId, SessionId, SessionModeId,
+    SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
 };
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -90,13 +91,23 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::TurnRunning`] if the last turn is still going on. What goes wrong later is told
-    /// by [`Turn::outcome`].
+    /// [`Error::TurnRunning`] if the last turn is still going on; [`Error::NotCancelled`] as long as
+    /// the agent has not ended a turn that was cancelled and given up. Later errors are those of
+    /// [`Turn::outcome`].
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         let state = loop {
             match self.open.inbox.begin() {
                 Ok(state) => break state,
-                Err(running) if running.cancel.is_cancelled() => running.ended.cancelled().await,
+                Err(running) if running.cancel.is_cancelled() => tokio::select! {
+                    biased;
+                    () = running.ended.cancelled() => {}
+                    () = running.given_up.cancelled() => {
+                        return Err(Error::NotCancelled {
+                            session: self.id().clone(),
+                            limit: self.open.client.cancel_limit(),
+                        });
+                    }
+                },
                 Err(_) => {
                     return Err(Error::TurnRunning {
                         session: self.id().clone(),
@@ -135,6 +146,16 @@ impl Session {
     #[must_use]
     pub fn take_missed(&self) -> Missed {
         self.open.inbox.take_missed()
+    }
+
+    /// Waits until no turn is going on, or the last one was given up.
+    pub(crate) async fn idle(&self) {
+        if let Some(turn) = self.open.inbox.turn() {
+            tokio::select! {
+                () = turn.ended.cancelled() => {}
+                () = turn.given_up.cancelled() => {}
+            }
+        }
     }
 
     /// Changes the mode.
@@ -190,6 +211,12 @@ impl Session {
         Ok(answer.config_options)
     }
 
+    /// Returns whether the agent can close sessions.
+    pub(crate) fn can_close(&self) -> bool {
+        let capabilities = &self.open.client.agent_info.agent_capabilities;
+        capabilities.session_capabilities.close.is_some()
+    }
+
     /// Ends the session: the agent lets go of what it holds for it.
     ///
     /// # Errors
@@ -198,8 +225,7 @@ impl Session {
     /// or is gone.
     pub async fn close(self) -> Result<()> {
         let client = &self.open.client;
-        let capabilities = &client.agent_info.agent_capabilities.session_capabilities;
-        if capabilities.close.is_none() {
+        if !self.can_close() {
             return Err(Error::unsupported(
                 "session/close",
                 "sessionCapabilities.close",
@@ -219,20 +245,34 @@ async fn run(
     state: Arc<TurnState>,
     tell: oneshot::Sender<Result<StopReason>>,
 ) {
-    let result = answered(&open, request, &state).await;
+    let agent = open.client.agent.clone();
+    let mut prompting = std::pin::pin!(agent.prompt(request));
+    let result = answered(&open, prompting.as_mut(), &state).await;
     state.told.cancel();
-    state.ended.cancel();
-    // Before it is told: whoever hears of the end may open the session again at once.
+    let given_up = matches!(result, Err(Error::NotCancelled { .. }));
+    match given_up {
+        true => state.given_up.cancel(),
+        false => state.ended.cancel(),
+    }
+    // Before the result is sent: whoever receives it may open the session again at once. And what
+    // waits for an agent that may never answer must not keep the connection open.
     drop(open);
     // Nobody may be reading the turn any more.
     let _ = tell.send(result);
+    if given_up {
+        // Until then the agent's updates belong to this turn, not to a later one.
+        let _ = prompting.await;
+        state.ended.cancel();
+    }
 }
 
-async fn answered(open: &Open, request: PromptRequest, state: &TurnState) -> Result<StopReason> {
+async fn answered(
+    open: &Open,
+    mut prompting: Pin<&mut impl Future<Output = acp_sdk::Result<PromptResponse>>>,
+    state: &TurnState,
+) -> Result<StopReason> {
     const METHOD: &str = "session/prompt";
     let client = &open.client;
-    let prompting = client.agent.prompt(request);
-    tokio::pin!(prompting);
     let answer = tokio::select! {
         biased;
         answer = &mut prompting => answer,

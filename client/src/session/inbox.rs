@@ -76,6 +76,8 @@ pub(crate) struct TurnState {
     pub(crate) cancel: CancellationToken,
     /// The agent has been told so; from now on its questions are answered `cancelled`.
     pub(crate) told: CancellationToken,
+    /// The agent has not ended the cancelled turn in time. Nobody waits for its end any more.
+    pub(crate) given_up: CancellationToken,
     /// The agent has ended the turn.
     pub(crate) ended: CancellationToken,
     unread: Mutex<Unread>,
@@ -103,6 +105,7 @@ impl TurnState {
         Self {
             cancel: CancellationToken::new(),
             told: CancellationToken::new(),
+            given_up: CancellationToken::new(),
             ended: CancellationToken::new(),
             unread: Mutex::new(Unread {
                 events: Some(Queue::default()),

@@ -29,6 +29,8 @@ pub struct TestAgent {
     pub cancelled: Arc<Notify>,
     /// A prompt `hang` has been ended by a cancel.
     pub stopped: Arc<Notify>,
+    /// A session has been closed.
+    pub closed: Arc<Notify>,
     /// The answer to a question, in its JSON form.
     pub answered: Arc<std::sync::Mutex<Vec<Value>>>,
 }
@@ -163,6 +165,7 @@ impl Agent for TestAgent {
         _: &AgentContext,
         _: CloseSessionRequest,
     ) -> HandlerResult<CloseSessionResponse> {
+        self.closed.notify_one();
         Ok(CloseSessionResponse::new())
     }
 

@@ -7,7 +7,7 @@ use acp_client::{Client, Decision, Event, ExternalAgent, Forward, Permissions, P
 use acp_sdk::v1::*;
 use serde_json::json;
 
-use crate::agent::{TestAgent, connect, within};
+use crate::agent::{Raw, TestAgent, connect, within};
 
 #[tokio::test]
 async fn a_task_goes_in_and_an_outcome_comes_out() {
@@ -58,6 +58,26 @@ async fn a_task_that_is_dropped_is_cancelled() {
         () = agent.hanging.notified() => {}
     }
     within(agent.stopped.notified()).await;
+    within(agent.closed.notified()).await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_dropped_before_its_session_is_there_closes_it() {
+    let hello = json!({
+        "protocolVersion": 1,
+        "agentCapabilities": { "sessionCapabilities": { "close": {} } },
+    });
+    let (client, mut raw) = Raw::connect_saying(Client::builder(), hello).await;
+    let tool = ExternalAgent::new(client);
+    let request = tokio::select! {
+        _ = tool.ask("/", "work") => panic!("there is no answer"),
+        request = raw.next() => request,
+    };
+    assert_eq!(request["method"], "session/new");
+    raw.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": {"sessionId": "s"}}))
+        .await;
+    let params = raw.params("session/close", json!({})).await;
+    assert_eq!(params, json!({"sessionId": "s"}));
 }
 
 /// An agent that has everything done by another one, and passes its questions on.

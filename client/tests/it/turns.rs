@@ -132,6 +132,46 @@ async fn an_agent_that_does_not_end_a_cancelled_turn_is_given_up() {
 }
 
 #[tokio::test]
+async fn what_comes_after_a_turn_that_was_given_up_is_not_part_of_the_next() {
+    let limit = Duration::from_millis(10);
+    let (client, mut raw) = Raw::connect(Client::builder().cancel_within(limit)).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", serde_json::json!({"sessionId": "s"}))
+    );
+    let session = session.unwrap();
+    let turn = session.prompt("first").await.unwrap();
+    let first = raw.next().await;
+    turn.cancel();
+    let error = within(turn.outcome()).await.unwrap_err();
+    assert!(matches!(error, Error::NotCancelled { .. }), "{error}");
+    assert_eq!(raw.next().await["method"], "session/cancel");
+
+    // As long as the agent works on the first prompt, it gets no second one.
+    let error = within(session.prompt("second")).await.unwrap_err();
+    assert!(matches!(error, Error::NotCancelled { .. }), "{error}");
+    raw.say("s", "late").await;
+    let result = serde_json::json!({"stopReason": "cancelled"});
+    raw.send(serde_json::json!({"jsonrpc": "2.0", "id": first["id"], "result": result}))
+        .await;
+    assert_eq!(
+        within(session.next_missed()).await.unwrap().updates,
+        [said("late")]
+    );
+    let turn = loop {
+        match within(session.prompt("second")).await {
+            Ok(turn) => break turn,
+            // The answer is on its way.
+            Err(Error::NotCancelled { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let result = serde_json::json!({"stopReason": "end_turn"});
+    let (outcome, ()) = tokio::join!(turn.outcome(), raw.answer("session/prompt", result));
+    assert_eq!(outcome.unwrap().text, "");
+}
+
+#[tokio::test]
 async fn an_agent_that_nobody_reads_is_slowed_down() {
     let session = session(&TestAgent::default()).await;
     let mut turn = session.prompt("flood").await.unwrap();
