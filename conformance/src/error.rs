@@ -45,7 +45,7 @@ pub enum Error {
     Remote(#[from] acp_client::remote::RemoteError),
     /// A URL is given to a build that cannot use one.
     #[error(
-        "--url needs the feature `remote`, which this acp-conformance was built without; install it by \
+        "remote agents and clients need the feature `remote`, which this acp-conformance was built without; install it by \
         `cargo install acp-conformance --features remote`"
     )]
     NoRemote,

@@ -1,9 +1,9 @@
 //! What is sent, when, and what follows a refusal.
 
-use acp_client::remote::{Received, RemoteError, Token};
+use acp_client::remote::{Received, RemoteError, Token, connect_raw};
 use serde_json::json;
 
-use crate::fake::{Server, message, request, result, send, update, within};
+use crate::fake::{Server, initialize, message, request, result, send, update, within};
 
 #[tokio::test]
 async fn a_connection_names_itself_and_keeps_cookies() {
@@ -42,6 +42,23 @@ async fn a_connection_names_itself_and_keeps_cookies() {
     drop((session, connection));
     assert_eq!(within(receiver.receive()).await, Ok(None));
     within(receiver.closed()).await;
+}
+
+#[tokio::test]
+async fn the_stream_of_the_connection_is_opened_before_the_first_message() {
+    let mut server = Server::start().await;
+    let (sender, mut receiver) = connect_raw(&server.agent()).await.unwrap();
+    send(&sender, &initialize()).await;
+    let post = server.next("POST initialize").await;
+    let answer = result(0, server.initialized.clone());
+    let headers = "Acp-Connection-Id: c1\r\n";
+    post.respond("200 OK", headers, &answer.to_string()).await;
+    assert_eq!(message(&mut receiver).await, answer);
+    send(&sender, &request(1, "session/new", None)).await;
+    let get = server.next("GET connection").await;
+    assert!(server.is_idle().await, "the message waits for the stream");
+    let _stream = get.stream().await;
+    server.next("POST session/new").await.accept().await;
 }
 
 #[tokio::test]

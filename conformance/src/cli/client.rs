@@ -11,6 +11,7 @@ use super::outputs::{Chosen, Outputs};
 use crate::clients::{self, ClientEnv};
 use crate::progress::Progress;
 use crate::report::{Again, Document, Setting};
+use crate::requirements::Choice;
 use crate::wire::{Schema, Version};
 use crate::{Error, Result};
 
@@ -35,6 +36,10 @@ pub(super) struct Args {
     /// The client's command; the bundled client by default
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+    /// Play the server instead: the client is given a URL over HTTP or WebSocket, which `{url}` stands
+    /// for in its command
+    #[arg(long)]
+    remote: bool,
     #[command(flatten)]
     chosen: Chosen,
     /// The version of the protocol to test: 1, or 2 for the draft, as far as it is covered
@@ -78,6 +83,18 @@ const BUNDLED: [&str; 8] = [
     "{agent}",
 ];
 
+/// The bundled client of the remote transport, as a command.
+const REMOTE: [&str; 8] = [
+    "reference-client",
+    "run",
+    APPROVES,
+    "--cwd",
+    "{cwd}",
+    "--url",
+    "{url}",
+    "{prompt}",
+];
+
 /// The client of version 2, as a command.
 const SECOND: [&str; 4] = ["second-client", "{prompt}", "--", "{agent}"];
 
@@ -92,6 +109,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let command = if args.command.is_empty() {
         let mut command = vec![program.clone().into_os_string()];
         match args.protocol {
+            Version::V1 if args.remote => command.extend(REMOTE.map(OsString::from)),
             Version::V1 => command.extend(BUNDLED.map(OsString::from)),
             Version::V2 => command.extend(SECOND.map(OsString::from)),
         }
@@ -109,7 +127,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     };
     let mut progress = Progress::checks();
     let choice = args.chosen.choice();
-    let report = clients::run(&env, &choice, |done, all| progress.reach(done, all))?;
+    let reach = |done, all| progress.reach(done, all);
+    let report = match args.remote {
+        true => remote(&env, &choice, reach)?,
+        false => clients::run(&env, &choice, reach)?,
+    };
     drop(progress);
     let rest = again(args);
     let setting = Setting {
@@ -122,6 +144,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     };
     args.outputs
         .write(&Document::of_client(&report, &setting), out)
+}
+
+#[cfg(all(unix, feature = "remote"))]
+fn remote(
+    env: &ClientEnv,
+    choice: &Choice,
+    progress: impl FnMut(usize, usize),
+) -> Result<clients::Report> {
+    clients::remote::run(env, choice, progress)
+}
+
+#[cfg(not(all(unix, feature = "remote")))]
+fn remote(_: &ClientEnv, _: &Choice, _: impl FnMut(usize, usize)) -> Result<clients::Report> {
+    Err(Error::NoRemote)
 }
 
 /// The command that has the client declare no terminals.
@@ -143,6 +179,9 @@ fn without_terminals(args: &Args, command: &[OsString]) -> Result<Option<Vec<OsS
 /// What follows to run one requirement against the same client in the same way.
 fn again(args: &Args) -> String {
     let mut words: Vec<OsString> = args.chosen.strict_option().into_iter().collect();
+    if args.remote {
+        words.push("--remote".into());
+    }
     if args.protocol != Version::V1 {
         words.extend(["--protocol".into(), args.protocol.as_str().into()]);
     }

@@ -13,6 +13,8 @@ mod handshake;
 pub(crate) mod live;
 mod look;
 mod marks;
+#[cfg(all(unix, feature = "remote"))]
+pub mod remote;
 mod run;
 mod scenes;
 mod second;
@@ -27,6 +29,6 @@ pub use self::between::filter;
 pub use self::run::{ClientEnv, Played, Report, play, run};
 pub use self::scenes::{SCENES, Scene, scenes};
 pub(crate) use self::second::reference;
-pub use self::table::{ClientRequirement, all, of};
+pub use self::table::{ClientRequirement, all, of, of_remote};
 #[cfg(unix)]
 pub use self::within::{Interrupt, Launched, Within};

@@ -76,6 +76,9 @@ pub struct Played {
     pub folder: PathBuf,
     /// Whether the client launched the agent at all.
     pub launched: bool,
+    /// What was sent over the remote transport.
+    #[cfg(all(unix, feature = "remote"))]
+    pub remote: super::remote::Log,
     /// Removes the working directory when the checks, which look into it, are done.
     kept: Option<Arc<Folder>>,
 }
@@ -134,6 +137,8 @@ impl Played {
             stderr,
             folder,
             launched: true,
+            #[cfg(all(unix, feature = "remote"))]
+            remote: super::remote::Log::default(),
             kept: None,
         }
     }
@@ -173,13 +178,27 @@ pub(super) fn run_scenes(
     command: String,
     choice: &Choice,
     play: impl Fn(&str) -> Result<Played>,
+    progress: impl FnMut(usize, usize),
+) -> Result<Report> {
+    let rows: Vec<_> = table::of(version).collect();
+    let names: Vec<_> = scenes(version).iter().map(|scene| scene.name).collect();
+    run_rows(version, &rows, &names, command, choice, play, progress)
+}
+
+/// As [`run_scenes`], with whatever rows and scenes.
+pub(super) fn run_rows(
+    version: Version,
+    rows: &[&'static ClientRequirement],
+    names: &[&'static str],
+    command: String,
+    choice: &Choice,
+    play: impl Fn(&str) -> Result<Played>,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let started = Instant::now();
-    let rows = choice.of(table::of(version), |row| (row.id, row.scene, row.tier))?;
+    let rows = choice.of(rows.iter().copied(), |row| (row.id, row.scene, row.tier))?;
     let needed = |name: &str| rows.iter().any(|row| row.scene == name);
-    let scenes = scenes(version).iter();
-    let scenes: Vec<_> = scenes.filter(|scene| needed(scene.name)).collect();
+    let scenes: Vec<_> = names.iter().filter(|name| needed(name)).collect();
     let mut report = Report {
         command,
         client: "a client without a name".to_owned(),
@@ -190,11 +209,11 @@ pub(super) fn run_scenes(
         protocol: version,
         took: Duration::ZERO,
     };
-    for (done, scene) in scenes.iter().enumerate() {
-        let played = play(scene.name)?;
+    for (done, &&scene) in scenes.iter().enumerate() {
+        let played = play(scene)?;
         progress(done + 1, scenes.len());
         report.add(&played);
-        for row in rows.iter().filter(|row| row.scene == scene.name) {
+        for row in rows.iter().filter(|row| row.scene == scene) {
             let verdict = Verdict::from((row.check)(&played));
             report.rows.push((*row, verdict));
         }
@@ -239,7 +258,7 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
 
 /// Reads away the client's output until it ends, and interrupts it when the scene
 /// asks for it. Whether it has ended.
-fn watch(link: &mut Link, deadline: Instant) -> bool {
+pub(super) fn watch(link: &mut Link, deadline: Instant) -> bool {
     loop {
         match link.next(deadline) {
             Some(Event::End) => return true,

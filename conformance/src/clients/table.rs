@@ -38,6 +38,16 @@ pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> 
     all().filter(move |_| version == Version::V1).chain(second)
 }
 
+/// The requirements of clients over the remote transport; none in a build without the feature
+/// `remote`, and none for version 2 yet.
+pub fn of_remote(version: Version) -> impl Iterator<Item = &'static ClientRequirement> {
+    #[cfg(all(unix, feature = "remote"))]
+    const ROWS: &[ClientRequirement] = super::remote::ROWS;
+    #[cfg(not(all(unix, feature = "remote")))]
+    const ROWS: &[ClientRequirement] = &[];
+    ROWS.iter().filter(move |_| version == Version::V1)
+}
+
 /// One requirement.
 pub(super) const fn row(
     tier: Tier,
@@ -69,7 +79,7 @@ mod tests {
     fn every_row_has_an_id_a_citation_a_quote_and_a_scene() {
         for version in [Version::V1, Version::V2] {
             let mut seen = HashSet::new();
-            for row in of(version) {
+            for row in of(version).chain(of_remote(version)) {
                 assert!(seen.insert(row.id), "{} stands twice", row.id);
                 assert!(row.id.starts_with("client."), "{}", row.id);
                 assert!(
@@ -80,7 +90,12 @@ mod tests {
                 );
                 assert!((8..=120).contains(&row.quote.chars().count()), "{}", row.id);
                 let mut scenes = scenes(version).iter();
-                assert!(scenes.any(|scene| scene.name == row.scene), "{}", row.id);
+                let is_known = scenes.any(|scene| scene.name == row.scene);
+                assert!(
+                    is_known || row.id.starts_with("client.remote-"),
+                    "{}",
+                    row.id
+                );
             }
         }
     }

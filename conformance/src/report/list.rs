@@ -71,7 +71,7 @@ impl Listed {
                 _ => None,
             },
         });
-        let clients = clients::of(version);
+        let clients = clients::of(version).chain(clients::of_remote(version));
         let clients = clients.map(|row| Self {
             id: row.id,
             area: row.scene,

@@ -9,6 +9,7 @@
 
 mod access;
 mod chaos;
+mod clients;
 mod host;
 mod mutants;
 mod proxy;

@@ -8,6 +8,7 @@ mod posts;
 mod stream;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ struct Connection {
     end: Arc<End>,
     /// Known once `initialize` was answered.
     id: OnceLock<HeaderValue>,
+    /// The stream of the connection was waited for.
+    waited: AtomicBool,
     state: Mutex<State>,
     tasks: TaskTracker,
 }
@@ -78,6 +81,7 @@ pub(super) fn open(agent: &RemoteAgent, access: &Access, ends: Ends) {
         incoming: ends.incoming,
         end: ends.end,
         id: OnceLock::new(),
+        waited: AtomicBool::new(false),
         state: Mutex::default(),
         tasks: TaskTracker::new(),
     });

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +26,9 @@ const WAITING_BYTES: usize = 4 << 20;
 
 /// How long the first opening of a session's stream is waited for before a message about it.
 const OPENING: Duration = Duration::from_secs(5);
+
+/// The same for the stream of the connection. Some servers answer only when there is an event.
+const CONNECTING: Duration = Duration::from_secs(1);
 
 /// How often a message is posted again that the server has no capacity for.
 const BUSY_ATTEMPTS: u32 = 5;
@@ -177,6 +181,12 @@ impl Connection {
             }
             // Messages of the session that come before its stream is open may be lost.
             stream.opened(OPENING).await;
+        } else if self.id.get().is_some() && !self.waited.swap(true, Ordering::AcqRel) {
+            // So may be the first answer.
+            let stream = self.state().connection.clone();
+            if let Some(stream) = stream {
+                stream.opened(CONNECTING).await;
+            }
         }
         let method = envelope.method.as_deref();
         let what = match method {

@@ -1,0 +1,488 @@
+//! What the transport demands of clients.
+
+use serde_json::Value;
+
+use super::super::look::first;
+use super::super::stage::SESSION;
+use super::super::table::{ClientRequirement, row};
+use super::log::Asked;
+use super::stage::{ASKED, CONNECTION, COOKIE};
+use super::{Played, websocket};
+use crate::harness::{Failure, Outcome, Stop, fail, inconclusive};
+use crate::requirements::Tier::{Info, Must, Should};
+
+const NEGOTIATION: &str = "remote-transport#content-negotiation-and-validation";
+const MESSAGES: &str = "remote-transport#bidirectional-messaging";
+
+/// The requirements of clients over the remote transport.
+pub const ROWS: &[ClientRequirement] = &[
+    row(
+        Should,
+        "client.remote-initialize",
+        "remote-http",
+        "remote-transport#unified-endpoint-routing",
+        "Initialize request (no Acp-Connection-Id)? → Create connection",
+        initialize,
+    ),
+    row(
+        Must,
+        "client.remote-connection-id",
+        "remote-http",
+        NEGOTIATION,
+        "**MUST** include both `Acp-Connection-Id` and `Acp-Session-Id` headers",
+        connection_id,
+    ),
+    row(
+        Must,
+        "client.remote-session-id",
+        "remote-http",
+        NEGOTIATION,
+        "**MUST** include both `Acp-Connection-Id` and `Acp-Session-Id` headers",
+        session_id,
+    ),
+    row(
+        Must,
+        "client.remote-content-type",
+        "remote-http",
+        NEGOTIATION,
+        "POST `Content-Type` **MUST** be `application/json` (415 otherwise).",
+        content_type,
+    ),
+    row(
+        Must,
+        "client.remote-accept",
+        "remote-http",
+        NEGOTIATION,
+        "GET `Accept` **MUST** include `text/event-stream` (406 otherwise).",
+        accept,
+    ),
+    row(
+        Should,
+        "client.remote-connection-stream",
+        "remote-http",
+        "remote-transport#streamable-http-message-flow",
+        "Open Connection-Scoped GET […] Session Creation",
+        connection_stream,
+    ),
+    row(
+        Should,
+        "client.remote-session-stream",
+        "remote-http",
+        "remote-transport#streamable-http-message-flow",
+        "Open Session-Scoped GET […] Prompt Flow",
+        session_stream,
+    ),
+    row(
+        Should,
+        "client.remote-one-message",
+        "remote-http",
+        NEGOTIATION,
+        "Batch JSON-RPC requests return 501.",
+        one_message,
+    ),
+    row(
+        Should,
+        "client.remote-answers",
+        "remote-http",
+        "remote-transport#streamable-http-message-flow",
+        "POST /acp […] { id: 99, result: { outcome: \"allow_once\" } } […] (client response)",
+        answers,
+    ),
+    row(
+        Must,
+        "client.remote-cookies",
+        "remote-http",
+        "remote-transport#5-requires-cookie-support-on-http-transports",
+        "Clients MUST accept, store, and return cookies set by the server",
+        cookies,
+    ),
+    row(
+        Should,
+        "client.remote-delete",
+        "remote-http",
+        "remote-transport#6-defines-a-unified-routing-model",
+        "`DELETE` […] Terminate the connection",
+        delete,
+    ),
+    row(
+        Should,
+        "client.remote-event-format",
+        "remote-stream",
+        "event-streams#parsing-an-event-stream",
+        "Lines must be processed, in the order they are received",
+        takes_part,
+    ),
+    row(
+        Info,
+        "client.remote-reconnect",
+        "remote-cut",
+        "event-streams#the-last-event-id-header",
+        "specifies the request header whose value is the last event ID string",
+        reconnect,
+    ),
+    row(
+        Should,
+        "client.remote-unauthorized",
+        "remote-unauthorized",
+        "remote-transport#how-does-this-interact-with-authentication",
+        "layered on top via HTTP headers, query parameters, or WebSocket subprotocols",
+        stops,
+    ),
+    row(
+        Should,
+        "client.remote-gone",
+        "remote-gone",
+        "remote-transport#unified-endpoint-routing",
+        "Unknown Acp-Connection-Id? → 404 Not Found",
+        stops,
+    ),
+    row(
+        Should,
+        "client.remote-websocket-initialize",
+        "remote-websocket",
+        "remote-transport#connection-establishment-get-with-upgrade",
+        "The client must still send `initialize` as the first JSON-RPC message",
+        websocket_initialize,
+    ),
+    row(
+        Should,
+        "client.remote-websocket-messages",
+        "remote-websocket",
+        MESSAGES,
+        "All messages are WebSocket text frames containing JSON-RPC.",
+        websocket_messages,
+    ),
+    row(
+        Should,
+        "client.remote-websocket-close",
+        "remote-websocket",
+        "websocket#section-5.5.1",
+        "The application MUST NOT send any more data frames after sending a Close frame.",
+        websocket_close,
+    ),
+    row(
+        Should,
+        "client.remote-websocket-fragments",
+        "remote-frames",
+        "websocket#section-5.4",
+        "Servers MUST be able to receive a fragmented […] message",
+        takes_part_in_frames,
+    ),
+    row(
+        Should,
+        "client.remote-websocket-ping",
+        "remote-frames",
+        "websocket#section-5.5.2",
+        "Upon receipt of a Ping frame, an endpoint MUST send a Pong frame in response",
+        websocket_ping,
+    ),
+];
+
+/// A failure at one request.
+fn wrong<T>(asked: &Asked, reason: impl Into<String>) -> Outcome<T> {
+    Err(Stop::Fail(Box::new(Failure {
+        reason: reason.into(),
+        sent: None,
+        came: Some(asked.describe()),
+    })))
+}
+
+/// The requests after `initialize`.
+fn later(played: &Played) -> Outcome<impl Iterator<Item = &Asked>> {
+    let mut requests = played.remote.requests.iter();
+    match requests.find(|asked| asked.calls() == Some("initialize")) {
+        Some(_) => Ok(requests),
+        None => fail(format!(
+            "the client did not post initialize{}",
+            played.last_words()
+        )),
+    }
+}
+
+fn initialize(played: &Played) -> Outcome {
+    let Some(asked) = played.remote.requests.first() else {
+        return fail(format!("the client sent no request{}", played.last_words()));
+    };
+    if asked.method != "POST" || asked.calls() != Some("initialize") {
+        return wrong(asked, "expected initialize as the first request");
+    }
+    if asked.header("acp-connection-id").is_some() {
+        return wrong(asked, "initialize names a connection");
+    }
+    match later(played)?.find(|asked| asked.calls() == Some("initialize")) {
+        Some(asked) => wrong(asked, "initialize was posted twice"),
+        None => Ok(()),
+    }
+}
+
+fn connection_id(played: &Played) -> Outcome {
+    for asked in later(played)? {
+        if asked.header("acp-connection-id") != Some(CONNECTION) {
+            return wrong(
+                asked,
+                "expected the header acp-connection-id of the connection",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn session_id(played: &Played) -> Outcome {
+    let mut count = 0;
+    for asked in later(played)? {
+        let is_answer = asked.message["id"] == ASKED && asked.calls().is_none();
+        let names_session = asked.message["params"]["sessionId"] == SESSION;
+        if !is_answer && !names_session {
+            continue;
+        }
+        if asked.header("acp-session-id") != Some(SESSION) {
+            return wrong(asked, "expected the header acp-session-id of the session");
+        }
+        count += 1;
+    }
+    match count {
+        0 => inconclusive("the client posted nothing of a session"),
+        _ => Ok(()),
+    }
+}
+
+fn content_type(played: &Played) -> Outcome {
+    let requests = played.remote.requests.iter();
+    for asked in requests.filter(|asked| asked.method == "POST") {
+        let kind = asked.header("content-type").unwrap_or_default();
+        let media = kind.split(';').next().unwrap_or_default().trim();
+        if !media.eq_ignore_ascii_case("application/json") {
+            return wrong(
+                asked,
+                format!("expected the type application/json, got {kind:?}"),
+            );
+        }
+    }
+    later(played).map(drop)
+}
+
+fn accept(played: &Played) -> Outcome {
+    let mut streams = later(played)?
+        .filter(|asked| asked.method == "GET")
+        .peekable();
+    if streams.peek().is_none() {
+        return fail("the client opened no stream");
+    }
+    for asked in streams {
+        let accept = asked.header("accept").unwrap_or_default();
+        if !accept.to_ascii_lowercase().contains("text/event-stream") {
+            return wrong(asked, format!("expected text/event-stream, got {accept:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn connection_stream(played: &Played) -> Outcome {
+    let is_stream =
+        |asked: &Asked| asked.method == "GET" && asked.header("acp-session-id").is_none();
+    before(
+        played,
+        is_stream,
+        "session/new",
+        "the stream of the connection",
+    )
+}
+
+fn session_stream(played: &Played) -> Outcome {
+    let is_stream =
+        |asked: &Asked| asked.method == "GET" && asked.header("acp-session-id") == Some(SESSION);
+    before(
+        played,
+        is_stream,
+        "session/prompt",
+        "the stream of the session",
+    )
+}
+
+/// The stream is opened before this request is posted.
+fn before(
+    played: &Played,
+    is_stream: impl Fn(&Asked) -> bool,
+    method: &str,
+    what: &str,
+) -> Outcome {
+    for asked in later(played)? {
+        if is_stream(asked) {
+            return Ok(());
+        }
+        if asked.calls() == Some(method) {
+            return wrong(asked, format!("{what} was not opened before {method}"));
+        }
+    }
+    fail(format!(
+        "the client did not open {what}{}",
+        played.last_words()
+    ))
+}
+
+fn one_message(played: &Played) -> Outcome {
+    let requests = played.remote.requests.iter();
+    for asked in requests.filter(|asked| asked.method == "POST") {
+        let message = &asked.message;
+        let is_message = message["jsonrpc"] == "2.0"
+            && (message.get("method").is_some()
+                || message.get("result").is_some() != message.get("error").is_some());
+        if !is_message {
+            return wrong(asked, format!("expected a JSON-RPC message, got {message}"));
+        }
+    }
+    later(played).map(drop)
+}
+
+fn answers(played: &Played) -> Outcome {
+    let mut posts = later(played)?.filter(|asked| asked.method == "POST");
+    let answer = posts.find(|asked| asked.calls().is_none() && asked.message["id"] == ASKED);
+    match answer {
+        Some(asked) if asked.message["result"]["outcome"].is_object() => Ok(()),
+        Some(asked) => wrong(asked, "expected the outcome of a permission"),
+        None => fail(format!(
+            "the client did not answer session/request_permission{}",
+            played.last_words()
+        )),
+    }
+}
+
+fn cookies(played: &Played) -> Outcome {
+    for asked in later(played)? {
+        let cookies = asked.header("cookie").unwrap_or_default();
+        if !cookies.split(';').any(|cookie| cookie.trim() == COOKIE) {
+            return wrong(asked, "expected the cookie that initialize has set");
+        }
+    }
+    Ok(())
+}
+
+fn delete(played: &Played) -> Outcome {
+    match later(played)?.find(|asked| asked.method == "DELETE") {
+        Some(asked) if asked.header("acp-connection-id") == Some(CONNECTION) => Ok(()),
+        Some(asked) => wrong(
+            asked,
+            "expected the header acp-connection-id of the connection",
+        ),
+        None => fail("the client ended without DELETE"),
+    }
+}
+
+/// All of the scene has arrived: the client answered, got the end of the turn, and left.
+fn takes_part(played: &Played) -> Outcome {
+    answers(played)?;
+    ended_well(played)
+}
+
+fn ended_well(played: &Played) -> Outcome {
+    match played.exit {
+        Some(Some(0)) => Ok(()),
+        Some(_) => fail(format!("the client failed{}", played.last_words())),
+        None => fail(format!(
+            "the client did not come to its end{}",
+            played.last_words()
+        )),
+    }
+}
+
+fn reconnect(played: &Played) -> Outcome {
+    let streams = later(played)?
+        .filter(|asked| asked.method == "GET" && asked.header("acp-session-id") == Some(SESSION));
+    let streams: Vec<_> = streams.collect();
+    let Some(again) = streams.get(1) else {
+        return inconclusive("the client did not open the stream again that was cut");
+    };
+    match again.header("last-event-id") {
+        Some("1") => ended_well(played),
+        Some(other) => wrong(again, format!("expected Last-Event-ID 1, got {other:?}")),
+        None => wrong(again, "the stream was opened again without Last-Event-ID"),
+    }
+}
+
+/// How many requests a client may make that is refused.
+const ATTEMPTS: usize = 20;
+
+fn stops(played: &Played) -> Outcome {
+    let refused = played.remote.requests.iter();
+    let refused = refused
+        .filter(|asked| matches!(asked.status, 401 | 404))
+        .count();
+    match (refused, played.exit) {
+        (0, _) => inconclusive(format!("nothing was refused{}", played.last_words())),
+        (_, None) => fail("the client went on although every request was refused"),
+        (ATTEMPTS.., _) => fail(format!("the client was refused {refused} times")),
+        (_, Some(Some(0))) => fail("the client ended as if nothing had been refused"),
+        (_, Some(_)) => Ok(()),
+    }
+}
+
+fn websocket_initialize(played: &Played) -> Outcome {
+    let messages = &played.remote.messages;
+    match messages.first() {
+        None => fail(format!(
+            "the client sent no message over WebSocket{}",
+            played.last_words()
+        )),
+        Some(message) if message["method"] != "initialize" => fail(format!(
+            "expected initialize as the first message, got {message}"
+        )),
+        Some(_) => {
+            let is_initialize = |message: &&Value| message["method"] == "initialize";
+            match messages.iter().filter(is_initialize).count() {
+                1 => first(played, "initialize").map(drop),
+                count => fail(format!("initialize was sent {count} times")),
+            }
+        }
+    }
+}
+
+fn websocket_messages(played: &Played) -> Outcome {
+    if let Some(fault) = played.remote.faults.first() {
+        return fail(fault.clone());
+    }
+    match played
+        .remote
+        .messages
+        .iter()
+        .find(|message| !message.is_object())
+    {
+        Some(message) => fail(format!("expected one message in a frame, got {message}")),
+        None => websocket_answers(played),
+    }
+}
+
+fn websocket_answers(played: &Played) -> Outcome {
+    let mut messages = played.remote.messages.iter();
+    let answer = messages.find(|message| message["id"] == ASKED && message.get("method").is_none());
+    match answer {
+        Some(_) => Ok(()),
+        None => fail(format!(
+            "the client did not answer session/request_permission{}",
+            played.last_words()
+        )),
+    }
+}
+
+fn websocket_close(played: &Played) -> Outcome {
+    match played.remote.closed {
+        true => Ok(()),
+        false => fail("the client ended its WebSocket without a close frame"),
+    }
+}
+
+fn takes_part_in_frames(played: &Played) -> Outcome {
+    websocket_answers(played)?;
+    ended_well(played)
+}
+
+fn websocket_ping(played: &Played) -> Outcome {
+    match played
+        .remote
+        .pongs
+        .iter()
+        .any(|pong| pong == websocket::PING)
+    {
+        true => Ok(()),
+        false => fail("the client answered no ping, or with other data"),
+    }
+}

@@ -1,0 +1,176 @@
+//! The scenes over WebSocket.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::header::HeaderValue;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use super::http::Body;
+use super::log::Asked;
+use super::stage::{CONNECTION, Piece, Stage, Which};
+use crate::remote::{Frame, Opcode};
+
+/// What a ping says.
+pub(super) const PING: &[u8] = b"between fragments";
+
+/// Accepts an upgrade.
+pub(super) fn respond(
+    stage: &Arc<Stage>,
+    mut asked: Asked,
+    mut request: Request<Incoming>,
+) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::default()));
+    let key = asked.header("sec-websocket-key").unwrap_or_default();
+    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()));
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("acp-connection-id", CONNECTION),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Ok(accept) = accept {
+        headers.insert("sec-websocket-accept", accept);
+    }
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    asked.status = 101;
+    stage.note(asked);
+    let stage = stage.clone();
+    tokio::spawn(async move {
+        if let Ok(upgraded) = hyper::upgrade::on(&mut request).await {
+            // It ends as the client ends it.
+            let _ = converse(&stage, TokioIo::new(upgraded)).await;
+        }
+        stage.end();
+    });
+    response
+}
+
+async fn converse(stage: &Stage, socket: TokioIo<hyper::upgrade::Upgraded>) -> std::io::Result<()> {
+    let (mut reader, mut writer) = tokio::io::split(socket);
+    let mut streams = [
+        stage.open(Which::Connection, None),
+        stage.open(Which::Session, None),
+    ];
+    let [connection, session] = &mut streams;
+    let (mut bytes, mut begun) = (BytesMut::new(), BytesMut::new());
+    loop {
+        while let Some(frame) = Frame::decode(&mut bytes).map_err(std::io::Error::other)? {
+            if !take(stage, &frame, &mut begun, &mut writer).await? {
+                return Ok(());
+            }
+        }
+        let piece = tokio::select! {
+            read = reader.read_buf(&mut bytes) => {
+                if read? == 0 {
+                    return Ok(());
+                }
+                continue;
+            }
+            Some(piece) = connection.recv() => piece,
+            Some(piece) = session.recv() => piece,
+        };
+        if let Piece::Bytes(message) = piece {
+            write(&mut writer, &message, stage.scene.is_rough).await?;
+        }
+    }
+}
+
+/// Takes a frame of the client; whether there may be more.
+async fn take(
+    stage: &Stage,
+    frame: &Frame,
+    begun: &mut BytesMut,
+    writer: &mut (impl tokio::io::AsyncWrite + Unpin),
+) -> std::io::Result<bool> {
+    if !frame.is_masked {
+        stage.note_frames(|log| log.faults.push("a frame is not masked".to_owned()));
+    }
+    if frame.reserved != 0 {
+        stage.note_frames(|log| log.faults.push("a frame has a reserved bit set".to_owned()));
+    }
+    match frame.opcode {
+        Opcode::TEXT | Opcode::CONTINUATION => {
+            begun.extend_from_slice(&frame.payload);
+            if frame.is_last {
+                let text = begun.split();
+                message(stage, &text, writer).await?;
+            }
+        }
+        Opcode::PING => {
+            write_frame(writer, Frame::new(Opcode::PONG, frame.payload.clone())).await?;
+        }
+        Opcode::PONG => stage.note_frames(|log| log.pongs.push(frame.payload.to_vec())),
+        Opcode::CLOSE => {
+            stage.note_frames(|log| log.closed = true);
+            write_frame(writer, Frame::new(Opcode::CLOSE, frame.payload.clone())).await?;
+            return Ok(false);
+        }
+        Opcode(code) => {
+            let fault = format!("a frame has the opcode {code}");
+            stage.note_frames(|log| log.faults.push(fault));
+        }
+    }
+    Ok(true)
+}
+
+async fn message(
+    stage: &Stage,
+    text: &[u8],
+    writer: &mut (impl tokio::io::AsyncWrite + Unpin),
+) -> std::io::Result<()> {
+    let message: Value = match serde_json::from_slice(text) {
+        Ok(message) => message,
+        Err(error) => {
+            stage.note_frames(|log| log.faults.push(format!("a frame is no JSON: {error}")));
+            return Ok(());
+        }
+    };
+    stage.note_frames(|log| log.messages.push(message.clone()));
+    if message["method"] == "initialize" {
+        let answer = stage.initialize(&message).to_string();
+        return write(writer, answer.as_bytes(), false).await;
+    }
+    stage.receive(&message);
+    Ok(())
+}
+
+/// Writes a message; roughly: in fragments, with a ping between them and a binary frame before.
+async fn write(
+    writer: &mut (impl tokio::io::AsyncWrite + Unpin),
+    message: &[u8],
+    is_rough: bool,
+) -> std::io::Result<()> {
+    let text = Bytes::copy_from_slice(message);
+    if !is_rough {
+        return write_frame(writer, Frame::new(Opcode::TEXT, text)).await;
+    }
+    write_frame(writer, Frame::new(Opcode::BINARY, text.clone())).await?;
+    let middle = text.len() / 2;
+    write_frame(writer, Frame::part(Opcode::TEXT, text.slice(..middle))).await?;
+    write_frame(writer, Frame::new(Opcode::PING, PING)).await?;
+    for byte in text.iter().skip(middle) {
+        write_frame(writer, Frame::part(Opcode::CONTINUATION, vec![*byte])).await?;
+    }
+    write_frame(writer, Frame::new(Opcode::CONTINUATION, Bytes::new())).await
+}
+
+async fn write_frame(
+    writer: &mut (impl tokio::io::AsyncWrite + Unpin),
+    frame: Frame,
+) -> std::io::Result<()> {
+    let frame = Frame {
+        is_masked: false,
+        ..frame
+    };
+    writer.write_all(&frame.encode()).await?;
+    writer.flush().await
+}
