@@ -157,9 +157,9 @@ Format json, one object a line, told apart by \"type\":
   permission  sessionId, toolCall, kind, options, and outcome: what was answered
   gap         the connection to a remote agent was lost, and updates are missing: loaded (the
               conversation follows from its beginning), truncated, or lost
-  result      the last line, always: exitCode, and either stopReason, text, thoughts,
-              toolCalls (with their updates merged in), plan, usage, truncated; or error:
-              kind, message, and code if the agent answered with one
+  result      the last line, always: exitCode; once the turn has begun text, thoughts,
+              toolCalls (with their updates merged in), plan, usage, truncated; then
+              stopReason, or error: kind, message, and code if the agent answered with one
 
 Exit codes:
   0    the agent ended its turn

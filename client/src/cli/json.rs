@@ -55,7 +55,8 @@ pub(super) struct ResultLine<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OutcomeFields<'a> {
-    stop_reason: &'a StopReason,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<&'a StopReason>,
     text: &'a str,
     thoughts: &'a str,
     tool_calls: &'a [ToolCall],
@@ -72,6 +73,21 @@ struct ErrorFields {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<i32>,
+}
+
+impl<'a> OutcomeFields<'a> {
+    /// All but the stop reason.
+    fn of(outcome: &'a Outcome) -> Self {
+        Self {
+            stop_reason: None,
+            text: &outcome.text,
+            thoughts: &outcome.thoughts,
+            tool_calls: &outcome.tool_calls,
+            plan: outcome.plan.as_ref(),
+            usage: outcome.usage.as_ref(),
+            truncated: outcome.truncated,
+        }
+    }
 }
 
 impl<'a> Line<'a> {
@@ -100,15 +116,8 @@ impl<'a> Line<'a> {
         session: Option<&'a SessionId>,
         outcome: &'a Outcome,
     ) -> Self {
-        let fields = OutcomeFields {
-            stop_reason: &outcome.stop_reason,
-            text: &outcome.text,
-            thoughts: &outcome.thoughts,
-            tool_calls: &outcome.tool_calls,
-            plan: outcome.plan.as_ref(),
-            usage: outcome.usage.as_ref(),
-            truncated: outcome.truncated,
-        };
+        let mut fields = OutcomeFields::of(outcome);
+        fields.stop_reason = Some(&outcome.stop_reason);
         Self::Result(Box::new(ResultLine {
             exit_code: code as u8,
             session_id: session,
@@ -117,19 +126,27 @@ impl<'a> Line<'a> {
         }))
     }
 
-    pub(super) fn error(code: Code, session: Option<&'a SessionId>, error: &Error) -> Self {
+    pub(super) fn error(
+        code: Code,
+        session: Option<&'a SessionId>,
+        partial: Option<&'a Outcome>,
+        error: &Error,
+    ) -> Self {
         Self::failure(
             code,
             session,
+            partial,
             kind(error),
             error.to_string(),
             error.code().map(i32::from),
         )
     }
 
+    /// The last line of a run that has failed. If its turn had begun, `partial` is what it came to.
     pub(super) fn failure(
         code: Code,
         session: Option<&'a SessionId>,
+        partial: Option<&'a Outcome>,
         kind: &'static str,
         message: String,
         error_code: Option<i32>,
@@ -142,7 +159,7 @@ impl<'a> Line<'a> {
         Self::Result(Box::new(ResultLine {
             exit_code: code as u8,
             session_id: session,
-            outcome: None,
+            outcome: partial.map(OutcomeFields::of),
             error: Some(error),
         }))
     }

@@ -36,6 +36,8 @@ pub(super) struct Output {
     tail: String,
     thought: String,
     usage: Option<UsageUpdate>,
+    /// What the turn had come to when the run failed.
+    partial: Option<Outcome>,
     lines: Lines,
     /// What is to be written to standard output.
     gathered: Vec<u8>,
@@ -57,6 +59,7 @@ impl Output {
             tail: String::new(),
             thought: String::new(),
             usage: None,
+            partial: None,
             lines: Lines::default(),
             gathered: Vec::new(),
             lost: None,
@@ -149,6 +152,13 @@ impl Output {
         Ok(())
     }
 
+    /// Keeps what a turn has come to so far, for the result of a run that fails.
+    pub(super) fn keep(&mut self, so_far: &Outcome) {
+        if self.format == Format::Json {
+            self.partial = Some(so_far.clone());
+        }
+    }
+
     /// The run has failed.
     pub(super) async fn error(&mut self, code: Code, error: &Error) -> io::Result<()> {
         self.interrupt().await;
@@ -159,9 +169,9 @@ impl Output {
         if let Some(hint) = hint(error) {
             self.complain(hint).await;
         }
-        let session = self.session.clone();
-        self.last_json(&Line::error(code, session.as_ref(), error))
-            .await
+        let (session, partial) = (self.session.clone(), self.partial.take());
+        let line = Line::error(code, session.as_ref(), partial.as_ref(), error);
+        self.last_json(&line).await
     }
 
     /// The run has failed for a reason of our own.
@@ -173,9 +183,16 @@ impl Output {
     ) -> io::Result<()> {
         self.interrupt().await;
         self.complain(message).await;
-        let session = self.session.clone();
+        let (session, partial) = (self.session.clone(), self.partial.take());
         let message = message.to_owned();
-        let line = Line::failure(code, session.as_ref(), kind, message, None);
+        let line = Line::failure(
+            code,
+            session.as_ref(),
+            partial.as_ref(),
+            kind,
+            message,
+            None,
+        );
         self.last_json(&line).await
     }
 

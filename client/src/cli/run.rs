@@ -18,7 +18,7 @@ use crate::client::{Client, ClientBuilder, Session};
 use crate::error::{Error, Result};
 use crate::permission::{Ask, Decision, Permissions, Policy, Question};
 use crate::process::AgentCommand;
-use crate::session::Outcome;
+use crate::session::{Outcome, Turn};
 use crate::text::one_line;
 use crate::workspace::Workspace;
 
@@ -63,11 +63,14 @@ pub(super) async fn run(args: RunArgs) -> Code {
             return Code::Failed;
         }
     };
-    let mut client = None;
+    let (mut client, mut begun) = (None, None);
     let turn = tokio::select! {
-        turn = take_turn(&args, &stop, &mut output, &mut client) => turn,
+        turn = take_turn(&args, &stop, &mut output, &mut client, &mut begun) => turn,
         () = stop.ended() => Err(Failure::Stopped),
     };
+    if let Some(turn) = begun.take() {
+        output.keep(turn.so_far());
+    }
     let code = code(&turn, &stop);
     // The agent ends while the last words are written, for either may take a while.
     let ending = end(client, &stop, turn.is_ok());
@@ -101,13 +104,14 @@ async fn take_turn(
     stop: &Stop,
     output: &mut Output,
     slot: &mut Option<Client>,
+    begun: &mut Option<Turn>,
 ) -> Result<Outcome, Failure> {
     let session = tokio::select! {
         session = begin(args, output, slot) => session?,
         () = stop.cancelled() => return Err(Failure::Stopped),
     };
     let prompt = prompt(args, stop).await?;
-    let mut turn = session.prompt(prompt).await?;
+    let turn = begun.insert(session.prompt(prompt).await?);
     // A task of its own, for writing to standard output may take long.
     let cancelling = tokio::spawn({
         let (stop, session) = (stop.clone(), session.clone());
@@ -138,7 +142,11 @@ async fn take_turn(
         }
     }
     cancelling.abort();
-    let outcome = turn.outcome().await?;
+    output.keep(turn.so_far());
+    let outcome = match begun.take() {
+        Some(turn) => turn.outcome().await?,
+        None => return Err(Failure::Stopped),
+    };
     if output.missed(session.take_missed()).await.is_err() {
         stop.cancel(Reason::OutputClosed);
     }

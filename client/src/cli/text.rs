@@ -117,8 +117,11 @@ fn detail(content: &ToolCallContent) -> Option<String> {
     match content {
         ToolCallContent::Content(content) => match &content.content {
             ContentBlock::Text(text) => {
-                let first = text.text.trim().lines().next()?;
-                let more = text.text.trim().lines().count().saturating_sub(1);
+                // Code often stands between fences, which say nothing.
+                let lines = text.text.trim().lines();
+                let mut lines = lines.filter(|line| !line.trim_start().starts_with("```"));
+                let first = lines.find(|line| !line.trim().is_empty())?;
+                let more = lines.count();
                 let mut line = one_line(first, MOST_SHOWN);
                 if more > 0 {
                     let lines = if more == 1 { "line" } else { "lines" };
@@ -199,9 +202,15 @@ pub(super) fn usage(usage: &UsageUpdate) -> String {
     let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
     if let Some(cost) = usage.cost.as_ref().filter(|cost| cost.amount != 0.0) {
         let currency = one_line(&cost.currency, 10);
-        let _ = write!(line, ", {} {currency}", cost.amount);
+        let _ = write!(line, ", {} {currency}", amount(cost.amount));
     }
     line
+}
+
+/// An amount of money to six significant digits: sums of binary fractions have up to seventeen.
+fn amount(amount: f64) -> f64 {
+    // A number always reads what it has written.
+    format!("{amount:.5e}").parse().unwrap_or(amount)
 }
 
 /// What an agent says about its error beyond the message, which is often the reason.
@@ -264,6 +273,18 @@ mod tests {
     }
 
     #[test]
+    fn fences_of_code_are_no_summary() {
+        let shown = |text: &str| {
+            let content = ToolCallContent::Content(Content::new(ContentBlock::from(text)));
+            detail(&content)
+        };
+        assert_eq!(shown("```console\nok\n```").as_deref(), Some("ok"));
+        let two = shown("```\n\none\ntwo\n```");
+        assert_eq!(two.as_deref(), Some("one (and 1 more line)"));
+        assert_eq!(shown("```\n```\n"), None);
+    }
+
+    #[test]
     fn remembered_calls_are_bounded() {
         let mut lines = Lines::default();
         for number in 0..10 * REMEMBERED_CALLS {
@@ -321,6 +342,16 @@ mod tests {
         assert_eq!(usage(&free), "usage: 10 of 100 tokens");
         let priced = plain.with_cost(Cost::new(0.25, "EUR"));
         assert_eq!(usage(&priced), "usage: 10 of 100 tokens, 0.25 EUR");
+        for (exact, shown) in [
+            (0.000_280_000_000_000_000_03, "0.00028"),
+            (0.1 + 0.2, "0.3"),
+            (12.345_678_9, "12.3457"),
+            (1_234.5, "1234.5"),
+        ] {
+            let priced = UsageUpdate::new(1_u64, 2_u64).with_cost(Cost::new(exact, "USD"));
+            let line = format!("usage: 1 of 2 tokens, {shown} USD");
+            assert_eq!(usage(&priced), line);
+        }
     }
 
     #[test]

@@ -119,6 +119,10 @@ impl Gathering {
         }
     }
 
+    pub(super) fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
     pub(super) fn finish(mut self, stop_reason: StopReason) -> Outcome {
         self.outcome.stop_reason = stop_reason;
         self.outcome

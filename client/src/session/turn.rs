@@ -78,6 +78,11 @@ impl Turn {
             .map(|stop_reason| gathering.finish(stop_reason))
     }
 
+    /// Returns what the events that were taken come to so far. The stop reason in it means nothing.
+    pub(crate) fn so_far(&self) -> &Outcome {
+        self.gathering.outcome()
+    }
+
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         if self.ended.is_none()
             && let Poll::Ready(result) = Pin::new(&mut self.result).poll(cx)

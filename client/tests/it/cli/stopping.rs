@@ -48,6 +48,7 @@ async fn a_second_interrupt_ends_the_agent_with_all_it_started() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert_eq!(ended.result()["error"]["kind"], "stopped");
     assert_eq!(ended.result()["exitCode"], 130);
+    assert_eq!(ended.result()["text"], "working");
 }
 
 #[tokio::test]
