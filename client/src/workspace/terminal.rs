@@ -49,8 +49,25 @@ const GRACE: Duration = Duration::from_millis(500);
 /// The terminals of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Terminals {
-    open: Mutex<HashMap<TerminalId, Arc<Terminal>>>,
+    open: Mutex<HashMap<TerminalId, Slot>>,
     created: AtomicU64,
+}
+
+/// The place of a terminal.
+#[derive(Debug)]
+enum Slot {
+    /// For a command that is being started for this session.
+    Reserved(SessionId),
+    Open(Arc<Terminal>),
+}
+
+impl Slot {
+    fn session(&self) -> &SessionId {
+        match self {
+            Self::Reserved(session) => session,
+            Self::Open(terminal) => &terminal.session,
+        }
+    }
 }
 
 impl Terminals {
@@ -64,6 +81,17 @@ impl Terminals {
         request: &CreateTerminalRequest,
         cwd: &Path,
     ) -> HandlerResult<TerminalId> {
+        let id = self.reserve(&request.session_id)?;
+        // Starting a process takes a while, and other terminals are used meanwhile.
+        let started = Terminal::start(request, cwd);
+        if started.is_err() {
+            self.lock().remove(&id);
+        }
+        self.put(&id, started?)?;
+        Ok(id)
+    }
+
+    fn reserve(&self, session: &SessionId) -> HandlerResult<TerminalId> {
         let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let id = TerminalId::from(format!("term-{number}"));
         let mut open = self.lock();
@@ -71,9 +99,20 @@ impl Terminals {
             let reason = format!("{MOST_TERMINALS} terminals are open: release one first");
             return Err(HandlerError::internal(reason));
         }
-        let terminal = Terminal::start(request, cwd)?;
-        open.insert(id.clone(), Arc::new(terminal));
+        open.insert(id.clone(), Slot::Reserved(session.clone()));
         Ok(id)
+    }
+
+    /// Puts a started command into its place. If its session has ended meanwhile, it is killed.
+    fn put(&self, id: &TerminalId, terminal: Terminal) -> HandlerResult<()> {
+        match self.lock().get_mut(id) {
+            Some(slot) => *slot = Slot::Open(Arc::new(terminal)),
+            None => {
+                let reason = format!("session {} has ended", terminal.session);
+                return Err(HandlerError::internal(reason));
+            }
+        }
+        Ok(())
     }
 
     /// Finds a terminal of a session.
@@ -86,9 +125,10 @@ impl Terminals {
         session: &SessionId,
         id: &TerminalId,
     ) -> HandlerResult<Arc<Terminal>> {
-        let open = self.lock();
-        let found = open.get(id).filter(|found| found.session == *session);
-        found.cloned().ok_or_else(|| unknown(session, id))
+        match self.lock().get(id) {
+            Some(Slot::Open(found)) if found.session == *session => Ok(found.clone()),
+            _ => Err(unknown(session, id)),
+        }
     }
 
     /// Takes a terminal away from a session.
@@ -101,16 +141,16 @@ impl Terminals {
         session: &SessionId,
         id: &TerminalId,
     ) -> HandlerResult<Arc<Terminal>> {
-        self.find(session, id)?;
-        let removed = self.lock().remove(id);
-        removed.ok_or_else(|| unknown(session, id))
+        let found = self.find(session, id)?;
+        self.lock().remove(id);
+        Ok(found)
     }
 
     /// Kills and forgets all terminals of a session.
     pub(crate) fn end_session(&self, session: &SessionId) {
-        self.lock().retain(|_, terminal| {
-            let ended = terminal.session == *session;
-            if ended {
+        self.lock().retain(|_, slot| {
+            let ended = slot.session() == session;
+            if let (true, Slot::Open(terminal)) = (ended, &*slot) {
                 terminal.group.end();
             }
             !ended
@@ -118,7 +158,7 @@ impl Terminals {
     }
 
     /// A std mutex suffices: it is held for a few instructions and never across an await.
-    fn lock(&self) -> MutexGuard<'_, HashMap<TerminalId, Arc<Terminal>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TerminalId, Slot>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -265,4 +305,54 @@ fn shared_pipe() -> io::Result<(tokio::fs::File, Stdio, Stdio)> {
     let reader = std::fs::File::from(std::os::windows::io::OwnedHandle::from(reader));
     let reader = tokio::fs::File::from_std(reader);
     Ok((reader, writer.try_clone()?.into(), writer.into()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_whose_session_ended_while_it_was_started_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let lifeline = dir.path().join("lifeline");
+        let made = std::process::Command::new("mkfifo").arg(&lifeline).status();
+        assert!(made.unwrap().success());
+        let words = [
+            "-c".to_owned(),
+            "exec 3>lifeline; exec sleep 600".to_owned(),
+        ];
+        let request = CreateTerminalRequest::new("s", "sh").with_args(words.to_vec());
+
+        let terminals = Terminals::default();
+        let session = SessionId::from("s");
+        let id = terminals.reserve(&session).unwrap();
+        let terminal = Terminal::start(&request, dir.path()).unwrap();
+        // Opened once the command has opened it, too.
+        let (opened, is_open) = tokio::sync::oneshot::channel();
+        let end = tokio::task::spawn_blocking(move || {
+            let file = std::fs::File::open(lifeline).unwrap();
+            opened.send(()).unwrap();
+            io::read_to_string(file).unwrap()
+        });
+        is_open.await.unwrap();
+        assert!(
+            terminals.find(&session, &id).is_err(),
+            "it is not there yet"
+        );
+        terminals.end_session(&session);
+        let error = terminals.put(&id, terminal).unwrap_err();
+        assert!(error.to_string().contains("session s has ended"), "{error}");
+        let end = timeout(Duration::from_secs(30), end).await;
+        assert_eq!(end.expect("the command runs on").unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn a_command_that_cannot_be_started_takes_no_place() {
+        let terminals = Terminals::default();
+        let request = CreateTerminalRequest::new("s", "/no/such/program");
+        for _ in 0..=MOST_TERMINALS {
+            let error = terminals.create(&request, Path::new("/")).unwrap_err();
+            assert!(error.to_string().contains("/no/such/program"), "{error}");
+        }
+    }
 }
