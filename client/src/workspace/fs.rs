@@ -36,8 +36,7 @@ pub(crate) fn read(
 ) -> HandlerResult<ReadTextFileResponse> {
     let path = &request.path;
     let resolved = roots.existing(path, "/path")?;
-    regular(&resolved, path)?;
-    let file = File::open(&resolved).map_err(|error| unusable(path, "/path", &error))?;
+    let file = open(&resolved, path)?;
     let skip = request.line.unwrap_or(1).saturating_sub(1);
     let bytes = read_lines(file, skip, request.limit)
         .map_err(|error| HandlerError::internal(format!("cannot read {path}: {error}")))?;
@@ -70,16 +69,42 @@ pub(crate) fn write(
     let path = &request.path;
     let resolved = roots.writable(path, "/path")?;
     if resolved.exists() {
-        regular(&resolved, path)?;
+        let metadata = fs::metadata(&resolved);
+        let metadata = metadata.map_err(|error| unusable(path, "/path", &error))?;
+        regular(&metadata, path)?;
     }
     replace(&resolved, request.content.as_bytes())
         .map_err(|error| HandlerError::internal(format!("cannot write {path}: {error}")))?;
     Ok(WriteTextFileResponse::new())
 }
 
-/// A pipe or device could block for ever, and a directory has no text.
-fn regular(resolved: &Path, path: &str) -> HandlerResult<()> {
-    let metadata = fs::metadata(resolved).map_err(|error| unusable(path, "/path", &error))?;
+/// Opens a regular file. A pipe or a device could block, or do something when it is opened.
+fn open(resolved: &Path, path: &str) -> HandlerResult<File> {
+    let unusable = |error| unusable(path, "/path", &error);
+    regular(&fs::metadata(resolved).map_err(unusable)?, path)?;
+    let file = open_now(resolved).map_err(unusable)?;
+    // Something else may have taken the place of the file since.
+    regular(&file.metadata().map_err(unusable)?, path)?;
+    Ok(file)
+}
+
+/// Opens a file for reading; a pipe without waiting for somebody who writes to it.
+fn open_now(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nonblock());
+    options.open(path)
+}
+
+#[cfg(unix)]
+fn nonblock() -> i32 {
+    // All flags are below 2^31.
+    i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default()
+}
+
+/// Refuses what is not a regular file: a directory has no text.
+fn regular(metadata: &fs::Metadata, path: &str) -> HandlerResult<()> {
     if metadata.is_file() {
         return Ok(());
     }
@@ -136,22 +161,36 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
             "the file is marked read-only",
         ));
     }
-    let mut new = temporary_beside(dir)?;
+    let mut new = temporary_beside(dir, before)?;
     new.write_all(content)?;
-    if let Some(permissions) = before {
-        new.as_file().set_permissions(permissions)?;
-    }
+    new.as_file().sync_all()?;
     new.persist(path).map_err(|error| error.error)?;
+    // The rename itself; where a directory cannot be fsynced, the system does it in its own time.
+    #[cfg(unix)]
+    if let Ok(dir) = File::open(dir) {
+        let _ = dir.sync_all();
+    }
     Ok(())
 }
 
-fn temporary_beside(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
+/// Creates an empty file with these permissions, or with those of any new file.
+fn temporary_beside(
+    dir: &Path,
+    permissions: Option<fs::Permissions>,
+) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".acp-");
-    // What any new file gets, rather than the private mode of temporary files.
+    // Otherwise the private mode of temporary files: who may not read the old content must not read
+    // the new one at any time.
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(dir)
+    if permissions.is_none() {
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    }
+    let new = builder.tempfile_in(dir)?;
+    if let Some(permissions) = permissions {
+        new.as_file().set_permissions(permissions)?;
+    }
+    Ok(new)
 }
 
 #[cfg(all(test, unix))]
@@ -311,6 +350,33 @@ mod tests {
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o750);
         let names = fs::read_dir(case.dir.path()).unwrap().count();
         assert_eq!(names, 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn new_content_is_never_readable_by_more_people_than_the_old() {
+        let case = Case::new();
+        let path = case.file("private", "old");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let before = path.metadata().unwrap().permissions();
+        let new = temporary_beside(case.dir.path(), Some(before)).unwrap();
+        let mode = new.as_file().metadata().unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600, "before anything is written");
+    }
+
+    #[test]
+    fn a_pipe_that_takes_the_place_of_a_file_does_not_block() {
+        let case = Case::new();
+        let pipe = case.dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let (done, is_done) = std::sync::mpsc::channel();
+        let swapped = pipe.clone();
+        std::thread::spawn(move || {
+            let file = open_now(&swapped).unwrap();
+            done.send(regular(&file.metadata().unwrap(), "pipe").is_err())
+        });
+        let refused = is_done.recv_timeout(std::time::Duration::from_secs(30));
+        assert!(refused.expect("opening the pipe blocks"));
     }
 
     #[test]

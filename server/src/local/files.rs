@@ -135,12 +135,9 @@ fn directory(place: &Place) -> io::Result<Dir> {
 }
 
 fn replace(dir: &Dir, name: &Path, bytes: &[u8], before: Option<Permissions>) -> io::Result<()> {
-    let new = Temporary::create(dir)?;
+    let new = Temporary::create(dir, before)?;
     let mut file = &new.file;
     file.write_all(bytes)?;
-    if let Some(permissions) = before {
-        file.set_permissions(permissions)?;
-    }
     file.sync_all()?;
     new.rename(name)?;
     // The rename itself; where a directory cannot be fsynced, the system does it in its own time.
@@ -159,18 +156,28 @@ struct Temporary<'a> {
 }
 
 impl<'a> Temporary<'a> {
-    fn create(dir: &'a Dir) -> io::Result<Self> {
+    /// Creates an empty file with these permissions, or with those of any new file.
+    fn create(dir: &'a Dir, permissions: Option<Permissions>) -> io::Result<Self> {
         let random = getrandom::u64().map_err(io::Error::other)?;
         let path = PathBuf::from(format!(".acp-{random:016x}"));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
+        // Who may not read the old content must not read the new one at any time.
+        #[cfg(unix)]
+        if permissions.is_some() {
+            cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
         let file = dir.open_with(&path, &options)?;
-        Ok(Self {
+        let new = Self {
             dir,
             path,
             file,
             renamed: false,
-        })
+        };
+        if let Some(permissions) = permissions {
+            new.file.set_permissions(permissions)?;
+        }
+        Ok(new)
     }
 
     fn rename(mut self, name: &Path) -> io::Result<()> {
@@ -186,5 +193,22 @@ impl Drop for Temporary<'_> {
             // What cannot be removed stays; the error that is reported is the one before.
             let _ = self.dir.remove_file(&self.path);
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use cap_std::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn new_content_is_never_readable_by_more_people_than_the_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let private = Permissions::from_mode(0o600);
+        let new = Temporary::create(&dir, Some(private)).unwrap();
+        let mode = new.file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "before anything is written");
     }
 }
