@@ -120,6 +120,8 @@ serve() {
     mkdir -p "$cache/run"
     export XDG_RUNTIME_DIR=$cache/run
     export ACP_SERVER_TOKEN=$1 ACP_TOKEN=$1
+    # The server may open it later than the loop reads it.
+    : >"$cache/serve.log"
     "$bin/acp-server" serve --port 0 --store memory 2>"$cache/serve.log" &
     server=$!
     trap 'kill "$server" 2>/dev/null || true' EXIT

@@ -19,6 +19,8 @@ export XDG_RUNTIME_DIR=$folder XDG_DATA_HOME=$folder
 ACP_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export ACP_TOKEN ACP_SERVER_TOKEN=$ACP_TOKEN
 
+# The server may open it later than the loop reads it.
+: >"$folder/log"
 "$bin/acp-server" serve --port 0 --store memory 2>"$folder/log" &
 server=$!
 for _ in $(seq 100); do

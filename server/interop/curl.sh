@@ -8,6 +8,8 @@ if [ -z "$server" ]; then
     server=${CARGO_TARGET_DIR:-target}/debug/acp-server
 fi
 folder=$(mktemp -d)
+# The server may open it later than the loop reads it.
+: >"$folder/said"
 XDG_RUNTIME_DIR=$folder "$server" serve --port 0 --store memory 2>"$folder/said" &
 trap 'kill $! 2>/dev/null; wait; rm -rf "$folder"' EXIT
 for _ in $(seq 100); do

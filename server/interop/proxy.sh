@@ -25,7 +25,7 @@ check() { # NAME COMMAND...
 
 ACP_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export ACP_TOKEN ACP_SERVER_TOKEN=$ACP_TOKEN XDG_RUNTIME_DIR=$folder
-# The server writes it a moment later.
+# The server may open it later than the loop reads it.
 : >"$folder/said"
 name=agents.localhost
 "$bin/acp-server" serve --port 0 --store memory --allow-host $name --cors "https://$name" 2>"$folder/said" &

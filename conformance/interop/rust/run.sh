@@ -10,6 +10,8 @@ export TOKEN=a-token-for-interop
 CARGO_TARGET_DIR=$target/interop/rust cargo build -q --bin client
 
 folder=$(mktemp -d)
+# The server may open it later than the loop reads it.
+: >"$folder/said"
 XDG_RUNTIME_DIR=$folder ACP_SERVER_TOKEN=$TOKEN "$target/debug/acp-server" serve --port 0 --store memory \
     2>"$folder/said" &
 trap 'kill $! 2>/dev/null; wait; rm -rf "$folder"' EXIT
