@@ -7,6 +7,7 @@
 mod args;
 mod exit;
 mod json;
+mod notes;
 mod output;
 #[cfg(feature = "remote")]
 mod remote;

@@ -12,6 +12,7 @@ use acp_sdk::v1::Implementation;
 use super::args::{PermissionArgs, RunArgs};
 use super::complain;
 use super::exit::Code;
+use super::notes::Notes;
 use super::output::Output;
 use super::stop::{Reason, Stop};
 use crate::client::{Client, ClientBuilder, Session};
@@ -63,9 +64,10 @@ pub(super) async fn run(args: RunArgs) -> Code {
             return Code::Failed;
         }
     };
+    let notes = Notes::new();
     let (mut client, mut begun) = (None, None);
     let turn = tokio::select! {
-        turn = take_turn(&args, &stop, &mut output, &mut client, &mut begun) => turn,
+        turn = take_turn(&args, &stop, &mut output, &notes, &mut client, &mut begun) => turn,
         () = stop.ended() => Err(Failure::Stopped),
     };
     if let Some(turn) = begun.take() {
@@ -79,6 +81,8 @@ pub(super) async fn run(args: RunArgs) -> Code {
         tokio::time::sleep(LAST_WORDS).await;
     };
     let telling = async {
+        // What came up before is shown before the result.
+        notes.written().await;
         tokio::select! {
             // If this fails, whoever reads the output has left.
             _ = tell(&mut output, code, &turn, &stop) => {}
@@ -103,11 +107,12 @@ async fn take_turn(
     args: &RunArgs,
     stop: &Stop,
     output: &mut Output,
+    notes: &Notes,
     slot: &mut Option<Client>,
     begun: &mut Option<Turn>,
 ) -> Result<Outcome, Failure> {
     let session = tokio::select! {
-        session = begin(args, output, slot) => session?,
+        session = begin(args, output, notes, slot) => session?,
         () = stop.cancelled() => return Err(Failure::Stopped),
     };
     let prompt = prompt(args, stop).await?;
@@ -158,6 +163,7 @@ async fn take_turn(
 async fn begin(
     args: &RunArgs,
     output: &mut Output,
+    notes: &Notes,
     slot: &mut Option<Client>,
 ) -> Result<Session, Failure> {
     let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
@@ -171,10 +177,10 @@ async fn begin(
         .name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
         .workspace(workspace)
         .permissions(answers)
-        .observer(Listener::new(args.verbose));
+        .observer(Listener::new(args.verbose, notes.clone()));
     let client = match &args.remote.url {
         Some(url) => reach(builder, url, args).await?,
-        None => builder.spawn(agent(args, &cwd)).await?,
+        None => builder.spawn(agent(args, &cwd, notes)).await?,
     };
     let client = slot.insert(client);
     if let Some(method) = &args.auth {
@@ -205,12 +211,14 @@ async fn reach(_: ClientBuilder, _: &str, _: &RunArgs) -> Result<Client, Failure
     Err(Failure::Usage(reason.to_owned()))
 }
 
-fn agent(args: &RunArgs, cwd: &Path) -> AgentCommand {
+fn agent(args: &RunArgs, cwd: &Path, notes: &Notes) -> AgentCommand {
     let mut words = args.agent.iter().cloned();
     let program = words.next().unwrap_or_else(OsString::new);
     let command = AgentCommand::new(program).args(words).current_dir(cwd);
     if args.verbose {
-        return command.on_stderr(|line| complain(format_args!("agent: {}", one_line(line, 2000))));
+        let notes = notes.clone();
+        return command
+            .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000))));
     }
     command
 }
@@ -350,20 +358,24 @@ impl Permissions for Answers {
 struct Listener {
     verbose: bool,
     noise: AtomicU64,
+    notes: Notes,
 }
 
 impl Listener {
-    fn new(verbose: bool) -> Self {
+    fn new(verbose: bool, notes: Notes) -> Self {
         Self {
             verbose,
             noise: AtomicU64::new(0),
+            notes,
         }
     }
 
     fn noise(&self, what: impl FnOnce() -> String) {
         match self.noise.fetch_add(1, Ordering::Relaxed) {
-            0..NOISE_SHOWN => complain(format_args!("acp: skipped {}", what())),
-            NOISE_SHOWN => complain("acp: skipped more of the agent's output, which is not shown"),
+            0..NOISE_SHOWN => self.notes.line(format_args!("acp: skipped {}", what())),
+            NOISE_SHOWN => self
+                .notes
+                .line("acp: skipped more of the agent's output, which is not shown"),
             _ => {}
         }
     }
@@ -384,7 +396,7 @@ impl Observer for Listener {
 
     fn dropped(&self, method: &str, path: &str, reason: &str) {
         if self.verbose {
-            complain(format_args!(
+            self.notes.line(format_args!(
                 "acp: left out of {method} at {path:?}: {}",
                 one_line(reason, 200)
             ));
@@ -393,7 +405,7 @@ impl Observer for Listener {
 
     fn uncorrelated_error(&self, error: &str) {
         if self.verbose {
-            complain(format_args!(
+            self.notes.line(format_args!(
                 "acp: the agent complains: {}",
                 one_line(error, 500)
             ));

@@ -96,6 +96,21 @@ async fn a_closed_standard_error_does_no_harm() {
 }
 
 #[tokio::test]
+async fn a_standard_error_that_nobody_reads_does_no_harm() {
+    let agent = "line=$(printf %0200d 0); i=0
+        while [ $i -lt 3000 ]; do echo $line; i=$((i + 1)); done >&2
+        start; prompt; say text; end end_turn";
+    let mut command = command(&["--deny-all", "-v", "hi"], agent);
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stdout(Stdio::piped()).stderr(writer);
+    let output = within(command.spawn().unwrap().wait_with_output()).await;
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"text\n");
+    drop(reader);
+}
+
+#[tokio::test]
 async fn an_agent_that_exits_during_initialize() {
     let agent = "echo 'error: unknown option' >&2; echo 'try --help' >&2; exit 9";
     let ended = run(&["--deny-all", "hi"], agent).await;

@@ -1,0 +1,77 @@
+//! Lines for standard error that come up while something else is going on.
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Lines that wait to be written; more are counted and left out.
+const WAITING: usize = 1000;
+
+/// How long writing what waits may take in the end.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Writes lines to standard error from a thread of its own: if nobody reads standard error, the
+/// connection and Ctrl-C go on.
+#[derive(Clone)]
+pub(super) struct Notes {
+    waiting: SyncSender<Note>,
+    left_out: Arc<AtomicU64>,
+}
+
+enum Note {
+    Line(String),
+    /// Everything before has been written.
+    Mark(oneshot::Sender<()>),
+}
+
+impl Notes {
+    pub(super) fn new() -> Self {
+        let (waiting, notes) = sync_channel(WAITING);
+        let left_out = Arc::<AtomicU64>::default();
+        let counted = left_out.clone();
+        // Nobody waits for the thread: it ends with the process, at the latest.
+        thread::spawn(move || write(&notes, &counted));
+        Self { waiting, left_out }
+    }
+
+    pub(super) fn line(&self, line: impl Display) {
+        if self.waiting.try_send(Note::Line(line.to_string())).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until the lines so far have been written, but not for long.
+    pub(super) async fn written(&self) {
+        let (mark, reached) = oneshot::channel();
+        // If there is no room for it, nobody reads.
+        if self.waiting.try_send(Note::Mark(mark)).is_ok() {
+            let _ = timeout(LAST_LINES, reached).await;
+        }
+    }
+}
+
+fn write(notes: &Receiver<Note>, left_out: &AtomicU64) {
+    for note in notes {
+        // If standard error is closed, nobody wants to know.
+        let mut stderr = std::io::stderr();
+        match note {
+            Note::Line(line) => {
+                let _ = writeln!(stderr, "{line}");
+            }
+            Note::Mark(mark) => {
+                let _ = mark.send(());
+            }
+        }
+        let count = left_out.swap(0, Ordering::Relaxed);
+        if count > 0 {
+            let _ = writeln!(stderr, "acp: {count} lines are left out here");
+        }
+    }
+}
