@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::sync::{Arc, PoisonError};
 
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::{Decision, Permissions, Question};
 use crate::text::one_line;
@@ -57,7 +58,7 @@ impl Ask {
             dialog: Mutex::new(Dialog {
                 listen: Some(Box::new(listen)),
                 lines,
-                output: Box::new(output),
+                output: Arc::new(std::sync::Mutex::new(Some(Box::new(output)))),
                 terminal: None,
             }),
         }
@@ -90,7 +91,8 @@ struct Dialog {
     /// reading from the same terminal.
     listen: Option<Box<dyn FnOnce() + Send>>,
     lines: mpsc::Receiver<String>,
-    output: Box<dyn Write + Send>,
+    /// None while a thread writes to it.
+    output: Arc<std::sync::Mutex<Option<Box<dyn Write + Send>>>>,
     /// The input, if it is a terminal that may hold what was typed before.
     terminal: Option<File>,
 }
@@ -113,7 +115,7 @@ impl Dialog {
         }
         let mut text = shown(question);
         for _ in 0..TRIES {
-            if self.show(&text).is_err() {
+            if self.show(text).await.is_err() {
                 break;
             }
             let Some(line) = self.lines.recv().await else {
@@ -128,9 +130,22 @@ impl Dialog {
         Decision::Reject
     }
 
-    fn show(&mut self, text: &str) -> io::Result<()> {
-        self.output.write_all(text.as_bytes())?;
-        self.output.flush()
+    /// Shows a text, in a thread of its own: a terminal that is stopped accepts nothing for a long
+    /// time, and cancelling must go on.
+    async fn show(&mut self, text: String) -> io::Result<()> {
+        let place = self.output.clone();
+        let output = place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Otherwise the question before has not been shown yet.
+        let mut output = output.ok_or(io::ErrorKind::WouldBlock)?;
+        let (sender, shown) = oneshot::channel();
+        std::thread::spawn(move || {
+            let result = output.write_all(text.as_bytes());
+            let result = result.and_then(|()| output.flush());
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
+            // Whoever waited may have been cancelled.
+            let _ = sender.send(result);
+        });
+        shown.await.unwrap_or(Err(io::ErrorKind::BrokenPipe.into()))
     }
 }
 
@@ -293,6 +308,35 @@ mod tests {
         assert!(shown.contains("\"4\" is no answer"), "{shown:?}");
         let (decision, _) = person.asked(&question, &["what", "who", "why"]).await;
         assert_eq!(decision, Decision::Reject);
+    }
+
+    #[test]
+    fn a_terminal_that_accepts_nothing_holds_up_nothing() {
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.build().unwrap();
+            runtime.block_on(async {
+                let (input, _types) = io::pipe().unwrap();
+                let (_sees, mut output) = io::pipe().unwrap();
+                // As much as a pipe accepts.
+                output.write_all(&[b' '; 64 << 10]).unwrap();
+                let ask = Ask::new(input, output);
+                let question = question(ToolKind::Execute);
+                // As when the turn is cancelled.
+                tokio::select! {
+                    biased;
+                    _ = ask.decide(&question) => panic!("nobody was asked"),
+                    () = tokio::task::yield_now() => {}
+                }
+                // The next question cannot be shown either.
+                assert_eq!(ask.decide(&question).await, Decision::Reject);
+            });
+            done.send(()).unwrap();
+        });
+        is_done
+            .recv_timeout(GUARD)
+            .expect("it waits for the terminal");
     }
 
     #[tokio::test]
