@@ -54,7 +54,7 @@ expect "the answer goes to standard output" 0 out "I have thought."
 expect "a thought goes to standard error" 0 err "Let me think."
 run plan
 expect "plan" 0 err "Read"
-run tool
+run --approve-all tool
 expect "tool call" 0 err "Edit example.txt"
 run --approve-all permission
 expect "permission allowed" 0 out "Permission: allow"
@@ -74,7 +74,7 @@ expect "a file outside the working directory is not read" 1 err "outside.txt"
 run --approve-all "terminal echo from-a-terminal"
 expect "terminal" 0 out "from-a-terminal"
 run --deny-all "terminal echo from-a-terminal"
-expect "no terminal where nothing is allowed" 0 out "offer"
+expect "a terminal is refused where nothing is allowed" 1 err "refused"
 run "stream 1000"
 wc -c <"$folder/out" >"$folder/err"
 expect "1000 chunks of 60 characters" 0 err "60001"
