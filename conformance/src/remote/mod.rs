@@ -5,6 +5,7 @@
 //! HTTP, a [`WebSocket`] one over WebSocket. Every request travels on a socket of its own, over
 //! HTTP/1.1, so that no check disturbs another. Nothing is waited for without a limit.
 
+mod arrivals;
 mod connection;
 mod events;
 mod frame;
@@ -12,7 +13,8 @@ mod http;
 mod server;
 mod websocket;
 
-pub(crate) use self::connection::{Connection, Reply, unknown_notification};
+pub(crate) use self::arrivals::Reply;
+pub(crate) use self::connection::{Connection, unknown_notification};
 pub(crate) use self::events::Item;
 pub(crate) use self::frame::{Frame, Opcode};
 pub(crate) use self::http::{Events, Response};

@@ -9,6 +9,7 @@ mod frame;
 mod frames;
 mod http;
 mod server;
+mod streams;
 mod websocket;
 
 use std::collections::BTreeSet;
@@ -64,7 +65,9 @@ impl Mutant {
 }
 
 fn all() -> impl Iterator<Item = &'static Mutant> {
-    [http::TABLE, frames::TABLE].into_iter().flatten()
+    [http::TABLE, streams::TABLE, frames::TABLE]
+        .into_iter()
+        .flatten()
 }
 
 /// Limits for an answer and for a turn that no sound server comes near, however busy the machine is.
@@ -83,7 +86,8 @@ pub fn report(url: &str, only: &[&str], folder: &Path, limits: [Duration; 2]) ->
         folder: folder.to_owned(),
         timeout: limits[0],
         turn_timeout: limits[1],
-        quiet: Duration::from_millis(150),
+        // Long enough for what is on its way on a busy machine.
+        quiet: Duration::from_millis(400),
         silence: Silence::default(),
     };
     let choice = Choice {
