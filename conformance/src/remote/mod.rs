@@ -13,7 +13,6 @@ mod http;
 mod server;
 mod websocket;
 
-pub(crate) use self::arrivals::Reply;
 pub(crate) use self::connection::{Connection, unknown_notification};
 pub(crate) use self::events::Item;
 pub(crate) use self::frame::{Frame, Opcode};

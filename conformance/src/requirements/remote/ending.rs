@@ -4,7 +4,7 @@ use hyper::Method;
 
 use super::super::{Check, Requirement, info, should};
 use super::posts::UNKNOWN;
-use super::streams::with_history;
+use super::streams::{load_leniently, with_history};
 use crate::harness::{Outcome, fail};
 use crate::remote::{Connection, Server, over_http, unknown_notification};
 
@@ -107,9 +107,5 @@ async fn sessions_survive(server: &Server) -> Outcome {
     // Its streams end without a word.
     drop(first);
     let mut connection = Connection::open(server).await?;
-    let params = connection.setup(Some(&session));
-    connection
-        .result("session/load", params, Some(&session))
-        .await
-        .map(drop)
+    load_leniently(&mut connection, &session).await.map(drop)
 }

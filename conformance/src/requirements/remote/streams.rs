@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::{Check, Requirement, info, must, should};
 use super::posts::UNKNOWN;
 use crate::harness::{Outcome, fail, inconclusive, skip};
-use crate::remote::{Connection, Reply, Server, over_http};
+use crate::remote::{Connection, Server, over_http};
 
 use Check::Run;
 
@@ -124,10 +124,10 @@ pub(super) const ROWS: &[Requirement] = &[
 ];
 
 async fn event_stream(server: &Server) -> Outcome {
-    let mut connection = Connection::without_streams(server).await?;
-    let response = server.send(&connection.stream(None)).await?;
-    is_stream(&response)?;
-    connection.start().await?;
+    // A stream of each connection is opened once: what a second one gets is another matter.
+    let connection = Connection::without_streams(server).await?;
+    is_stream(&server.send(&connection.stream(None)).await?)?;
+    let mut connection = Connection::open(server).await?;
     let session = connection.new_session_without_stream().await?;
     is_stream(&server.send(&connection.stream(Some(&session))).await?)
 }
@@ -147,11 +147,9 @@ async fn accept(server: &Server) -> Outcome {
 }
 
 async fn no_accept(server: &Server) -> Outcome {
-    let mut connection = Connection::without_streams(server).await?;
+    let connection = Connection::without_streams(server).await?;
     let request = connection.stream(None).without("accept");
-    server.send(&request).await?.has_status(&[200, 406])?;
-    connection.start().await?;
-    connection.still_serves().await
+    server.send(&request).await?.has_status(&[200, 406])
 }
 
 async fn get_without_connection(server: &Server) -> Outcome {
@@ -266,22 +264,30 @@ async fn answer_accepted(server: &Server) -> Outcome {
     Ok(())
 }
 
-/// Loads a session on a new connection, whose stream is opened before if the server allows it.
-/// Yields the answer, and whether it did.
-async fn loaded(connection: &mut Connection<'_>, session: &str) -> Outcome<(Reply, bool)> {
+/// Loads a session as servers allow it: its stream is opened before, if it is not refused, and the
+/// header is left out if the server does not know the session yet. Yields whether the stream is open.
+pub(super) async fn load_leniently(
+    connection: &mut Connection<'_>,
+    session: &str,
+) -> Outcome<bool> {
     let request = connection.stream(Some(session));
     let early = connection.try_listen(&request, Some(session)).await?;
     if let Err(response) = &early {
         response.has_status(&[200, 403, 404])?;
     }
     let params = connection.setup(Some(session));
-    let reply = connection
-        .result("session/load", params, Some(session))
-        .await?;
-    if early.is_err() {
-        connection.listen(Some(session)).await?;
+    let message = json!({"jsonrpc": "2.0", "id": 1000, "method": "session/load", "params": params});
+    let response = connection.post(&message, Some(session)).await?;
+    if response.status.as_u16() == 404 {
+        connection.tell(&message, None).await?;
+    } else {
+        response.is_success()?;
     }
-    Ok((reply, early.is_ok()))
+    let reply = connection.reply(1000, "session/load").await?;
+    match reply.value.get("result") {
+        Some(_) => Ok(early.is_ok()),
+        None => Err(connection.wrong(reply.at, "expected a result of session/load, got an error")),
+    }
 }
 
 /// A session with a turn in it, of a connection that is left alone.
@@ -298,7 +304,14 @@ pub(super) async fn with_history(server: &Server) -> Outcome<(Connection<'_>, St
 async fn load(server: &Server) -> Outcome {
     let (_first, session) = with_history(server).await?;
     let mut connection = Connection::open(server).await?;
-    let (reply, _) = loaded(&mut connection, &session).await?;
+    let request = connection.stream(Some(&session));
+    if let Err(response) = connection.try_listen(&request, Some(&session)).await? {
+        return Err(response.wrong("the stream of the session is refused before session/load"));
+    }
+    let params = connection.setup(Some(&session));
+    let reply = connection
+        .result("session/load", params, Some(&session))
+        .await?;
     is_on(&connection, reply.at, reply.stream, None)?;
     // The order between streams is open.
     let limit = server.env.timeout;
@@ -316,7 +329,9 @@ async fn load(server: &Server) -> Outcome {
 async fn early_session_stream(server: &Server) -> Outcome {
     let (_first, session) = with_history(server).await?;
     let mut connection = Connection::open(server).await?;
-    loaded(&mut connection, &session).await?;
+    if !load_leniently(&mut connection, &session).await? {
+        connection.listen(Some(&session)).await?;
+    }
     let reply = connection.turn(&session, &["hello"]).await?;
     match reply.value.get("result") {
         Some(_) => Ok(()),

@@ -116,7 +116,11 @@ pub const TABLE: &[Mutant] = &[
     ),
     Mutant::new(
         "fails when a stream comes before its session",
-        &["remote.early-session-stream", "remote.load"],
+        &[
+            "remote.early-session-stream",
+            "remote.load",
+            "remote.sessions-survive",
+        ],
         Fault::response(|asked, answer| {
             if let (true, Some(connection), Some(session)) =
                 (asked.is("GET"), asked.connection(), asked.session())
