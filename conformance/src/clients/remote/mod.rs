@@ -1,6 +1,6 @@
 //! Clients of the remote transport: the suite plays the server.
 //!
-//! The client is a command that is given a URL. Behind it a [`Stage`] acts a scene over HTTP or over
+//! The client is a command that is given a URL. Behind it a stage acts a scene over HTTP or over
 //! WebSocket, and writes down every request, header and frame; when the client has ended, the rows
 //! look at it.
 
