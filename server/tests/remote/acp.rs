@@ -293,6 +293,20 @@ async fn the_error_about_an_unknown_session_has_a_stream() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_deleted_already_is_answered_on_the_connection_stream() {
+    let host = host().await;
+    let client = Client::connect(&host).await;
+    let mut connection = client.stream(None, None).await;
+    let session = client.new_session(&mut connection).await;
+    // Its reader is about to go, which the server cannot know.
+    let _stream = client.stream(Some(&session), None).await;
+    let params = || json!({ "sessionId": session });
+    client.send("session/delete", params()).await;
+    let again = client.send("session/delete", params()).await;
+    while connection.event().await.unwrap().data["id"] != again {}
+}
+
+#[tokio::test]
 async fn places_are_limited_and_come_back() {
     let mut settings = Settings::default();
     settings.connections = 1;

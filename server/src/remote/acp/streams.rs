@@ -148,10 +148,10 @@ impl Streams {
                         false
                     }
                     Some(Route::Stream(Name::Session(session))) => {
-                        // The answer about a session that there is not has no stream of its own.
+                        // The answer about a session that there is not, or no more, has no stream of
+                        // its own: one that is open still may be about to be closed by its reader.
                         let known = state.sessions.get(&session);
-                        let known =
-                            known.is_some_and(|known| known.stream.is_open() || known.is_used());
+                        let known = known.is_some_and(Session::is_used);
                         let session = known.then_some(&*session);
                         state.push(session, message.clone(), None, None, &self.settings)
                     }
