@@ -59,6 +59,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) format: Format,
 
+    /// Whether to offer terminals; an agent without them runs commands by its own means
+    #[arg(long, value_enum, default_value = "yes")]
+    pub(super) terminals: Offered,
+
     /// Cancel the turn after so many seconds, and end the agent
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) timeout: Option<std::time::Duration>,
@@ -121,6 +125,12 @@ pub(super) struct PermissionArgs {
     /// Refuse whatever the agent asks for
     #[arg(long)]
     pub(super) deny_all: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Offered {
+    Yes,
+    No,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

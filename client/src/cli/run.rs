@@ -9,7 +9,7 @@ use std::time::Duration;
 use acp_sdk::Observer;
 use acp_sdk::v1::Implementation;
 
-use super::args::{PermissionArgs, RunArgs};
+use super::args::{Offered, PermissionArgs, RunArgs};
 use super::complain;
 use super::exit::Code;
 use super::notes::Notes;
@@ -171,6 +171,9 @@ async fn begin(
     let mut workspace = Workspace::new(&cwd)?;
     if !answers.may_approve() {
         workspace = workspace.read_only();
+    }
+    if args.terminals == Offered::No {
+        workspace = workspace.without_terminals();
     }
     let cwd = workspace.dir().to_owned();
     let builder = Client::builder()

@@ -39,6 +39,7 @@ pub struct Workspace {
     /// Whoever works on files takes a part of it.
     workers: Arc<Semaphore>,
     read_only: bool,
+    terminals_declared: bool,
 }
 
 /// Files that are read or written at once.
@@ -59,6 +60,7 @@ impl Workspace {
             terminals: Arc::default(),
             workers: Arc::new(Semaphore::new(WORKERS)),
             read_only: false,
+            terminals_declared: true,
         })
     }
 
@@ -84,6 +86,13 @@ impl Workspace {
         self
     }
 
+    /// Offers no terminals: the agent runs commands by its own means, or not at all.
+    #[must_use]
+    pub fn without_terminals(mut self) -> Self {
+        self.terminals_declared = false;
+        self
+    }
+
     /// Where commands run that name no directory, with symbolic links resolved.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -96,7 +105,8 @@ impl Workspace {
         let fs = FileSystemCapabilities::new()
             .with_read_text_file(true)
             .with_write_text_file(true);
-        ClientCapabilities::new().with_fs(fs).with_terminal(true)
+        let capabilities = ClientCapabilities::new().with_fs(fs);
+        capabilities.with_terminal(self.terminals_declared)
     }
 
     /// Answers `fs/read_text_file`.
@@ -137,12 +147,16 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `-32602` if the program cannot be started or the directory is not inside the workspace;
+    /// `-32601` if no terminals are offered; `-32602` if the program cannot be started or the
+    /// directory is not inside the workspace;
     /// `-32603` if the workspace is read-only, or 64 terminals are open already.
     pub async fn create_terminal(
         &self,
         request: CreateTerminalRequest,
     ) -> HandlerResult<CreateTerminalResponse> {
+        if !self.terminals_declared {
+            return Err(HandlerError::method_not_found("terminal/create"));
+        }
         self.changing(&format!("running {}", request.command))?;
         let cwd = match request.cwd.clone() {
             Some(cwd) => self.blocking(move |roots| directory(roots, &cwd)).await?,

@@ -308,6 +308,16 @@ async fn terminals_that_nobody_releases_are_limited() {
 }
 
 #[tokio::test]
+async fn a_workspace_without_terminals_declares_and_starts_none() {
+    let case = Case::new();
+    let workspace = case.workspace.clone().without_terminals();
+    let capabilities = workspace.capabilities();
+    assert!(capabilities.fs.write_text_file && !capabilities.terminal);
+    let created = workspace.create_terminal(command("true", &[])).await;
+    fails(created, ErrorCode::METHOD_NOT_FOUND, "terminal/create");
+}
+
+#[tokio::test]
 async fn a_read_only_workspace_changes_and_runs_nothing() {
     let case = Case::new();
     std::fs::write(case.path("file"), "old").unwrap();

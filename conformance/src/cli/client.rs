@@ -66,16 +66,17 @@ pub(super) struct ActArgs {
     record: PathBuf,
 }
 
-/// The option of the bundled client that has it serve everything, and the one that has it
-/// serve nothing that could do harm.
-const APPROVES: &str = "--approve-all";
-const DENIES: &str = "--deny-all";
+/// The word of the bundled client's command that has it offer terminals, and the one that has it
+/// offer none.
+const TERMINALS: &str = "--terminals=yes";
+const NO_TERMINALS: &str = "--terminals=no";
 
 /// The bundled client, as a command.
-const BUNDLED: [&str; 8] = [
+const BUNDLED: [&str; 9] = [
     "reference-client",
     "run",
-    APPROVES,
+    "--approve-all",
+    TERMINALS,
     "--cwd",
     "{cwd}",
     "{prompt}",
@@ -84,10 +85,11 @@ const BUNDLED: [&str; 8] = [
 ];
 
 /// The bundled client of the remote transport, as a command.
-const REMOTE: [&str; 8] = [
+const REMOTE: [&str; 9] = [
     "reference-client",
     "run",
-    APPROVES,
+    "--approve-all",
+    TERMINALS,
     "--cwd",
     "{cwd}",
     "--url",
@@ -162,7 +164,7 @@ fn remote(_: &ClientEnv, _: &Choice, _: impl FnMut(usize, usize)) -> Result<clie
 
 /// The command that has the client declare no terminals.
 fn without_terminals(args: &Args, command: &[OsString]) -> Result<Option<Vec<OsString>>> {
-    let bundled = [APPROVES, DENIES].map(OsString::from);
+    let bundled = [TERMINALS, NO_TERMINALS].map(OsString::from);
     let [word, instead] = match args.without_terminals.as_slice() {
         [word, instead] => [word, instead],
         _ if args.command.is_empty() && args.protocol == Version::V1 => bundled.each_ref(),

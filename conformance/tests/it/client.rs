@@ -67,6 +67,7 @@ fn bundled() -> ClientEnv {
         "reference-client",
         "run",
         "--approve-all",
+        "--terminals=yes",
         "--cwd",
         "{cwd}",
         "{prompt}",
@@ -74,7 +75,7 @@ fn bundled() -> ClientEnv {
         "{agent}",
     ];
     let mut without = words;
-    without[3] = "--deny-all";
+    without[4] = "--terminals=no";
     ClientEnv {
         command: words.map(Into::into).to_vec(),
         without_terminals: Some(without.map(Into::into).to_vec()),
