@@ -95,7 +95,7 @@ impl<'a> IncomingRequest<'a> {
     /// are answered with `-32602` and the JSON Pointer of the invalid value.
     pub fn answer<P: Params, R: Payload, F, Fut>(self, handler: F) -> HandlerFuture
     where
-        F: FnOnce(Context, P) -> Fut + Send + 'static,
+        F: FnOnce(Context, P) -> Fut,
         Fut: Future<Output = HandlerResult<R>> + Send + 'static,
     {
         match read_params::<P>(&self.responder.shared, self.method, self.params) {
@@ -113,24 +113,27 @@ impl<'a> IncomingRequest<'a> {
     /// When versions are negotiated, the response names `V`, and a success settles the version.
     pub fn answer_initialize<V: ProtocolVersion, F, Fut>(mut self, handler: F) -> HandlerFuture
     where
-        F: FnOnce(Context, V::InitializeRequest) -> Fut + Send + 'static,
+        F: FnOnce(Context, V::InitializeRequest) -> Fut,
         Fut: Future<Output = HandlerResult<V::InitializeResponse>> + Send + 'static,
     {
         let negotiating = self.negotiating.take();
-        self.answer(move |ctx, params| async move {
-            let mut response = handler(ctx, params).await?;
-            if let Some(negotiating) = negotiating {
-                V::set_version(&mut response);
-                negotiating.succeeded(V::NUMBER);
+        self.answer(move |ctx, params| {
+            let handling = handler(ctx, params);
+            async move {
+                let mut response = handling.await?;
+                if let Some(negotiating) = negotiating {
+                    V::set_version(&mut response);
+                    negotiating.succeeded(V::NUMBER);
+                }
+                Ok(response)
             }
-            Ok(response)
         })
     }
 
     /// Passes the method and the params to `handler`, for methods outside of the protocol.
     pub fn answer_ext<F, Fut>(self, handler: F) -> HandlerFuture
     where
-        F: FnOnce(Context, String, Option<Json>) -> Fut + Send + 'static,
+        F: FnOnce(Context, String, Option<Json>) -> Fut,
         Fut: Future<Output = HandlerResult<Json>> + Send + 'static,
     {
         let Self {
@@ -140,10 +143,7 @@ impl<'a> IncomingRequest<'a> {
             ..
         } = self;
         match read_ext_params(&responder.shared, method, params) {
-            Ok(params) => {
-                let method = method.to_owned();
-                responder.run(|cx| handler(cx, method, params))
-            }
+            Ok(params) => responder.run(|cx| handler(cx, method.to_owned(), params)),
             Err(error) => responder.refuse(error),
         }
     }
@@ -250,16 +250,16 @@ struct Responder {
 
 impl Responder {
     /// Runs `handler`. This is compiled for every method; what it calls is not.
-    fn run<R, Fut>(self, handler: impl FnOnce(Context) -> Fut + Send + 'static) -> HandlerFuture
+    fn run<R, Fut>(self, handler: impl FnOnce(Context) -> Fut) -> HandlerFuture
     where
         R: Serialize + Send + 'static,
         Fut: Future<Output = HandlerResult<R>> + Send + 'static,
     {
         let (cx, state, span) = self.begun();
+        let handling = handler(cx);
         let future = Box::pin(async move {
             let mut responder = self;
-            // Created here: a future from outside would have room for it twice.
-            let result = handler(cx).await;
+            let result = handling.await;
             responder.ended(result.as_ref().err().map(HandlerError::code));
             // On a closed connection nobody waits for the answer.
             let _ = responder.shared.wait_for_capacity().await;
