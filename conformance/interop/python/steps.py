@@ -10,6 +10,8 @@ STEP_SECONDS = 30
 class Steps:
     """What the steps of a client share: one connection, one session, prompts in it."""
 
+    has_two_streams = False
+
     def __init__(self, host, agent, folder):
         self._host, self._agent, self._folder, self._session = host, agent, folder, None
 
@@ -29,6 +31,13 @@ class Steps:
     async def _says(self, words, expected):
         stop, updates = await self._prompt(words)
         assert stop == "end_turn", f"stop reason {stop}"
+        # Until the stream of a session is open its updates come on that of the connection, and there is no
+        # order between two streams.
+        for _ in range(50 if self.has_two_streams else 0):
+            if expected in text(updates):
+                break
+            await asyncio.sleep(0.1)
+            updates = self._seen()
         assert expected in text(updates), f"{expected[:80]!r} is not in {text(updates)[:80]!r}"
         return updates
 
