@@ -196,7 +196,7 @@ async def stream(url):
         return await create_websocket_stream(url, headers=headers)
     from acp.http import create_http_stream
 
-    Drive.has_two_streams = True
+    Drive._has_two_streams = True
     return create_http_stream(url, headers=headers)
 
 

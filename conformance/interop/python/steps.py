@@ -10,7 +10,7 @@ STEP_SECONDS = 30
 class Steps:
     """What the steps of a client share: one connection, one session, prompts in it."""
 
-    has_two_streams = False
+    _has_two_streams = False
 
     def __init__(self, host, agent, folder):
         self._host, self._agent, self._folder, self._session = host, agent, folder, None
@@ -33,7 +33,7 @@ class Steps:
         assert stop == "end_turn", f"stop reason {stop}"
         # Until the stream of a session is open its updates come on that of the connection, and there is no
         # order between two streams.
-        for _ in range(50 if self.has_two_streams else 0):
+        for _ in range(50 if self._has_two_streams else 0):
             if expected in text(updates):
                 break
             await asyncio.sleep(0.1)
