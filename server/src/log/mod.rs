@@ -206,7 +206,8 @@ impl Log {
         runtime.spawn(async move { inner.commit().await });
     }
 
-    /// Returns what follows `after`: from memory, or from the store.
+    /// Returns what follows `after`: from memory, or from the store. `older` is what was read ahead;
+    /// a batch stays there until the cursor has passed its end, for a reader may stop within it.
     ///
     /// # Errors
     ///
@@ -216,10 +217,13 @@ impl Log {
         after: u64,
         older: &mut VecDeque<Arc<Batch>>,
     ) -> Result<Next, StoreError> {
-        while let Some(batch) = older.pop_front() {
-            if batch.last() > after {
-                return Ok(Next::Batch(batch));
-            }
+        while older.front().is_some_and(|batch| batch.last() <= after) {
+            older.pop_front();
+        }
+        match older.front() {
+            Some(batch) if batch.first() <= after + 1 => return Ok(Next::Batch(batch.clone())),
+            // The cursor was set back.
+            _ => older.clear(),
         }
         {
             let state = self.0.state();
@@ -236,8 +240,8 @@ impl Log {
             return Ok(Next::Gap(page.oldest - 1));
         }
         older.extend(page.batches);
-        Ok(match older.pop_front() {
-            Some(batch) => Next::Batch(batch),
+        Ok(match older.front() {
+            Some(batch) => Next::Batch(batch.clone()),
             None => Next::Nothing,
         })
     }

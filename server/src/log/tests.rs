@@ -3,7 +3,10 @@ use crate::event::{TurnEvent, TurnId};
 use crate::store::{MemoryStore, SessionRecord};
 
 async fn log() -> Log {
-    let store = Arc::new(MemoryStore::new());
+    log_in(Arc::new(MemoryStore::new())).await
+}
+
+async fn log_in(store: Arc<MemoryStore>) -> Log {
     let record = SessionRecord::new("s", "/");
     let lease = store.create(&record).await.unwrap();
     let log = Log::new(record.id, store, LogLimits::default(), 0);
@@ -59,4 +62,37 @@ async fn a_task_whose_work_was_done_by_another_leaves_later_work_to_the_next() {
     log.flush(epoch).await.unwrap();
     tokio::task::yield_now().await;
     assert_eq!(batches(&log).await, [(1, 1), (2, 2)]);
+}
+
+#[tokio::test]
+async fn a_batch_of_the_store_that_was_read_in_part_is_read_to_its_end() {
+    let store = Arc::new(MemoryStore::new());
+    let before = log_in(store.clone()).await;
+    let epoch = before.epoch();
+    for _ in 0..2 {
+        for _ in 0..3 {
+            before.append_deferred(epoch, started).unwrap();
+        }
+        before.commit().await;
+    }
+
+    // Nothing is in the memory of this one.
+    let log = Log::new("s".into(), store, LogLimits::default(), 6);
+    let (mut older, mut seen) = (VecDeque::new(), Vec::new());
+    // The reader stops after each of these, as behind a barrier.
+    for after in [0, 1, 3, 5] {
+        let Next::Batch(batch) = log.next(after, &mut older).await.unwrap() else {
+            panic!("nothing after {after}");
+        };
+        seen.push((after, batch.first(), batch.last()));
+    }
+    assert_eq!(seen, [(0, 1, 3), (1, 1, 3), (3, 4, 6), (5, 4, 6)]);
+    assert!(matches!(log.next(6, &mut older).await, Ok(Next::Nothing)));
+
+    // A cursor that was set back does not continue in what was read ahead.
+    assert!(matches!(log.next(3, &mut older).await, Ok(Next::Batch(_))));
+    let Next::Batch(batch) = log.next(0, &mut older).await.unwrap() else {
+        panic!("nothing from the beginning");
+    };
+    assert_eq!(batch.first(), 1);
 }
