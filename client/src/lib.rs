@@ -22,13 +22,14 @@
 //! ```
 //!
 //! When the agent's process ends, whatever waits for it fails with its exit status and its
-//! last lines on standard error. The command `acp` ([`cli`]) is a thin layer on top.
+//! last lines on standard error. The command `acp` (feature `cli`) is a thin layer on top.
 
 #![cfg_attr(
     test,
     allow(clippy::unwrap_used, reason = "a test that cannot go on fails")
 )]
 
+#[cfg(feature = "cli")]
 pub mod cli;
 mod client;
 mod error;
@@ -39,6 +40,14 @@ mod permission;
 mod process;
 #[cfg(feature = "remote")]
 pub mod remote;
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "some of it is for the command line only"
+    )
+)]
 mod session;
 mod text;
 mod workspace;

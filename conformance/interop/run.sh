@@ -113,7 +113,7 @@ done
 need "$@"
 say "building"
 cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance \
-    --features acp-server/remote
+    --features acp-server/cli,acp-server/remote,acp-client/cli
 
 # Our agent behind HTTP and WebSocket, on a port of its choice, which it prints on standard error.
 serve() {

@@ -4,7 +4,7 @@ set -euo pipefail
 server=${1:-}
 cd "$(dirname "$0")/../.."
 if [ -z "$server" ]; then
-    cargo build -q -p acp-server --features rpc --bin acp-server
+    cargo build -q -p acp-server --features cli,rpc --bin acp-server
     server=${CARGO_TARGET_DIR:-target}/debug/acp-server
 fi
 folder=$(mktemp -d)

@@ -18,7 +18,7 @@ trap finish EXIT
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q 'schemathesis>=4.32,<5'
 
-cargo build -q -p acp-server --features remote
+cargo build -q -p acp-server --features cli,remote
 token=$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')
 XDG_RUNTIME_DIR=$work ACP_SERVER_TOKEN=$token \
     "${CARGO_TARGET_DIR:-target}/debug/acp-server" serve --port 0 --store memory \

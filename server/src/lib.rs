@@ -38,6 +38,7 @@
 mod agent_info;
 mod capability;
 #[doc(hidden)]
+#[cfg(feature = "cli")]
 pub mod cli;
 mod clock;
 mod connection;

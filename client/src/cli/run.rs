@@ -210,7 +210,7 @@ async fn reach(builder: ClientBuilder, url: &str, args: &RunArgs) -> Result<Clie
 #[cfg(not(feature = "remote"))]
 async fn reach(_: ClientBuilder, _: &str, _: &RunArgs) -> Result<Client, Failure> {
     let reason = "this acp was built without its feature `remote`, which --url needs; install it \
-        by `cargo install acp-client --features remote`";
+        by `cargo install acp-client --features cli,remote`";
     Err(Failure::Usage(reason.to_owned()))
 }
 
