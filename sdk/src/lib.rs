@@ -37,6 +37,9 @@
 //! With the feature `schemars` the types implement `JsonSchema` of schemars 1 by the protocol's
 //! own schema, for use in types that derive it.
 //!
+//! The feature `files` adds the module `files`: reading and writing text files inside some
+//! directories, for handlers that serve `fs/*`.
+//!
 //! # Lenient and strict reading
 //!
 //! Messages are read leniently: an invalid value that the schema allows to be dropped is dropped
@@ -51,6 +54,8 @@ extern crate self as acp_sdk;
 
 mod connection;
 mod error;
+#[cfg(feature = "files")]
+pub mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;

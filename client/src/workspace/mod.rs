@@ -1,21 +1,21 @@
 //! The part of the machine that an agent may use through the client: files and
 //! commands inside some directories.
 //!
-//! A [`Workspace`] answers `fs/*` and `terminal/*`. Its checks keep an agent inside
-//! its directories by mistake or by crafted paths; they do not confine a hostile
-//! process that runs with the user's rights. Clones share the same terminals, and
-//! the last one that is dropped kills them.
+//! A [`Workspace`] answers `fs/*` and `terminal/*`. Files are served by [`acp_sdk::files`], which
+//! holds the directories open: one that is renamed or replaced later is still meant by the name that
+//! it had. This keeps an agent inside its directories; it does not confine a hostile process that
+//! runs with the user's rights. Clones share the same terminals, and the last one that is dropped
+//! kills them.
 
-mod fs;
 mod output;
-mod roots;
 mod terminal;
 #[cfg(all(test, unix))]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use acp_sdk::files::{self, Directory, Roots};
 use acp_sdk::v1::{
     ClientCapabilities, CreateTerminalRequest, CreateTerminalResponse, FileSystemCapabilities,
     KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest, ReadTextFileResponse,
@@ -23,18 +23,19 @@ use acp_sdk::v1::{
     TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
     WriteTextFileRequest, WriteTextFileResponse,
 };
-use acp_sdk::{HandlerError, HandlerResult};
+use acp_sdk::{HandlerError, HandlerResult, RpcError};
 
 use tokio::sync::Semaphore;
 
-use self::roots::Roots;
 use self::terminal::Terminals;
 use crate::error::{Error, Result};
 
 /// Serves `fs/*` and `terminal/*` inside some directories.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    roots: Arc<Roots>,
+    roots: Roots,
+    /// Where commands run that name no directory.
+    dir: Directory,
     terminals: Arc<Terminals>,
     /// Whoever works on files takes a part of it.
     workers: Arc<Semaphore>,
@@ -45,6 +46,10 @@ pub struct Workspace {
 /// Files that are read or written at once.
 const WORKERS: usize = 16;
 
+/// The most text that one answer carries, in bytes. In JSON, quotes and line endings take two bytes
+/// each, and peers commonly accept messages of up to 32 MiB.
+const MOST_TEXT: usize = 12 << 20;
+
 impl Workspace {
     /// A workspace of one directory and all that is below it. Commands run there unless
     /// they name a directory.
@@ -54,9 +59,12 @@ impl Workspace {
     /// [`Error::Directory`] if there is no such directory.
     pub fn new(dir: impl AsRef<Path>) -> Result<Self> {
         let dir = dir.as_ref();
-        let roots = Roots::new(dir).map_err(|error| unusable(dir, &error))?;
+        let roots = Roots::open([dir]).map_err(|error| unusable(dir, &error))?;
+        let first = roots.first();
+        let first = first.ok_or_else(|| unusable(dir, &std::io::ErrorKind::NotFound.into()))?;
         Ok(Self {
-            roots: Arc::new(roots),
+            roots,
+            dir: first,
             terminals: Arc::default(),
             workers: Arc::new(Semaphore::new(WORKERS)),
             read_only: false,
@@ -71,8 +79,8 @@ impl Workspace {
     /// [`Error::Directory`] if there is no such directory.
     pub fn with_directory(mut self, dir: impl AsRef<Path>) -> Result<Self> {
         let dir = dir.as_ref();
-        let roots = Arc::make_mut(&mut self.roots);
-        roots.add(dir).map_err(|error| unusable(dir, &error))?;
+        let added = self.roots.add(dir);
+        added.map_err(|error| unusable(dir, &error))?;
         Ok(self)
     }
 
@@ -96,7 +104,7 @@ impl Workspace {
     /// Where commands run that name no directory, with symbolic links resolved.
     #[must_use]
     pub fn dir(&self) -> &Path {
-        self.roots.first()
+        self.dir.path()
     }
 
     /// What a client that serves this workspace declares.
@@ -123,7 +131,10 @@ impl Workspace {
         &self,
         request: ReadTextFileRequest,
     ) -> HandlerResult<ReadTextFileResponse> {
-        self.blocking(move |roots| fs::read(roots, &request)).await
+        let (line, limit) = (request.line, request.limit);
+        let read = move |roots: &Roots| files::read(roots, &request.path, line, limit, MOST_TEXT);
+        let content = self.blocking(read).await?;
+        Ok(ReadTextFileResponse::new(content))
     }
 
     /// Answers `fs/write_text_file`: replaces the file as a whole. Missing directories are
@@ -131,14 +142,17 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `-32602` if the path is not inside the workspace or names no regular file; `-32603` if the
-    /// workspace is read-only, or the file cannot be written.
+    /// `-32602` if the path is not inside the workspace or names no regular file; `-32002` if a file
+    /// is in the place of a directory; `-32603` if the workspace is read-only, or the file cannot be
+    /// written.
     pub async fn write_text_file(
         &self,
         request: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
         self.changing(&format!("writing {}", request.path))?;
-        self.blocking(move |roots| fs::write(roots, &request)).await
+        let write = move |roots: &Roots| files::write(roots, &request.path, &request.content);
+        self.blocking(write).await?;
+        Ok(WriteTextFileResponse::new())
     }
 
     /// Answers `terminal/create`: starts a program, without a shell.
@@ -159,8 +173,8 @@ impl Workspace {
         }
         self.changing(&format!("running {}", request.command))?;
         let cwd = match request.cwd.clone() {
-            Some(cwd) => self.blocking(move |roots| directory(roots, &cwd)).await?,
-            None => self.roots.first().to_owned(),
+            Some(cwd) => self.blocking(move |roots| roots.directory(&cwd)).await?,
+            None => self.dir.clone(),
         };
         let id = self.terminals.create(&request, &cwd)?;
         Ok(CreateTerminalResponse::new(id))
@@ -249,23 +263,14 @@ impl Workspace {
     /// The file system may block, and handlers must not.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Roots) -> HandlerResult<T> + Send + 'static,
+        work: impl FnOnce(&Roots) -> Result<T, RpcError> + Send + 'static,
     ) -> HandlerResult<T> {
         let roots = self.roots.clone();
         // The semaphore is never closed, so there is always a permit in the end.
         let _permit = self.workers.acquire().await;
         let done = tokio::task::spawn_blocking(move || work(&roots)).await;
-        done.unwrap_or_else(|error| Err(HandlerError::internal(error)))
+        Ok(done.map_err(HandlerError::internal)??)
     }
-}
-
-fn directory(roots: &Roots, cwd: &str) -> HandlerResult<PathBuf> {
-    let resolved = roots.existing(cwd, "/cwd")?;
-    if resolved.is_dir() {
-        return Ok(resolved);
-    }
-    let reason = format!("{cwd} is not a directory");
-    Err(HandlerError::invalid_params("/cwd", reason))
 }
 
 fn unusable(dir: &Path, error: &std::io::Error) -> Error {

@@ -14,12 +14,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use acp_sdk::files::Directory;
 use acp_sdk::v1::{
     CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
@@ -30,7 +30,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::output::Output;
-use super::roots::not_found;
 use crate::process::group::{Group, Request};
 use crate::process::{Exit, pipe, why_not};
 
@@ -71,7 +70,7 @@ impl Slot {
 }
 
 impl Terminals {
-    /// Starts a command in `cwd`, which the caller has checked.
+    /// Starts a command in `cwd`.
     ///
     /// # Errors
     ///
@@ -79,7 +78,7 @@ impl Terminals {
     pub(crate) fn create(
         &self,
         request: &CreateTerminalRequest,
-        cwd: &Path,
+        cwd: &Directory,
     ) -> HandlerResult<TerminalId> {
         let id = self.reserve(&request.session_id)?;
         // Starting a process takes a while, and other terminals are used meanwhile.
@@ -164,7 +163,7 @@ impl Terminals {
 }
 
 fn unknown(session: &SessionId, id: &TerminalId) -> HandlerError {
-    not_found(&format!("terminal {id} of session {session}"))
+    HandlerError::resource_not_found(format!("terminal {id} of session {session}"))
 }
 
 /// One command and its output. Dropped, it is killed with all that it started.
@@ -179,9 +178,9 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    fn start(request: &CreateTerminalRequest, cwd: &Path) -> HandlerResult<Self> {
+    fn start(request: &CreateTerminalRequest, cwd: &Directory) -> HandlerResult<Self> {
         let cannot = |error: &io::Error| {
-            let reason = why_not(request.command.as_ref(), Some(cwd), error);
+            let reason = why_not(request.command.as_ref(), Some(cwd.path()), error);
             HandlerError::invalid_params("/command", format!("{reason}{}", hint(request)))
         };
         let (pipe, stdout, stderr) = shared_pipe().map_err(|error| cannot(&error))?;
@@ -189,7 +188,7 @@ impl Terminal {
         command
             .args(&request.args)
             .envs(request.env.iter().map(|var| (&var.name, &var.value)))
-            .current_dir(cwd)
+            .current_dir(cwd.start_path())
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(stderr);
@@ -309,7 +308,15 @@ fn shared_pipe() -> io::Result<(tokio::fs::File, Stdio, Stdio)> {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::path::Path;
+
+    use acp_sdk::files::Roots;
+
     use super::*;
+
+    fn directory(path: &Path) -> Directory {
+        Roots::open([path]).unwrap().first().unwrap()
+    }
 
     #[tokio::test]
     async fn a_command_whose_session_ended_while_it_was_started_is_killed() {
@@ -326,7 +333,7 @@ mod tests {
         let terminals = Terminals::default();
         let session = SessionId::from("s");
         let id = terminals.reserve(&session).unwrap();
-        let terminal = Terminal::start(&request, dir.path()).unwrap();
+        let terminal = Terminal::start(&request, &directory(dir.path())).unwrap();
         // Opened once the command has opened it, too.
         let (opened, is_open) = tokio::sync::oneshot::channel();
         let end = tokio::task::spawn_blocking(move || {
@@ -350,8 +357,9 @@ mod tests {
     async fn a_command_that_cannot_be_started_takes_no_place() {
         let terminals = Terminals::default();
         let request = CreateTerminalRequest::new("s", "/no/such/program");
+        let cwd = directory(Path::new("/"));
         for _ in 0..=MOST_TERMINALS {
-            let error = terminals.create(&request, Path::new("/")).unwrap_err();
+            let error = terminals.create(&request, &cwd).unwrap_err();
             assert!(error.to_string().contains("/no/such/program"), "{error}");
         }
     }

@@ -123,6 +123,36 @@ async fn arguments_environment_and_directory_are_passed_without_a_shell() {
     assert_eq!(case.printed(&id).await, expected, "and input is empty");
 }
 
+/// Only Linux starts a command in an open directory.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_directory_that_is_renamed_and_replaced_is_still_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for name in ["in", "out"] {
+        std::fs::create_dir(path(name)).unwrap();
+        std::fs::write(path(name).join("file"), name).unwrap();
+    }
+    let workspace = Workspace::new(path("in")).unwrap();
+    std::fs::rename(path("in"), path("moved")).unwrap();
+    std::os::unix::fs::symlink(path("out"), path("in")).unwrap();
+
+    let case = Case {
+        _dir: dir,
+        workspace,
+    };
+    let file = case.path("file");
+    let read = ReadTextFileRequest::new("s", &file);
+    let read = case.workspace.read_text_file(read).await.unwrap();
+    assert_eq!(read.content, "in");
+    for cwd in [None, Some(case.path(""))] {
+        let mut request = command("cat", &["file"]);
+        request.cwd = cwd;
+        let id = case.create(request).await.unwrap();
+        assert_eq!(case.printed(&id).await, "in");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_run_is_explained() {
     let case = Case::new();
@@ -132,7 +162,7 @@ async fn what_cannot_be_run_is_explained() {
     let line = case.create(command("echo a | cat", &[])).await;
     fails(line, code, "a shell line needs a shell");
     let outside = case.create(command("true", &[]).with_cwd("/")).await;
-    fails(outside, code, "outside of the workspace");
+    fails(outside, code, "outside of the session's directories");
     let relative = case.create(command("true", &[]).with_cwd(".")).await;
     fails(relative, code, "not an absolute path");
     std::fs::write(case.path("file"), "").unwrap();

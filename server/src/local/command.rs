@@ -7,12 +7,12 @@
 //! leaves running in its group goes on until the command is killed or released.
 
 use std::io;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::RpcError;
+use acp_sdk::files::Directory;
 use acp_sdk::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalId, TerminalOutputResponse};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -22,8 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use super::group::Group;
 use super::output::Output;
-use super::roots::Roots;
-use super::{internal, invalid};
+use super::{Roots, internal, invalid};
 use crate::limits::LocalLimits;
 
 /// Bytes that are read at a time.
@@ -76,7 +75,7 @@ impl Command {
     ) -> Result<Self, RpcError> {
         let cwd = roots.directory(request.cwd.as_deref().unwrap_or(cwd))?;
         let cannot = |error: io::Error| {
-            let (command, cwd) = (&request.command, cwd.display());
+            let (command, cwd) = (&request.command, cwd.path().display());
             let hint = hint(request);
             invalid(format!("cannot run {command:?} in {cwd}: {error}{hint}"))
         };
@@ -267,7 +266,7 @@ async fn at(time: Option<Instant>) {
 }
 
 /// Starts the command; returns the pipe of its output.
-fn spawn(request: &CreateTerminalRequest, cwd: &Path) -> io::Result<(Pipe, Group)> {
+fn spawn(request: &CreateTerminalRequest, cwd: &Directory) -> io::Result<(Pipe, Group)> {
     let (reader, writer) = io::pipe()?;
     let reader = asynchronous(reader)?;
     let mut command = tokio::process::Command::new(&request.command);
@@ -276,7 +275,7 @@ fn spawn(request: &CreateTerminalRequest, cwd: &Path) -> io::Result<(Pipe, Group
         // Commands are the agent's doing, and the token opens every session.
         .env_remove(crate::TOKEN_VARIABLE)
         .envs(request.env.iter().map(|var| (&var.name, &var.value)))
-        .current_dir(cwd)
+        .current_dir(cwd.start_path())
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer);

@@ -7,20 +7,51 @@
 //! Nothing here knows sessions, turns or connections.
 
 mod command;
-mod files;
 mod group;
 mod output;
-mod roots;
 
 pub(crate) use command::Command;
-pub(crate) use roots::Roots;
 
-use std::io;
+use std::path::PathBuf;
 
+use acp_sdk::RpcError;
+use acp_sdk::files::{self, Directory};
 use acp_sdk::v1::{ErrorCode, ReadTextFileRequest};
-use acp_sdk::{Json, RpcError};
 
 use crate::limits::LocalLimits;
+
+/// The directories of a session.
+///
+/// They are opened for each call, for a server has many sessions that are idle, and descriptors are
+/// few. From then on a directory that is renamed or replaced does not matter to the call.
+#[derive(Clone, Debug)]
+pub(crate) struct Roots(Vec<PathBuf>);
+
+impl Roots {
+    /// Creates the roots. One that does not exist contains nothing.
+    pub(crate) fn new(directories: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        Self(directories.into_iter().map(Into::into).collect())
+    }
+
+    /// Finds the directory that a command starts in. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// -32602 for a path that is relative, leads out of the roots or names no directory, -32002 if
+    /// it does not exist.
+    fn directory(&self, path: &str) -> Result<Directory, RpcError> {
+        self.open().directory(path)
+    }
+
+    fn open(&self) -> files::Roots {
+        let mut roots = files::Roots::new();
+        for directory in &self.0 {
+            // One that cannot be opened contains nothing.
+            let _ = roots.add(directory);
+        }
+        roots
+    }
+}
 
 /// Answers `fs/read_text_file`. Blocks.
 ///
@@ -34,8 +65,8 @@ pub(crate) fn read(
     request: &ReadTextFileRequest,
     limits: &LocalLimits,
 ) -> Result<String, RpcError> {
-    let place = roots.existing(&request.path)?;
-    files::read(&place, request.line, request.limit, limits.file_bytes)
+    let (path, most) = (&request.path, limits.file_bytes);
+    files::read(&roots.open(), path, request.line, request.limit, most)
 }
 
 /// Answers `fs/write_text_file`. Blocks. Readers of the file see the old text or the new one.
@@ -43,10 +74,10 @@ pub(crate) fn read(
 ///
 /// # Errors
 ///
-/// -32602 if the path is refused or names no regular file; -32603 if the file cannot be written.
+/// -32602 if the path is refused or names no regular file; -32002 if a file is in the place of a
+/// directory; -32603 if the file cannot be written.
 pub(crate) fn write(roots: &Roots, path: &str, text: &str) -> Result<(), RpcError> {
-    let place = roots.writable(path)?;
-    files::write(&place, text.as_bytes())
+    files::write(&roots.open(), path, text)
 }
 
 fn invalid(reason: impl Into<String>) -> RpcError {
@@ -55,19 +86,4 @@ fn invalid(reason: impl Into<String>) -> RpcError {
 
 fn internal(reason: impl Into<String>) -> RpcError {
     RpcError::new(ErrorCode::INTERNAL_ERROR, reason)
-}
-
-/// The error for what does not exist; `data.uri` names it.
-fn not_found(path: &str) -> RpcError {
-    let error = RpcError::new(ErrorCode::RESOURCE_NOT_FOUND, format!("not found: {path}"));
-    error.with_data(Json::from(serde_json::json!({ "uri": path })))
-}
-
-/// The error for a path that the system refuses.
-fn refused(path: &str, error: &io::Error) -> RpcError {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(path),
-        io::ErrorKind::InvalidInput => invalid(format!("invalid path {path:?}: {error}")),
-        _ => internal(format!("cannot use {path}: {error}")),
-    }
 }

@@ -61,11 +61,11 @@ async fn files_are_read_and_written_inside_the_directory_only() {
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert!(lines[0].contains("'content':'two"), "{}", ended.stdout);
     let rest = &lines[1..];
-    assert!(rest[0].contains("outside of the workspace"), "{rest:?}");
-    assert!(rest[1].contains("outside of the workspace"), "{rest:?}");
+    assert!(rest[0].contains("outside of the session"), "{rest:?}");
+    assert!(rest[1].contains("outside of the session"), "{rest:?}");
     assert!(rest[2].contains("not an absolute path"), "{rest:?}");
     assert!(rest[3].contains("'result'"), "{rest:?}");
-    assert!(rest[4].contains("outside of the workspace"), "{rest:?}");
+    assert!(rest[4].contains("outside of the session"), "{rest:?}");
     assert_eq!(
         std::fs::read_to_string(inside.join("sub/new")).unwrap(),
         "text"
