@@ -94,7 +94,7 @@ impl ExternalAgent {
                 None => turn.next().await,
             };
             match event {
-                Some(event) => watch(&event),
+                Some(event) => watch(&event.event),
                 None => break,
             }
         }

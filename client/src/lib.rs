@@ -57,5 +57,8 @@ pub use crate::error::{Error, Result};
 pub use crate::external::{ExternalAgent, Forward};
 pub use crate::permission::{Ask, Decision, Permissions, Policy, Question};
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
-pub use crate::session::{Answered, Event, Gap, Missed, Outcome, Prompt, Turn};
+pub use crate::session::{
+    Answered, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent, SessionSettings,
+    TokenUsage, Turn,
+};
 pub use crate::workspace::Workspace;

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::connection::{NotificationId, Preview, Shared};
+use crate::connection::{Hooks, NotificationId, Preview, Shared};
 use crate::error::{CloseReason, Error, Result};
 use crate::json::Encode;
 use crate::json::{Json, Leniency, decode_result};
+use crate::jsonrpc::RpcError;
 use crate::runtime::{Method, Notification, Params as _, Payload};
 use crate::version::version_in;
 
@@ -64,7 +65,32 @@ impl Peer {
     /// first, [`Error::Decode`] when the result does not fit.
     pub async fn call<M: Method>(&self, params: &M::Params) -> Result<M::Result> {
         let raw = self
-            .request(M::NAME, Some(params), params.session_id(), None)
+            .request(M::NAME, Some(params), params.session_id(), Hooks::default())
+            .await?;
+        self.decode(M::NAME, M::NEGOTIATES, &raw)
+    }
+
+    /// As [`call`](Self::call), and shows the response to `then` at its place in the order of
+    /// messages: the notifications of the session before it have been handled, and none after it.
+    /// The caller itself may run later than that.
+    ///
+    /// `then` receives the result as JSON, or the error. It must not block, and is dropped when the
+    /// connection ends first.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_then<M: Method>(
+        &self,
+        params: &M::Params,
+        then: impl FnOnce(std::result::Result<&str, &RpcError>) + Send + 'static,
+    ) -> Result<M::Result> {
+        let hooks = Hooks {
+            then: Some(Box::new(then)),
+            ..Hooks::default()
+        };
+        let raw = self
+            .request(M::NAME, Some(params), params.session_id(), hooks)
             .await?;
         self.decode(M::NAME, M::NEGOTIATES, &raw)
     }
@@ -86,7 +112,8 @@ impl Peer {
     /// As [`call`](Self::call).
     pub async fn call_ext(&self, method: &str, params: Option<&Json>) -> Result<Json> {
         let params = params.map(|params| params as _);
-        let raw = self.request(method, params, None, None).await?;
+        let hooks = Hooks::default();
+        let raw = self.request(method, params, None, hooks).await?;
         self.decode(method, None, &raw)
     }
 
@@ -166,8 +193,11 @@ impl Peer {
         params: &(dyn Encode + Sync),
         preview: Preview,
     ) -> Result<Box<RawValue>> {
-        let params = Some(params);
-        self.request(method, params, None, Some(preview)).await
+        let hooks = Hooks {
+            preview: Some(preview),
+            ..Hooks::default()
+        };
+        self.request(method, Some(params), None, hooks).await
     }
 
     /// Sends a request, and cancels it if it takes longer than this handle allows.
@@ -176,11 +206,11 @@ impl Peer {
         method: &str,
         params: Option<&(dyn Encode + Sync)>,
         session: Option<&str>,
-        preview: Option<Preview>,
+        hooks: Hooks,
     ) -> Result<Box<RawValue>> {
         let call = self
             .shared
-            .call(method, params, session, self.origin, preview);
+            .call(method, params, session, self.origin, hooks);
         let Some(after) = self.timeout else {
             return call.await;
         };

@@ -12,7 +12,7 @@ use super::exit::{Code, hint};
 use super::json::Line;
 use super::text::{self, Lines};
 use crate::error::Error;
-use crate::session::{Event, Joint, Missed, Outcome, separator};
+use crate::session::{Event, Joint, Outcome, SessionEvent, separator};
 
 /// Bytes of a thought that are gathered into one line.
 const LONGEST_THOUGHT: usize = 4 << 10;
@@ -89,22 +89,13 @@ impl Output {
         Ok(())
     }
 
-    /// Updates came outside of the turn.
-    pub(super) async fn missed(&mut self, missed: Missed) -> io::Result<()> {
-        for update in &missed.updates {
-            match self.format {
-                Format::Json => self.json_update(update).await?,
-                // Text that belongs to no turn is no answer.
-                Format::Text if !is_text(update) => self.text_update(update).await?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) async fn event(&mut self, event: &Event) -> io::Result<()> {
-        match (self.format, event) {
+    pub(super) async fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
+        match (self.format, &event.event) {
             (Format::Quiet, _) => Ok(()),
+            // Text that belongs to no turn is no answer.
+            (Format::Text, Event::Update(update)) if event.turn.is_none() && is_text(update) => {
+                Ok(())
+            }
             (Format::Json, Event::Update(update)) => self.json_update(update).await,
             (Format::Json, Event::Permission(answered)) => {
                 self.json(&Line::permission(answered)).await
@@ -121,6 +112,8 @@ impl Output {
                 self.tell(&text::permission(answered)).await;
                 Ok(())
             }
+            // The result says what they say.
+            _ => Ok(()),
         }
     }
 
@@ -153,10 +146,8 @@ impl Output {
     }
 
     /// Keeps what a turn has come to so far, for the result of a run that fails.
-    pub(super) fn keep(&mut self, so_far: &Outcome) {
-        if self.format == Format::Json {
-            self.partial = Some(so_far.clone());
-        }
+    pub(super) fn keep(&mut self, so_far: Outcome) {
+        self.partial = Some(so_far);
     }
 
     /// The run has failed.

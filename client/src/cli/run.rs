@@ -19,7 +19,7 @@ use crate::client::{Client, ClientBuilder, Session};
 use crate::error::{Error, Result};
 use crate::permission::{Ask, Decision, Permissions, Policy, Question};
 use crate::process::AgentCommand;
-use crate::session::{Outcome, Turn};
+use crate::session::{Events, Outcome, SessionEvent, Turn};
 use crate::text::one_line;
 use crate::workspace::Workspace;
 
@@ -70,8 +70,10 @@ pub(super) async fn run(args: RunArgs) -> Code {
         turn = take_turn(&args, &stop, &mut output, &notes, &mut client, &mut begun) => turn,
         () = stop.ended() => Err(Failure::Stopped),
     };
-    if let Some(turn) = begun.take() {
-        output.keep(turn.so_far());
+    if let Some(begun) = begun.take()
+        && turn.is_err()
+    {
+        output.keep(begun.so_far());
     }
     let code = code(&turn, &stop);
     // The agent ends while the last words are written, for either may take a while.
@@ -111,7 +113,7 @@ async fn take_turn(
     slot: &mut Option<Client>,
     begun: &mut Option<Turn>,
 ) -> Result<Outcome, Failure> {
-    let session = tokio::select! {
+    let (session, mut events) = tokio::select! {
         session = begin(args, output, notes, slot) => session?,
         () = stop.cancelled() => return Err(Failure::Stopped),
     };
@@ -126,36 +128,38 @@ async fn take_turn(
         }
     });
     let mut announced = false;
-    loop {
+    let outcome = loop {
         tokio::select! {
             biased;
             () = stop.cancelled(), if !announced => {
                 announced = true;
                 announce(output, stop).await;
             }
-            event = turn.next() => {
-                let Some(event) = event else { break };
-                let mut printed = output.event(&event).await;
-                // What has gathered is written at once; what comes alone is not held back.
-                while printed.is_ok() && output.has_room() && let Some(event) = turn.next_ready() {
-                    printed = output.event(&event).await;
-                }
-                if printed.is_err() || output.flush().await.is_err() {
-                    stop.cancel(Reason::OutputClosed);
-                }
-            }
+            Some(event) = events.next() => print(output, &mut events, event, stop).await,
+            // Everything before the end of the turn has been printed.
+            outcome = turn.finish() => break outcome?,
         }
-    }
-    cancelling.abort();
-    output.keep(turn.so_far());
-    let outcome = match begun.take() {
-        Some(turn) => turn.outcome().await?,
-        None => return Err(Failure::Stopped),
     };
-    if output.missed(session.take_missed()).await.is_err() {
-        stop.cancel(Reason::OutputClosed);
+    cancelling.abort();
+    while let Some(event) = events.next_ready() {
+        print(output, &mut events, event, stop).await;
     }
     Ok(outcome)
+}
+
+/// Prints an event and those that are there already.
+async fn print(output: &mut Output, events: &mut Events, event: SessionEvent, stop: &Stop) {
+    let mut printed = output.event(&event).await;
+    // What has gathered is written at once; what comes alone is not held back.
+    while printed.is_ok()
+        && output.has_room()
+        && let Some(event) = events.next_ready()
+    {
+        printed = output.event(&event).await;
+    }
+    if printed.is_err() || output.flush().await.is_err() {
+        stop.cancel(Reason::OutputClosed);
+    }
 }
 
 /// Starts the agent and opens a session. The client is put where its agent can be ended
@@ -165,7 +169,7 @@ async fn begin(
     output: &mut Output,
     notes: &Notes,
     slot: &mut Option<Client>,
-) -> Result<Session, Failure> {
+) -> Result<(Session, Events), Failure> {
     let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     let answers = Answers::new(&args.permissions);
     let mut workspace = Workspace::new(&cwd)?;
@@ -194,9 +198,9 @@ async fn begin(
     let _ = output
         .session(session.id(), &shown, client.agent_info())
         .await;
-    let _ = output.missed(session.take_missed()).await;
     let _ = output.flush().await;
-    Ok(session)
+    let events = session.events();
+    Ok((session, events))
 }
 
 /// Connects to a remote agent.

@@ -64,6 +64,7 @@ impl ClientBuilder {
             limits: Limits {
                 answer: Duration::from_secs(60),
                 cancel: Duration::from_secs(10),
+                reader: Duration::from_secs(10),
             },
         }
     }
@@ -107,6 +108,16 @@ impl ClientBuilder {
     /// How long the agent may take to end a turn that was cancelled (default 10 s).
     pub fn cancel_within(mut self, limit: Duration) -> Self {
         self.limits.cancel = limit;
+        self
+    }
+
+    /// How long the connection waits for a reader of events, a [`Turn`](crate::Turn) or
+    /// [`Events`](crate::Events), that has 1 MiB unread and takes nothing, while other sessions or
+    /// calls need the connection (default 10 s). Then the reader is left behind: what comes until it
+    /// has read everything is lost to it, which [`Event::Missed`](crate::Event::Missed) says. As long
+    /// as nothing else needs the connection it is waited for without a limit.
+    pub fn reader_timeout(mut self, limit: Duration) -> Self {
+        self.limits.reader = limit;
         self
     }
 
@@ -172,6 +183,7 @@ impl ClientBuilder {
             sessions: sessions.clone(),
             workspace: self.workspace.clone(),
             permissions: self.permissions,
+            reader_timeout: self.limits.reader,
         };
         let noise = Arc::new(Noise::new(self.observer));
         let mut connection = ConnectionBuilder::new()
@@ -191,11 +203,13 @@ impl ClientBuilder {
         let (agent, driver) = connection.client(handler, transport);
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
+        let readers = sessions.clone();
         let driver = tokio::spawn(async move {
             let _guard = guard;
             if let Err(error) = driver.await {
                 tracing::debug!(%error, "the connection to the agent has failed");
             }
+            readers.end();
         });
         let wire = Wire {
             driver,

@@ -22,6 +22,7 @@ impl Inner {
         method: &'static str,
         call: impl IntoFuture<Output = acp_sdk::Result<T>>,
     ) -> Result<T> {
+        let _call = self.sessions.call();
         match self.wire.answer(method, call).await {
             Err(error) => Err(self.with_offers(error)),
             answered => answered,
@@ -37,11 +38,6 @@ impl Inner {
     pub(crate) async fn drained(&self) {
         // The limit is for readers of other sessions, who may be slow.
         let _ = timeout(self.wire.limits.cancel, self.wire.ended.cancelled()).await;
-    }
-
-    /// Waits until nothing more can come from the agent, and all that came has been handled.
-    pub(crate) async fn ended(&self) {
-        self.wire.ended.cancelled().await;
     }
 
     /// How long an agent may take to end a cancelled turn.

@@ -1,12 +1,13 @@
 //! Answers what the agent asks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult};
 
 use crate::permission::{AnyPermissions, Decision, Question};
-use crate::session::{Answered, Sessions, TurnState};
+use crate::session::{self, Answered, Inbox, Patience, Sessions};
 use crate::workspace::Workspace;
 
 /// The client's side of the connection.
@@ -14,6 +15,7 @@ pub(super) struct Handler {
     pub(super) sessions: Arc<Sessions>,
     pub(super) workspace: Option<Workspace>,
     pub(super) permissions: Arc<dyn AnyPermissions>,
+    pub(super) reader_timeout: Duration,
 }
 
 impl Handler {
@@ -23,11 +25,24 @@ impl Handler {
             .ok_or_else(|| HandlerError::method_not_found(M::NAME))
     }
 
-    async fn decide(&self, turn: Option<&TurnState>, question: &Question) -> Decision {
-        if let Some(turn) = turn.filter(|_| self.permissions.is_in_order()) {
-            turn.caught_up().await;
+    async fn decide(&self, inbox: &Inbox, question: &Question) -> Decision {
+        if self.permissions.is_in_order() {
+            inbox.caught_up().await;
         }
         self.permissions.decide_boxed(question).await
+    }
+
+    /// How long the readers of events are waited for.
+    fn patience<'a>(&self, others_wait: &'a (dyn Fn() -> bool + Sync)) -> Patience<'a> {
+        Patience {
+            limit: self.reader_timeout,
+            others_wait,
+        }
+    }
+
+    async fn put_in(&self, inbox: &Inbox, waiting: session::Waiting) {
+        let others_wait = || self.sessions.is_shared();
+        inbox.put_in(waiting, &self.patience(&others_wait)).await;
     }
 }
 
@@ -38,8 +53,9 @@ impl v1::Client for Handler {
         note: SessionNotification,
     ) -> HandlerResult<()> {
         let inbox = self.sessions.inbox(&note.session_id);
-        if let Some(waiting) = inbox.take_in(note.update) {
-            Box::pin(inbox.put_in(waiting)).await;
+        let number = session::number(note.meta.as_ref());
+        if let Some(waiting) = inbox.take_in(note.update, number) {
+            Box::pin(self.put_in(&inbox, waiting)).await;
         }
         Ok(())
     }
@@ -54,7 +70,7 @@ impl v1::Client for Handler {
         let turn = inbox.turn();
         let withdrawn = async {
             match &turn {
-                Some(turn) => turn.told.cancelled().await,
+                Some(turn) => turn.cancel_sent.cancelled().await,
                 None => std::future::pending().await,
             }
         };
@@ -62,14 +78,16 @@ impl v1::Client for Handler {
             biased;
             () = withdrawn => Decision::Cancelled,
             () = cx.cancelled() => Decision::Cancelled,
-            decision = self.decide(turn.as_deref(), &question) => decision,
+            decision = self.decide(&inbox, &question) => decision,
         };
         let outcome = decision.among(&question.request.options);
         let answered = Answered {
             question,
             outcome: outcome.clone(),
         };
-        inbox.answered(answered).await;
+        let others_wait = || self.sessions.is_shared();
+        let patience = self.patience(&others_wait);
+        inbox.answered(answered, &patience).await;
         Ok(RequestPermissionResponse::new(outcome))
     }
 
@@ -157,7 +175,10 @@ impl v1::Client for Handler {
                 Some("truncated") => Gap::Truncated,
                 _ => Gap::Lost,
             };
-            self.sessions.inbox(&session).missing(gap).await;
+            let others_wait = || self.sessions.is_shared();
+            let patience = self.patience(&others_wait);
+            let inbox = self.sessions.inbox(&session);
+            inbox.missing(gap, &patience).await;
         }
         Ok(())
     }

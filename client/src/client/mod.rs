@@ -10,12 +10,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::RpcError;
+use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
     AgentHandle, AuthMethodId, AuthenticateRequest, DeleteSessionRequest, InitializeResponse,
     ListSessionsRequest, LoadSessionRequest, LoadSessionResponse, LogoutRequest, NewSessionRequest,
-    ResumeSessionRequest, ResumeSessionResponse, SessionConfigOption, SessionId, SessionInfo,
-    SessionModeState,
+    NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId, SessionInfo,
+    methods,
 };
+use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +28,7 @@ use self::noise::Noise;
 pub use self::session::Session;
 use crate::error::{Error, Result};
 use crate::process::{AgentProcess, Exit};
-use crate::session::Sessions;
+use crate::session::{Inbox, OpenedState, Sessions};
 use crate::workspace::Workspace;
 
 /// A client of one agent.
@@ -97,13 +100,15 @@ impl Wire {
     }
 }
 
-/// How long an agent may take.
+/// How long an agent may take, and how long our own readers.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// To answer anything but a prompt.
     answer: Duration,
     /// To end a turn that was cancelled.
     cancel: Duration,
+    /// A reader, to take an event while others wait.
+    reader: Duration,
 }
 
 impl Drop for Wire {
@@ -193,17 +198,25 @@ impl Client {
     ///
     /// As [`new_session`](Self::new_session).
     pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
-        let call = self.inner.agent.new_session(request);
-        let response = self.inner.answer("session/new", call).await?;
-        let inbox = self.claim(&response.session_id)?;
-        let (modes, options) = (response.modes, response.config_options);
-        let id = response.session_id;
-        Ok(Session::new(self.inner.clone(), id, inbox, modes, options))
+        let sessions = self.inner.sessions.clone();
+        let opened = move |response: std::result::Result<&str, &RpcError>| {
+            // At its place in the order, so that a later update is not undone.
+            if let Some(response) = read::<NewSessionResponse>(response) {
+                let inbox = sessions.inbox(&response.session_id);
+                inbox.change_settings(|settings| settings.opened(state_of_new(response)));
+            }
+        };
+        let peer = self.inner.agent.peer();
+        let call = peer.call_then::<methods::NewSession>(&request, opened);
+        let id = self.inner.answer("session/new", call).await?.session_id;
+        let inbox = self.claim(&id)?;
+        Ok(Session::new(self.inner.clone(), id, inbox))
     }
 
-    /// Opens a session of the past; the agent tells its history first.
+    /// Opens a session of the past. Its [events](Session::events) begin with the history, which ends
+    /// with [`Event::HistoryEnd`](crate::Event::HistoryEnd).
     ///
-    /// The history waits in [`Session::take_missed`], which keeps the latest 8 MiB.
+    /// The latest 8 MiB of the history are kept for the first reader.
     ///
     /// # Errors
     ///
@@ -213,14 +226,26 @@ impl Client {
         id: impl Into<SessionId>,
         cwd: impl AsRef<Path>,
     ) -> Result<Session> {
+        let cwd = utf8_directory(cwd.as_ref())?;
+        self.load_session_with(LoadSessionRequest::new(id, cwd, Vec::new()))
+            .await
+    }
+
+    /// Opens a session of the past, with MCP servers and more directories if wanted.
+    ///
+    /// # Errors
+    ///
+    /// As [`load_session`](Self::load_session).
+    pub async fn load_session_with(&self, request: LoadSessionRequest) -> Result<Session> {
         if !self.agent_info().agent_capabilities.load_session {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
-        let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
-        let request = LoadSessionRequest::new(id.clone(), cwd, Vec::new());
-        let call = self.inner.agent.load_session(request);
+        let inbox = self.claim(&request.session_id)?;
+        inbox.begin_history();
         let state = |response: LoadSessionResponse| (response.modes, response.config_options);
-        self.open_again(id, "session/load", call, state).await
+        let id = request.session_id.clone();
+        self.open_again::<methods::LoadSession>(id, inbox, &request, state)
+            .await
     }
 
     /// Opens a session of the past without its history.
@@ -233,6 +258,18 @@ impl Client {
         id: impl Into<SessionId>,
         cwd: impl AsRef<Path>,
     ) -> Result<Session> {
+        let cwd = utf8_directory(cwd.as_ref())?;
+        self.resume_session_with(ResumeSessionRequest::new(id, cwd))
+            .await
+    }
+
+    /// Opens a session of the past without its history, with MCP servers and more directories if
+    /// wanted.
+    ///
+    /// # Errors
+    ///
+    /// As [`resume_session`](Self::resume_session).
+    pub async fn resume_session_with(&self, request: ResumeSessionRequest) -> Result<Session> {
         let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
         if capabilities.resume.is_none() {
             return Err(Error::unsupported(
@@ -240,13 +277,11 @@ impl Client {
                 "sessionCapabilities.resume",
             ));
         }
-        let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
-        let call = self
-            .inner
-            .agent
-            .resume_session(ResumeSessionRequest::new(id.clone(), cwd));
+        let inbox = self.claim(&request.session_id)?;
         let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
-        self.open_again(id, "session/resume", call, state).await
+        let id = request.session_id.clone();
+        self.open_again::<methods::ResumeSession>(id, inbox, &request, state)
+            .await
     }
 
     /// The sessions that the agent knows, at most 10,000 of them; those of one directory if
@@ -319,25 +354,43 @@ impl Client {
         }
     }
 
-    /// Opens a session of the past by a call that has not begun.
-    async fn open_again<R>(
+    /// Opens a session of the past. It is known before the call, so that nothing that the agent
+    /// writes of it is lost.
+    async fn open_again<M: Method>(
         &self,
         id: SessionId,
-        method: &'static str,
-        call: impl Future<Output = acp_sdk::Result<R>>,
-        state: impl FnOnce(R) -> (Option<SessionModeState>, Option<Vec<SessionConfigOption>>),
-    ) -> Result<Session> {
-        // Known before the call, so that what the agent tells is kept from its beginning.
-        let inbox = self.claim(&id)?;
-        let mut session = Session::new(self.inner.clone(), id, inbox, None, None);
-        let (modes, config_options) = state(self.inner.answer(method, call).await?);
-        session.set_state(modes, config_options);
+        inbox: Arc<Inbox>,
+        request: &M::Params,
+        state: fn(M::Result) -> OpenedState,
+    ) -> Result<Session>
+    where
+        M::Result: DeserializeOwned,
+    {
+        let session = Session::new(self.inner.clone(), id, inbox.clone());
+        let opened = move |response: std::result::Result<&str, &RpcError>| {
+            let response = read::<M::Result>(response);
+            if let Some(response) = response {
+                inbox.change_settings(|settings| settings.opened(state(response)));
+            }
+            inbox.end_history();
+        };
+        let call = self.inner.agent.peer().call_then::<M>(request, opened);
+        self.inner.answer(M::NAME, call).await?;
         Ok(session)
     }
 
-    fn claim(&self, id: &SessionId) -> Result<Arc<crate::session::Inbox>> {
+    fn claim(&self, id: &SessionId) -> Result<Arc<Inbox>> {
         self.inner.sessions.claim(id).ok_or(Error::SessionOpen {
             session: id.clone(),
         })
     }
+}
+
+fn state_of_new(response: NewSessionResponse) -> OpenedState {
+    (response.modes, response.config_options)
+}
+
+/// Reads a response, if it is a result of the expected form.
+fn read<T: DeserializeOwned>(response: std::result::Result<&str, &RpcError>) -> Option<T> {
+    serde_json::from_str(response.ok()?).ok()
 }

@@ -3,26 +3,27 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
-    CancelNotification, CloseSessionRequest, PromptRequest, PromptResponse, SessionConfigId,
-    SessionConfigOption, SessionConfigOptionValue, SessionConfigOptionValueBoolean,
-    SessionConfigOptionValueValueId, SessionConfigValueId, SessionId, SessionModeId,
-    SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
+    CancelNotification, CloseSessionRequest, ContentBlock, PromptCapabilities, PromptRequest,
+    PromptResponse, SessionConfigId, SessionConfigOption, SessionConfigOptionValue,
+    SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId, SessionConfigValueId,
+    SessionId, SessionModeId, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModeRequest, StopReason, methods,
 };
+use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::Inner;
+use super::{Inner, read};
 use crate::error::{Error, Result};
-use crate::session::{Inbox, Missed, Prompt, Turn, TurnState};
+use crate::session::{Events, Inbox, Prompt, SessionSettings, TokenUsage, Turn, TurnState};
 
 /// A conversation with the agent. Clones are the same conversation; when the last is
 /// dropped, its terminals are killed, and the session stays with the agent.
 #[derive(Debug, Clone)]
 pub struct Session {
     open: Arc<Open>,
-    modes: Option<SessionModeState>,
-    config_options: Option<Vec<SessionConfigOption>>,
 }
 
 /// A session that is known to the connection.
@@ -43,28 +44,11 @@ impl Drop for Open {
 }
 
 impl Session {
-    pub(super) fn new(
-        client: Arc<Inner>,
-        id: SessionId,
-        inbox: Arc<Inbox>,
-        modes: Option<SessionModeState>,
-        config_options: Option<Vec<SessionConfigOption>>,
-    ) -> Self {
+    pub(super) fn new(client: Arc<Inner>, id: SessionId, inbox: Arc<Inbox>) -> Self {
         let open = Open { client, id, inbox };
         Self {
             open: Arc::new(open),
-            modes,
-            config_options,
         }
-    }
-
-    pub(super) fn set_state(
-        &mut self,
-        modes: Option<SessionModeState>,
-        config_options: Option<Vec<SessionConfigOption>>,
-    ) {
-        self.modes = modes;
-        self.config_options = config_options;
     }
 
     /// The session's id.
@@ -73,35 +57,58 @@ impl Session {
         &self.open.id
     }
 
-    /// The modes as they were when the session was opened.
+    /// Everything that happens in the session, from now on. The first call also returns what nobody
+    /// has read since the session was opened: its history if it was loaded, and what came between
+    /// turns; at most the latest 8 MiB.
+    ///
+    /// ```no_run
+    /// use acp_client::{Event, Session};
+    ///
+    /// # async fn example(session: Session) -> acp_client::Result<()> {
+    /// let mut events = session.events();
+    /// tokio::spawn(async move {
+    ///     while let Some(event) = events.next().await {
+    ///         println!("{:?} in turn {:?}", event.event, event.turn);
+    ///     }
+    /// });
+    /// let outcome = session.prompt("What is this project about?").await?.outcome().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
-    pub fn modes(&self) -> Option<&SessionModeState> {
-        self.modes.as_ref()
+    pub fn events(&self) -> Events {
+        Events::new(self.open.inbox.clone())
     }
 
-    /// The config options as they were when the session was opened.
+    /// Modes, config options, slash commands and title as the agent reported them last.
     #[must_use]
-    pub fn config_options(&self) -> Option<&[SessionConfigOption]> {
-        self.config_options.as_deref()
+    pub fn settings(&self) -> SessionSettings {
+        self.open.inbox.settings()
     }
 
-    /// Says something to the agent, which begins a turn.
+    /// Sends a prompt, which begins a turn.
     ///
     /// If the last turn is being cancelled, its end is awaited first.
     ///
     /// # Errors
     ///
-    /// [`Error::TurnRunning`] if the last turn is still going on; [`Error::NotCancelled`] as long as
-    /// the agent has not ended a turn that was cancelled and given up. Later errors are those of
-    /// [`Turn::outcome`].
+    /// [`Error::TurnRunning`] while the last turn is running; [`Error::NotCancelled`] while it is
+    /// running although it was cancelled and its time is over; [`Error::Unsupported`] for content
+    /// that the agent does not accept. Later errors are those of [`Turn::outcome`].
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
+        let prompt = prompt.into().into_blocks();
+        let client = &self.open.client;
+        accepted(
+            &prompt,
+            &client.agent_info.agent_capabilities.prompt_capabilities,
+        )?;
         let state = loop {
-            match self.open.inbox.begin() {
+            match self.open.inbox.begin(&prompt) {
                 Ok(state) => break state,
                 Err(running) if running.cancel.is_cancelled() => tokio::select! {
                     biased;
                     () = running.ended.cancelled() => {}
-                    () = running.given_up.cancelled() => {
+                    () = running.overdue.cancelled() => {
                         return Err(Error::NotCancelled {
                             session: self.id().clone(),
                             limit: self.open.client.cancel_limit(),
@@ -115,7 +122,7 @@ impl Session {
                 }
             }
         };
-        let request = PromptRequest::new(self.id().clone(), prompt.into().into_blocks());
+        let request = PromptRequest::new(self.id().clone(), prompt);
         let (tell, result) = oneshot::channel();
         tokio::spawn(run(self.open.clone(), request, state.clone(), tell));
         Ok(Turn::new(state, result))
@@ -128,32 +135,12 @@ impl Session {
         }
     }
 
-    /// Waits for updates while no turn is going on: slash commands, a title, a mode that the
-    /// agent has changed. `None` when the agent is gone and nothing is left. Dropping the future
-    /// loses nothing.
-    pub async fn next_missed(&self) -> Option<Missed> {
-        let inbox = &self.open.inbox;
-        tokio::select! {
-            biased;
-            missed = inbox.next_missed() => Some(missed),
-            () = self.open.client.ended() => {
-                Some(inbox.take_missed()).filter(|missed| !missed.is_empty())
-            }
-        }
-    }
-
-    /// The updates that came while no turn was going on, and the history of a loaded session.
-    #[must_use]
-    pub fn take_missed(&self) -> Missed {
-        self.open.inbox.take_missed()
-    }
-
-    /// Waits until no turn is going on, or the last one was given up.
+    /// Waits until no turn is running, or the time of a cancelled one is over.
     pub(crate) async fn idle(&self) {
         if let Some(turn) = self.open.inbox.turn() {
             tokio::select! {
                 () = turn.ended.cancelled() => {}
-                () = turn.given_up.cancelled() => {}
+                () = turn.overdue.cancelled() => {}
             }
         }
     }
@@ -166,7 +153,13 @@ impl Session {
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let client = &self.open.client;
         let request = SetSessionModeRequest::new(self.id().clone(), mode);
-        let call = client.agent.set_session_mode(request);
+        let (inbox, mode) = (self.open.inbox.clone(), request.mode_id.clone());
+        let call = client.agent.peer();
+        let call = call.call_then::<methods::SetSessionMode>(&request, move |response| {
+            if response.is_ok() {
+                inbox.change_settings(|settings| settings.set_mode(mode));
+            }
+        });
         client.answer("session/set_mode", call).await.map(drop)
     }
 
@@ -206,7 +199,13 @@ impl Session {
     ) -> Result<Vec<SessionConfigOption>> {
         let client = &self.open.client;
         let request = SetSessionConfigOptionRequest::new(self.id().clone(), option, value);
-        let call = client.agent.set_session_config_option(request);
+        let inbox = self.open.inbox.clone();
+        let call = client.agent.peer();
+        let call = call.call_then::<methods::SetSessionConfigOption>(&request, move |response| {
+            if let Some(SetSessionConfigOptionResponse { config_options, .. }) = read(response) {
+                inbox.change_settings(|settings| settings.config_options = Some(config_options));
+            }
+        });
         let answer = client.answer("session/set_config_option", call).await?;
         Ok(answer.config_options)
     }
@@ -237,41 +236,58 @@ impl Session {
     }
 }
 
+/// What the answer to a prompt says.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Answer {
+    stop_reason: Option<StopReason>,
+    usage: Option<TokenUsage>,
+}
+
 /// Has one prompt answered. The task goes on when nobody reads the turn any more, so that a
 /// cancelled turn is over before the next begins.
 async fn run(
     open: Arc<Open>,
     request: PromptRequest,
     state: Arc<TurnState>,
-    tell: oneshot::Sender<Result<StopReason>>,
+    sender: oneshot::Sender<Result<StopReason>>,
 ) {
-    let agent = open.client.agent.clone();
-    let mut prompting = std::pin::pin!(agent.prompt(request));
-    let result = answered(&open, prompting.as_mut(), &state).await;
-    state.told.cancel();
-    let given_up = matches!(result, Err(Error::NotCancelled { .. }));
-    match given_up {
-        true => state.given_up.cancel(),
-        false => state.ended.cancel(),
+    let (peer, inbox) = (open.client.agent.peer().clone(), open.inbox.clone());
+    let answered = {
+        let (inbox, state) = (inbox.clone(), state.clone());
+        move |response: std::result::Result<&str, &acp_sdk::RpcError>| {
+            let answer: Answer = read(response).unwrap_or_default();
+            state.end(answer.usage);
+            inbox.end_turn(&state, answer.stop_reason);
+        }
+    };
+    let call = peer.call_then::<methods::Prompt>(&request, answered);
+    let mut prompting = std::pin::pin!(call);
+    let result = result(&open, prompting.as_mut(), &state).await;
+    state.cancel_sent.cancel();
+    let overdue = matches!(result, Err(Error::NotCancelled { .. }));
+    match overdue {
+        true => inbox.give_up_turn(&state),
+        // There may have been no answer.
+        false => inbox.end_turn(&state, None),
     }
     // Before the result is sent: whoever receives it may open the session again at once. And what
     // waits for an agent that may never answer must not keep the connection open.
     drop(open);
     // Nobody may be reading the turn any more.
-    let _ = tell.send(result);
-    if given_up {
+    let _ = sender.send(result);
+    if overdue {
         // Until then the agent's updates belong to this turn, not to a later one.
         let _ = prompting.await;
-        state.ended.cancel();
+        inbox.end_turn(&state, None);
     }
 }
 
-async fn answered(
+async fn result(
     open: &Open,
     mut prompting: Pin<&mut impl Future<Output = acp_sdk::Result<PromptResponse>>>,
     state: &TurnState,
 ) -> Result<StopReason> {
-    const METHOD: &str = "session/prompt";
     let client = &open.client;
     let answer = tokio::select! {
         biased;
@@ -283,7 +299,7 @@ async fn answered(
                 // On a closed connection the prompt has failed already.
                 let _ = client.agent.cancel(cancel).await;
                 // After the notification, so that the agent knows what the answers mean.
-                state.told.cancel();
+                state.cancel_sent.cancel();
                 (&mut prompting).await
             };
             match timeout(limit, ending).await {
@@ -299,7 +315,32 @@ async fn answered(
                 // A result waits for the updates before it; the end of the connection does not.
                 client.drained().await;
             }
-            Err(client.explain(METHOD, error).await)
+            Err(client.explain(methods::Prompt::NAME, error).await)
         }
     }
+}
+
+/// Returns whether the agent accepts all blocks of a prompt.
+///
+/// Spec: <https://agentclientprotocol.com/protocol/v1/content>
+fn accepted(prompt: &[ContentBlock], capabilities: &PromptCapabilities) -> Result<()> {
+    for block in prompt {
+        let (supported, what, capability) = match block {
+            ContentBlock::Image(_) => (capabilities.image, "images", "promptCapabilities.image"),
+            ContentBlock::Audio(_) => (capabilities.audio, "audio", "promptCapabilities.audio"),
+            ContentBlock::Resource(_) => (
+                capabilities.embedded_context,
+                "embedded resources",
+                "promptCapabilities.embeddedContext",
+            ),
+            _ => continue,
+        };
+        if !supported {
+            return Err(Error::unsupported(
+                &format!("{what} in prompts"),
+                capability,
+            ));
+        }
+    }
+    Ok(())
 }

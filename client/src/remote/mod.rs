@@ -28,8 +28,7 @@
 //! the agent numbers its events as `acp-server` does: sessions continue after the last event, and a
 //! prompt is answered although it was sent on another connection. It is never sent twice. Other
 //! requests in flight fail with [`Error::ConnectionLost`](crate::Error::ConnectionLost). Where an
-//! agent cannot continue, sessions are loaded, which [`Event::Gap`](crate::Event::Gap) and
-//! [`Missed::gap`](crate::Missed::gap) tell.
+//! agent cannot continue, sessions are loaded, which [`Event::Gap`](crate::Event::Gap) says.
 //!
 //! # What a server may do
 //!

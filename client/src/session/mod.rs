@@ -1,16 +1,26 @@
-//! Sessions: what they are told, the turns in them, and what a turn comes to.
+//! Sessions: what happens in them, who reads it, their turns, and what a turn comes to.
 
+mod calls;
+mod event;
+mod events;
 mod inbox;
 mod outcome;
 mod prompt;
+mod reader;
+mod settings;
 mod table;
 mod turn;
+mod turn_state;
 
-pub use self::inbox::{Answered, Event, Gap};
-pub(crate) use self::inbox::{Inbox, TurnState};
-pub use self::outcome::Outcome;
+pub(crate) use self::event::number;
+pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
+pub use self::events::Events;
+pub(crate) use self::inbox::{Inbox, Patience, Waiting};
 pub(crate) use self::outcome::{Joint, separator};
+pub use self::outcome::{Outcome, TokenUsage};
 pub use self::prompt::Prompt;
-pub use self::table::Missed;
+pub(crate) use self::settings::OpenedState;
+pub use self::settings::SessionSettings;
 pub(crate) use self::table::Sessions;
 pub use self::turn::Turn;
+pub(crate) use self::turn_state::TurnState;

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use acp_sdk::v1::{
     ContentBlock, ContentChunk, Cost, MessageId, Plan, SessionUpdate, StopReason, ToolCall,
     ToolCallId, ToolCallUpdate, UsageUpdate,
 };
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::inbox::weight;
 
@@ -34,6 +38,10 @@ pub struct Outcome {
     pub plan: Option<Plan>,
     /// Tokens in use and cost, as reported last.
     pub usage: Option<UsageUpdate>,
+    /// The tokens that the turn took, where the agent says so in its answer to the prompt.
+    pub tokens: Option<TokenUsage>,
+    /// The time from the prompt to the end of the turn.
+    pub elapsed: Duration,
     /// Something is missing, because there was more than is gathered.
     pub truncated: bool,
 }
@@ -52,10 +60,39 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// The tokens that a turn took.
+///
+/// A proposal for the protocol, which several agents implement: the member `usage` of the answer to
+/// `session/prompt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TokenUsage {
+    /// Tokens that the model read.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Tokens that the model wrote.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// All tokens.
+    #[serde(default)]
+    pub total_tokens: u64,
+    /// Of those read, the ones that came from the provider's cache.
+    #[serde(default)]
+    pub cached_read_tokens: Option<u64>,
+    /// Of those read, the ones that were stored in the provider's cache.
+    #[serde(default)]
+    pub cached_write_tokens: Option<u64>,
+    /// Of those written, the ones of thoughts.
+    #[serde(default)]
+    pub thought_tokens: Option<u64>,
+}
+
 /// An [`Outcome`] in the making.
 #[derive(Debug)]
 pub(super) struct Gathering {
     outcome: Outcome,
+    begun: Instant,
     message: Joint,
     thought: Joint,
     /// Where in the outcome a tool call stands; there may be thousands.
@@ -101,7 +138,7 @@ pub(crate) fn separator(text: &str) -> &'static str {
 }
 
 impl Gathering {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(begun: Instant) -> Self {
         Self {
             outcome: Outcome {
                 stop_reason: StopReason::EndTurn,
@@ -110,8 +147,11 @@ impl Gathering {
                 tool_calls: Vec::new(),
                 plan: None,
                 usage: None,
+                tokens: None,
+                elapsed: Duration::ZERO,
                 truncated: false,
             },
+            begun,
             message: Joint::default(),
             thought: Joint::default(),
             calls: HashMap::new(),
@@ -119,13 +159,25 @@ impl Gathering {
         }
     }
 
-    pub(super) fn outcome(&self) -> &Outcome {
-        &self.outcome
+    pub(super) fn so_far(&self) -> Outcome {
+        Outcome {
+            elapsed: self.begun.elapsed(),
+            ..self.outcome.clone()
+        }
     }
 
-    pub(super) fn finish(mut self, stop_reason: StopReason) -> Outcome {
-        self.outcome.stop_reason = stop_reason;
-        self.outcome
+    /// The turn has ended.
+    pub(super) fn end(&mut self, tokens: Option<TokenUsage>) {
+        self.outcome.tokens = tokens;
+        self.outcome.elapsed = self.begun.elapsed();
+    }
+
+    /// Takes the outcome out.
+    pub(super) fn finish(&mut self, stop_reason: StopReason) -> Outcome {
+        let empty = Self::new(self.begun);
+        let mut outcome = std::mem::replace(self, empty).outcome;
+        outcome.stop_reason = stop_reason;
+        outcome
     }
 
     pub(super) fn update(&mut self, update: &SessionUpdate) {
@@ -243,7 +295,7 @@ mod tests {
     }
 
     fn gathered(updates: impl IntoIterator<Item = SessionUpdate>) -> Outcome {
-        let mut gathering = Gathering::new();
+        let mut gathering = Gathering::new(Instant::now());
         for update in updates {
             gathering.update(&update);
         }

@@ -5,42 +5,37 @@
 //! within the limit of its [`Inbox`].
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use acp_sdk::v1::{SessionId, SessionUpdate};
+use acp_sdk::v1::SessionId;
 
-use super::{Gap, Inbox};
+use super::Inbox;
 
 /// Sessions that nobody has claimed yet and for which updates are kept.
 const UNCLAIMED: usize = 16;
 
-/// Updates that came while no turn was going on, the latest of them.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Missed {
-    /// In the order in which the agent wrote them.
-    pub updates: Vec<SessionUpdate>,
-    /// How many older ones were dropped to bound memory.
-    pub dropped: u64,
-    /// The connection was lost meanwhile, and updates may be missing.
-    pub gap: Option<Gap>,
-}
-
-impl Missed {
-    /// Whether nothing came.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.updates.is_empty() && self.dropped == 0 && self.gap.is_none()
-    }
-}
-
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<Table>);
+pub(crate) struct Sessions {
+    table: Mutex<Table>,
+    /// Calls that wait for an answer.
+    calls: AtomicUsize,
+}
 
 #[derive(Debug, Default)]
 struct Table {
     claimed: HashMap<SessionId, Arc<Inbox>>,
     unclaimed: VecDeque<(SessionId, Arc<Inbox>)>,
+    ended: bool,
+}
+
+/// A call that waits for an answer.
+pub(crate) struct Call<'a>(&'a Sessions);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Sessions {
@@ -71,35 +66,75 @@ impl Sessions {
         let early = early.and_then(|index| table.unclaimed.remove(index));
         let inbox = early.map_or_else(Arc::default, |(_, inbox)| inbox);
         inbox.claim();
+        if table.ended {
+            inbox.end();
+        }
         table.claimed.insert(id.clone(), inbox.clone());
         Some(inbox)
     }
 
-    /// Forgets a session.
+    /// Forgets a session: its readers get nothing more.
     pub(crate) fn release(&self, id: &SessionId) {
-        self.lock().claimed.remove(id);
+        let inbox = self.lock().claimed.remove(id);
+        if let Some(inbox) = inbox {
+            inbox.end();
+        }
+    }
+
+    /// Nothing more comes from the agent.
+    pub(crate) fn end(&self) {
+        let inboxes: Vec<_> = {
+            let mut table = self.lock();
+            table.ended = true;
+            table.claimed.values().cloned().collect()
+        };
+        inboxes.iter().for_each(|inbox| inbox.end());
+    }
+
+    /// Counts a call that waits for an answer, until the result is dropped.
+    pub(crate) fn call(&self) -> Call<'_> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Call(self)
+    }
+
+    /// Whether more than the turn of one session needs the connection.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0 || self.lock().claimed.len() > 1
     }
 
     /// A std mutex suffices: it is held for a few instructions and never across an await.
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use acp_sdk::v1::{ContentBlock, ContentChunk};
+    use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate};
 
+    use super::super::{Event, Events};
     use super::*;
 
-    fn text(text: &str) -> SessionUpdate {
-        let block = ContentBlock::from(text);
-        SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
+    fn put(sessions: &Sessions, id: &SessionId, word: &str) {
+        let chunk = ContentChunk::new(ContentBlock::from(word));
+        let update = SessionUpdate::AgentMessageChunk(chunk);
+        let waiting = sessions.inbox(id).take_in(update, None);
+        assert!(
+            waiting.is_none(),
+            "there is always room for what nobody reads"
+        );
     }
 
-    fn put(sessions: &Sessions, id: &SessionId, word: &str) {
-        let waiting = sessions.inbox(id).take_in(text(word));
-        assert!(waiting.is_none(), "there is always room outside of turns");
+    fn words(events: &mut Events) -> Vec<String> {
+        let mut words = Vec::new();
+        while let Some(event) = events.next_ready() {
+            if let Event::Update(SessionUpdate::AgentMessageChunk(chunk)) = event.event
+                && let ContentBlock::Text(text) = chunk.content
+            {
+                words.push(text.text);
+            }
+        }
+        words
     }
 
     #[test]
@@ -109,10 +144,10 @@ mod tests {
         put(&sessions, &a, "one");
         put(&sessions, &b, "other");
         put(&sessions, &a, "two");
-        let inbox = sessions.claim(&a).unwrap();
-        assert_eq!(inbox.take_missed().updates, [text("one"), text("two")]);
+        let mut events = Events::new(sessions.claim(&a).unwrap());
+        assert_eq!(words(&mut events), ["one", "two"]);
         put(&sessions, &a, "three");
-        assert_eq!(inbox.take_missed().updates, [text("three")]);
+        assert_eq!(words(&mut events), ["three"]);
         assert!(sessions.claim(&a).is_none());
         sessions.release(&a);
         assert!(sessions.claim(&a).is_some());
@@ -126,9 +161,31 @@ mod tests {
             put(&sessions, &id, "early");
         }
         assert_eq!(sessions.lock().unclaimed.len(), UNCLAIMED);
-        let latest = sessions.claim(&"999".into()).unwrap();
-        assert_eq!(latest.take_missed().updates.len(), 1);
-        let oldest = sessions.claim(&"0".into()).unwrap();
-        assert_eq!(oldest.take_missed().updates.len(), 0);
+        let mut latest = Events::new(sessions.claim(&"999".into()).unwrap());
+        assert_eq!(words(&mut latest).len(), 1);
+        let mut oldest = Events::new(sessions.claim(&"0".into()).unwrap());
+        assert_eq!(words(&mut oldest).len(), 0);
+    }
+
+    #[test]
+    fn readers_have_an_end() {
+        use std::task::{Context, Poll, Waker};
+        let sessions = Sessions::default();
+        let id = SessionId::from("a");
+        let mut events = Events::new(sessions.claim(&id).unwrap());
+        let mut other = Events::new(sessions.claim(&"b".into()).unwrap());
+        put(&sessions, &id, "last");
+        sessions.release(&id);
+        assert_eq!(words(&mut events), ["last"]);
+        let next = |events: &mut Events| {
+            let next = std::pin::pin!(events.next());
+            next.poll(&mut Context::from_waker(Waker::noop()))
+        };
+        assert!(matches!(next(&mut events), Poll::Ready(None)));
+        assert!(next(&mut other).is_pending());
+        sessions.end();
+        assert!(matches!(next(&mut other), Poll::Ready(None)));
+        let mut late = Events::new(sessions.claim(&"c".into()).unwrap());
+        assert!(matches!(next(&mut late), Poll::Ready(None)));
     }
 }

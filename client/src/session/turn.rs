@@ -1,30 +1,29 @@
-//! A turn as its reader sees it: a stream of events that ends in an outcome.
+//! A turn as its reader sees it: events that end in an outcome.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use acp_sdk::v1::StopReason;
+use acp_sdk::v1::{ContentBlock, SessionUpdate, StopReason};
 use futures_core::Stream;
 use tokio::sync::oneshot;
 
-use super::outcome::Gathering;
-use super::{Event, Outcome, TurnState};
+use super::event::{Event, SessionEvent};
+use super::{Outcome, TurnState};
 use crate::error::{Error, Result};
 
 /// A prompt that is being answered.
 ///
-/// Events come from [`next`](Self::next), or through [`Stream`]; when they have ended,
-/// [`outcome`](Self::outcome) tells what they came to. The agent is slowed down while nobody
-/// takes the events. Dropped before its end, a turn is cancelled.
+/// Events come from [`next`](Self::next), or through [`Stream`]; [`outcome`](Self::outcome) returns
+/// what they come to, whether they were read or not. While events are not read the agent is slowed
+/// down, see [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout). Dropped before
+/// its end, a turn is cancelled.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct Turn {
     state: Arc<TurnState>,
-    /// How the turn ends: sent once, when every event is there to be read.
+    /// How the turn ends.
     result: oneshot::Receiver<Result<StopReason>>,
-    ended: Option<Result<StopReason>>,
-    gathering: Gathering,
 }
 
 impl Turn {
@@ -32,27 +31,20 @@ impl Turn {
         state: Arc<TurnState>,
         result: oneshot::Receiver<Result<StopReason>>,
     ) -> Self {
-        Self {
-            state,
-            result,
-            ended: None,
-            gathering: Gathering::new(),
-        }
+        Self { state, result }
     }
 
-    /// The next event; none when the turn has ended.
+    /// Returns the next event; `None` when the turn has ended.
     ///
     /// Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<Event> {
-        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        std::future::poll_fn(|cx| self.state.reader.poll(cx)).await
     }
 
-    /// The next event if it is there already. Whoever prints events can gather those that are
-    /// there before writing them out.
-    pub fn next_ready(&mut self) -> Option<Event> {
-        let event = self.state.ready_event()?;
-        self.gather(&event);
-        Some(event)
+    /// Returns the next event if it is there already. Whoever prints events can gather those that
+    /// are there before writing them out.
+    pub fn next_ready(&mut self) -> Option<SessionEvent> {
+        self.state.reader.ready()
     }
 
     /// Asks the agent to end the turn. It goes on until the agent has: events still come, and
@@ -63,60 +55,75 @@ impl Turn {
         self.state.cancel.cancel();
     }
 
-    /// Waits for the end of the turn and tells what it came to.
+    /// Waits for the end of the turn and returns what it came to. Events that were not read are
+    /// dropped.
     ///
     /// # Errors
     ///
     /// When the agent answers the prompt with an error, does not end a cancelled turn in
     /// time, or is gone.
     pub async fn outcome(mut self) -> Result<Outcome> {
-        while self.next().await.is_some() {}
-        let ended = self.ended.take();
-        let gathering = std::mem::replace(&mut self.gathering, Gathering::new());
-        ended
-            .unwrap_or(Err(Error::TurnLost))
-            .map(|stop_reason| gathering.finish(stop_reason))
+        self.finish().await
     }
 
-    /// Returns what the events that were taken come to so far. The stop reason in it means nothing.
-    pub(crate) fn so_far(&self) -> &Outcome {
-        self.gathering.outcome()
+    /// As [`outcome`](Self::outcome), for callers that keep the turn: [`so_far`](Self::so_far)
+    /// returns what there is when it has failed. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`outcome`](Self::outcome); [`Error::TurnLost`] when it was called to its end before.
+    pub async fn finish(&mut self) -> Result<Outcome> {
+        self.state.reader.discard();
+        let ended = match self.result.is_terminated() {
+            true => Err(Error::TurnLost),
+            false => (&mut self.result).await.unwrap_or(Err(Error::TurnLost)),
+        };
+        ended.map(|stop_reason| self.state.gathering().finish(stop_reason))
     }
 
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        if self.ended.is_none()
-            && let Poll::Ready(result) = Pin::new(&mut self.result).poll(cx)
-        {
-            self.ended = Some(result.unwrap_or(Err(Error::TurnLost)));
-        }
-        match self.state.poll_event(cx) {
-            Poll::Ready(event) => {
-                self.gather(&event);
-                Poll::Ready(Some(event))
+    /// Waits for the end of the turn as [`outcome`](Self::outcome) does, and calls `on_text` with
+    /// each piece of the agent's text as it arrives.
+    ///
+    /// ```no_run
+    /// # async fn example(session: acp_client::Session) -> acp_client::Result<()> {
+    /// let turn = session.prompt("What is this project about?").await?;
+    /// let outcome = turn.on_text(|text| print!("{text}")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`outcome`](Self::outcome).
+    pub async fn on_text(mut self, mut on_text: impl FnMut(&str)) -> Result<Outcome> {
+        while let Some(event) = self.next().await {
+            if let Event::Update(SessionUpdate::AgentMessageChunk(chunk)) = &event.event
+                && let ContentBlock::Text(text) = &chunk.content
+            {
+                on_text(&text.text);
             }
-            Poll::Pending if self.ended.is_some() => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
         }
+        self.finish().await
     }
 
-    fn gather(&mut self, event: &Event) {
-        if let Event::Update(update) = event {
-            self.gathering.update(update);
-        }
+    /// Returns what the turn has come to so far. The stop reason in it means nothing.
+    #[must_use]
+    pub fn so_far(&self) -> Outcome {
+        self.state.gathering().so_far()
     }
 }
 
 impl Stream for Turn {
-    type Item = Event;
+    type Item = SessionEvent;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.poll_event(cx)
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
+        self.state.reader.poll(cx)
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.state.stop_reading();
+        self.state.reader.leave();
         // A turn that has ended does not mind.
         self.state.cancel.cancel();
     }

@@ -70,7 +70,8 @@ async fn answers_are_events_of_the_turn() {
 
 async fn next_answer(turn: &mut Turn) -> acp_client::Answered {
     loop {
-        if let Event::Permission(answered) = turn.next().await.expect("the turn goes on") {
+        let event = turn.next().await.expect("the turn goes on").event;
+        if let Event::Permission(answered) = event {
             return answered;
         }
     }
@@ -103,7 +104,7 @@ async fn who_asks_a_person_is_asked_after_what_came_before() {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        watching.0.lock().unwrap().push(match event {
+        watching.0.lock().unwrap().push(match event.event {
             Event::Update(_) => "update",
             _ => "answer",
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use acp_client::{AgentCommand, Client, Error, Turn};
 
 use crate::agent::within;
-use crate::cli::script::{PRELUDE, script};
+use crate::cli::script::script;
 
 fn agent(text: &str) -> AgentCommand {
     AgentCommand::new("sh").args(["-c".to_owned(), script(text)])
@@ -133,9 +133,4 @@ async fn what_an_agent_said_before_it_died_comes_before_the_error() {
     assert_eq!(events, CHUNKS);
     let error = within(turn.outcome()).await.unwrap_err();
     assert!(matches!(error, Error::AgentExited { .. }), "{error}");
-}
-
-#[test]
-fn scripts_begin_with_the_prelude() {
-    assert!(script("start").starts_with(PRELUDE));
 }

@@ -2,19 +2,29 @@
 
 use std::time::Duration;
 
-use acp_client::{Client, Error};
+use acp_client::{Client, Error, Event, Events, Phase};
+use acp_sdk::v1::SessionUpdate;
 use serde_json::json;
 
 use crate::agent::{Raw, TestAgent, connect, said, within};
+
+/// The updates that are there.
+fn ready(events: &mut Events) -> Vec<SessionUpdate> {
+    let mut updates = Vec::new();
+    while let Some(event) = events.next_ready() {
+        if let Event::Update(update) = event.event {
+            updates.push(update);
+        }
+    }
+    updates
+}
 
 #[tokio::test]
 async fn updates_that_come_before_the_session_is_known_are_kept() {
     let client = connect(TestAgent::default(), Client::builder()).await;
     let session = within(client.new_session("/")).await.unwrap();
-    let missed = session.take_missed();
-    assert_eq!(missed.updates, [said("early")]);
-    assert_eq!(missed.dropped, 0);
-    assert!(session.take_missed().updates.is_empty());
+    assert_eq!(ready(&mut session.events()), [said("early")]);
+    assert!(ready(&mut session.events()).is_empty(), "it is given once");
 }
 
 #[tokio::test]
@@ -46,15 +56,21 @@ async fn what_comes_between_turns_is_no_part_of_the_next_one() {
     };
     let (outcome, ()) = within(async { tokio::join!(turn.outcome(), prompting) }).await;
     assert_eq!(outcome.unwrap().text, "within");
-    assert_eq!(session.take_missed().updates, [said("between")]);
+    assert_eq!(ready(&mut session.events()), [said("between")]);
 }
 
 #[tokio::test]
 async fn a_loaded_session_brings_its_history() {
     let client = connect(TestAgent::default(), Client::builder()).await;
     let session = within(client.load_session("known", "/")).await.unwrap();
-    let history = session.take_missed().updates;
-    assert_eq!(history, [said("first"), said("second")]);
+    let mut events = session.events();
+    for word in ["first", "second"] {
+        let event = events.next_ready().unwrap();
+        assert_eq!((event.phase, event.turn), (Phase::Replayed, None));
+        assert!(matches!(event.event, Event::Update(update) if update == said(word)));
+    }
+    let end = events.next_ready().unwrap();
+    assert!(matches!(end.event, Event::HistoryEnd), "{end:?}");
     let turn = session.prompt("echo").await.unwrap();
     assert_eq!(within(turn.outcome()).await.unwrap().text, "echo");
 }
@@ -251,20 +267,62 @@ async fn a_session_is_deleted_and_a_user_forgotten_where_the_agent_can() {
 }
 
 #[tokio::test]
-async fn updates_outside_of_turns_are_waited_for_until_the_agent_is_gone() {
+async fn events_are_waited_for_until_the_agent_is_gone() {
     let (client, mut raw) = Raw::connect(Client::builder()).await;
     let (session, ()) = tokio::join!(
         client.new_session("/"),
         raw.answer("session/new", json!({"sessionId": "s"}))
     );
     let session = session.unwrap();
-    let (missed, ()) = tokio::join!(within(session.next_missed()), raw.say("s", "first"));
-    assert_eq!(missed.unwrap().updates, [said("first")]);
-    raw.say("s", "last words").await;
+    let mut events = session.events();
+    let (first, ()) = tokio::join!(within(events.next()), raw.say("s", "first"));
+    assert!(matches!(first.unwrap().event, Event::Update(update) if update == said("first")));
+    raw.send(
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+        "sessionId": "s", "update": said("last words"), "_meta": {"acp-sdk": {"eventId": 7}}}}),
+    )
+    .await;
     drop(raw);
-    let missed = within(session.next_missed()).await;
-    assert_eq!(missed.unwrap().updates, [said("last words")]);
-    assert!(within(session.next_missed()).await.is_none());
+    let last = within(events.next()).await.unwrap();
+    assert_eq!(last.number, Some(7));
+    assert!(matches!(last.event, Event::Update(update) if update == said("last words")));
+    assert!(within(events.next()).await.is_none());
+    assert!(within(session.events().next()).await.is_none());
+}
+
+/// Modes and options are what the answer says, and then what the latest update says: the place of
+/// an answer among the updates counts, not which task runs first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_follow_the_order_of_messages() {
+    let mode = |id: &str| {
+        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": id});
+        let params = json!({"sessionId": "s", "update": update});
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+    };
+    for _ in 0..100 {
+        let (client, mut raw) = Raw::connect(Client::builder()).await;
+        let opening = tokio::spawn(async move { (client.new_session("/").await, client) });
+        let request = raw.next().await;
+        let modes = json!({"currentModeId": "ask", "availableModes": [
+            {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]});
+        let result = json!({"sessionId": "s", "modes": modes});
+        let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+        raw.line(&format!("{answer}\n{}", mode("code"))).await;
+        let (session, _client) = opening.await.unwrap();
+        let session = session.unwrap();
+        let mut events = session.events();
+        within(events.next()).await.unwrap();
+        let current = || session.settings().modes.unwrap().current_mode_id;
+        assert_eq!(current().as_str(), "code");
+        let (set, ()) = tokio::join!(session.set_mode("ask"), async {
+            let request = raw.next().await;
+            let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": {}});
+            raw.line(&format!("{answer}\n{}", mode("code"))).await;
+            within(events.next()).await.unwrap();
+        });
+        set.unwrap();
+        assert_eq!(current().as_str(), "code", "the update came later");
+    }
 }
 
 /// Whoever has the outcome of the last turn holds the last of the session.

@@ -1,8 +1,10 @@
 //! Turns: what they come to, and how they end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_client::{Client, Error, Event, Session};
+use acp_client::{Client, Error, Event, Phase, Session};
 use acp_sdk::v1::{SessionUpdate, StopReason, ToolCallStatus};
 
 use crate::agent::{Raw, TestAgent, connect, said, within};
@@ -18,7 +20,8 @@ async fn a_turn_streams_updates_and_ends_in_an_outcome() {
     let mut turn = session.prompt("work").await.unwrap();
     let mut updates = Vec::new();
     while let Some(event) = within(turn.next()).await {
-        if let Event::Update(update) = event {
+        assert_eq!((event.turn, event.phase), (Some(1), Phase::Live));
+        if let Event::Update(update) = event.event {
             updates.push(update);
         }
     }
@@ -41,6 +44,7 @@ async fn a_turn_streams_updates_and_ends_in_an_outcome() {
     assert_eq!(outcome.usage.as_ref().unwrap().used, 7);
     assert_eq!(outcome.cost().unwrap().currency, "EUR");
     assert!(!outcome.truncated);
+    assert!(outcome.elapsed > Duration::ZERO);
 }
 
 #[tokio::test]
@@ -140,6 +144,7 @@ async fn what_comes_after_a_turn_that_was_given_up_is_not_part_of_the_next() {
         raw.answer("session/new", serde_json::json!({"sessionId": "s"}))
     );
     let session = session.unwrap();
+    let mut events = session.events();
     let turn = session.prompt("first").await.unwrap();
     let first = raw.next().await;
     turn.cancel();
@@ -154,36 +159,132 @@ async fn what_comes_after_a_turn_that_was_given_up_is_not_part_of_the_next() {
     let result = serde_json::json!({"stopReason": "cancelled"});
     raw.send(serde_json::json!({"jsonrpc": "2.0", "id": first["id"], "result": result}))
         .await;
-    assert_eq!(
-        within(session.next_missed()).await.unwrap().updates,
-        [said("late")]
-    );
-    let turn = loop {
-        match within(session.prompt("second")).await {
-            Ok(turn) => break turn,
-            // The answer is on its way.
-            Err(Error::NotCancelled { .. }) => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
+    // It belongs to the first turn, which is over only now.
+    let mut seen = Vec::new();
+    loop {
+        let event = within(events.next()).await.unwrap();
+        assert_eq!(event.turn, Some(1));
+        match event.event {
+            Event::TurnStarted { .. } => {}
+            Event::Update(update) => seen.push(update),
+            Event::TurnEnded { stop_reason } => {
+                assert_eq!(stop_reason, Some(StopReason::Cancelled));
+                break;
+            }
+            other => panic!("{other:?}"),
         }
-    };
+    }
+    assert_eq!(seen, [said("late")]);
+    let turn = within(session.prompt("second")).await.unwrap();
     let result = serde_json::json!({"stopReason": "end_turn"});
     let (outcome, ()) = tokio::join!(turn.outcome(), raw.answer("session/prompt", result));
     assert_eq!(outcome.unwrap().text, "");
 }
 
-#[tokio::test]
+async fn raw_session() -> (Client, Raw, Session) {
+    let (client, mut raw) = Raw::connect(Client::builder()).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", serde_json::json!({"sessionId": "s"}))
+    );
+    (client, raw, session.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_nobody_reads_is_slowed_down() {
-    let session = session(&TestAgent::default()).await;
-    let mut turn = session.prompt("flood").await.unwrap();
-    let mut bytes = 0;
-    while bytes < 20 << 20 {
-        match within(turn.next()).await {
-            Some(Event::Update(SessionUpdate::AgentMessageChunk(_))) => bytes += 10_000,
-            other => panic!("{other:?}"),
+    let (_client, mut raw, session) = raw_session().await;
+    let mut turn = session.prompt("hi").await.unwrap();
+    raw.next().await;
+    let written = Arc::new(AtomicUsize::new(0));
+    let writing = tokio::spawn({
+        let written = written.clone();
+        async move {
+            let text = "x".repeat(10_000);
+            loop {
+                raw.say("s", &text).await;
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    // The time passes when nobody can go on.
+    let pause = || tokio::time::sleep(Duration::from_secs(1));
+    pause().await;
+    let before = written.load(Ordering::Relaxed);
+    // 1 MiB waits for the reader and 4 MiB for the handler of updates.
+    assert!((100..1000).contains(&before), "{before}");
+    pause().await;
+    assert_eq!(written.load(Ordering::Relaxed), before);
+    while turn.next_ready().is_some() {}
+    pause().await;
+    assert!(written.load(Ordering::Relaxed) > before, "it goes on");
+    writing.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_not_read_does_not_stall_other_calls() {
+    let (client, mut raw, session) = raw_session().await;
+    let mut turn = session.prompt("hi").await.unwrap();
+    raw.next().await;
+    let text = "x".repeat(10_000);
+    let (answered, ()) = tokio::join!(client.authenticate("x"), async {
+        let request = raw.next().await;
+        // The answer comes behind more than the connection holds, and nobody reads it.
+        for _ in 0..700 {
+            raw.say("s", &text).await;
+        }
+        let answer = serde_json::json!({"jsonrpc": "2.0", "id": request["id"], "result": {}});
+        raw.send(answer).await;
+    });
+    answered.unwrap();
+    let mut missed = 0;
+    while let Some(event) = turn.next_ready() {
+        if let Event::Missed(count) = event.event {
+            missed = count;
         }
     }
-    turn.cancel();
-    drop(turn);
+    assert!(
+        missed > 100,
+        "the reader learns what it has missed: {missed}"
+    );
+    raw.say("s", "last").await;
+    let event = within(turn.next()).await.unwrap();
+    assert!(matches!(event.event, Event::Update(update) if update == said("last")));
+}
+
+#[tokio::test]
+async fn what_an_agent_does_not_accept_is_not_sent() {
+    use acp_sdk::v1::{ContentBlock, ImageContent};
+    let (_client, mut raw, session) = raw_session().await;
+    let image = ContentBlock::Image(ImageContent::new("AAAA", "image/png"));
+    let error = within(session.prompt(image)).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the agent does not support images in prompts: its capability promptCapabilities.image \
+         is not set"
+    );
+    let turn = session.prompt("text").await.unwrap();
+    let result = serde_json::json!({"stopReason": "end_turn", "usage": {
+        "totalTokens": 9, "inputTokens": 7, "outputTokens": 2, "cachedReadTokens": 5}});
+    let (outcome, ()) = tokio::join!(turn.outcome(), raw.answer("session/prompt", result));
+    let tokens = outcome.unwrap().tokens.unwrap();
+    assert_eq!((tokens.input_tokens, tokens.output_tokens), (7, 2));
+    assert_eq!(
+        (tokens.cached_read_tokens, tokens.thought_tokens),
+        (Some(5), None)
+    );
+}
+
+#[tokio::test]
+async fn text_can_be_had_piece_by_piece() {
+    let session = session(&TestAgent::default()).await;
+    let mut pieces = Vec::new();
+    let turn = session.prompt("work").await.unwrap();
+    let outcome = within(turn.on_text(|text| pieces.push(text.to_owned())))
+        .await
+        .unwrap();
+    assert_eq!(outcome.text, "One.\n\nTwo.");
+    assert_eq!(pieces.concat(), "One.Two.");
+    assert!(pieces.len() > 1);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use acp_client::remote::{Reconnect, RemoteAgent};
-use acp_client::{Client, Error, Event, Policy, Session};
+use acp_client::{Client, Error, Event, Events, Policy, Session};
 use acp_sdk::v1::{SessionUpdate, StopReason};
 
 use crate::host::{Host, SCHEMES, within};
@@ -51,17 +51,22 @@ fn append(view: &mut String, update: &SessionUpdate) {
     }
 }
 
-/// Prompts once. Returns whether the agent had it, and what it did.
-async fn prompt(session: &Session, words: &str, view: &mut String) -> Option<StopReason> {
-    let mut turn = session.prompt(words).await.unwrap();
-    while let Some(event) = turn.next().await {
-        match event {
-            Event::Update(update) => append(view, &update),
-            Event::Gap(gap) => panic!("a gap: {gap:?}"),
+/// Returns the updates that are there.
+fn updates(events: &mut Events) -> Vec<SessionUpdate> {
+    let mut updates = Vec::new();
+    while let Some(event) = events.next_ready() {
+        match event.event {
+            Event::Update(update) => updates.push(update),
+            gap @ (Event::Gap(_) | Event::Missed(_)) => panic!("a gap: {gap:?}"),
             _ => {}
         }
     }
-    match turn.outcome().await {
+    updates
+}
+
+/// Prompts once. Returns why the turn ended; `None` if the agent never had the prompt.
+async fn prompt(session: &Session, words: &str) -> Option<StopReason> {
+    match session.prompt(words).await.unwrap().outcome().await {
         Ok(outcome) => Some(outcome.stop_reason),
         Err(Error::ConnectionLost { reason, .. }) => {
             assert!(
@@ -95,20 +100,20 @@ async fn chaos(scheme: &str) {
     };
     let dir = std::env::temp_dir();
     let session = insist(async || client.new_session(&dir).await).await;
-    let mut view = String::new();
+    let (mut events, mut view) = (session.events(), String::new());
     let mut prompts = 0;
     while !proxy.is_peaceful() || prompts < 5 {
         let words = WORDS[prompts % WORDS.len()];
         prompts += 1;
-        for update in session.take_missed().updates {
-            append(&mut view, &update);
-        }
-        if let Some(stop) = prompt(&session, words, &mut view).await {
+        if let Some(stop) = prompt(&session, words).await {
             assert_eq!(stop, StopReason::EndTurn);
+        }
+        for update in updates(&mut events) {
+            append(&mut view, &update);
         }
     }
     assert_eq!(proxy.cuts(), cuts());
-    for update in session.take_missed().updates {
+    for update in updates(&mut events) {
         append(&mut view, &update);
     }
     // Another client, whom nobody cuts, is sent the whole log.
@@ -118,7 +123,7 @@ async fn chaos(scheme: &str) {
         .await
         .unwrap();
     let mut log = String::new();
-    for update in loaded.take_missed().updates {
+    for update in updates(&mut loaded.events()) {
         if !matches!(update, SessionUpdate::UserMessageChunk(_)) {
             append(&mut log, &update);
         }

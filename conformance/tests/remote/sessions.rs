@@ -16,7 +16,10 @@ async fn answer(session: &Session, prompt: &str) -> (String, StopReason) {
     (outcome.to_string(), outcome.stop_reason)
 }
 
-fn text(update: &SessionUpdate) -> Option<String> {
+fn text(event: &Event) -> Option<String> {
+    let Event::Update(update) = event else {
+        return None;
+    };
     let (who, chunk) = match update {
         SessionUpdate::UserMessageChunk(chunk) => ("user", chunk),
         SessionUpdate::AgentMessageChunk(chunk) => ("agent", chunk),
@@ -50,7 +53,7 @@ async fn all_of_it(scheme: &str) {
     let mut turn = session.prompt("permission").await.unwrap();
     let mut asked = 0;
     while let Some(event) = turn.next().await {
-        asked += u32::from(matches!(event, Event::Permission(_)));
+        asked += u32::from(matches!(event.event, Event::Permission(_)));
     }
     assert_eq!(asked, 1);
     assert_eq!(
@@ -72,8 +75,9 @@ async fn all_of_it(scheme: &str) {
     let id = session.id().clone();
     drop(session);
     let session = client.load_session(id, &dir).await.unwrap();
-    let missed = session.take_missed();
-    let texts: Vec<_> = missed.updates.iter().filter_map(text).collect();
+    let mut events = session.events();
+    let history = std::iter::from_fn(|| events.next_ready());
+    let texts: Vec<_> = history.filter_map(|event| text(&event.event)).collect();
     assert_eq!(texts.first().unwrap(), "user: hello");
     let agent: String = texts
         .iter()

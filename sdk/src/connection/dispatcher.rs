@@ -338,7 +338,7 @@ impl Dispatcher {
         };
         let reply = match outcome {
             ResponseOutcome::Result(result) => {
-                if let Some(preview) = waiting.preview {
+                if let Some(preview) = waiting.hooks.preview {
                     preview(result);
                 }
                 Reply::Result(result.to_owned())
@@ -352,6 +352,7 @@ impl Dispatcher {
         let delivery = Delivery {
             caller: waiting.caller,
             reply,
+            then: waiting.hooks.then,
         };
         let mut order = lock(&self.shared.order);
         let free = if order.is_idle() {
@@ -412,13 +413,17 @@ async fn run_queue(shared: Arc<Shared>, key: Arc<str>, mut handler: BoxFuture) -
     loop {
         let outcome = std::future::poll_fn(|cx| poll_handler(&mut handler, cx)).await;
         let limit = shared.options.max_queued_bytes;
-        let (next, free, resumed) = {
+        let (free, paused) = {
             let mut order = lock(&shared.order);
             let paused = order.buffered_bytes() > limit;
-            let (next, free) = order.completed(&key);
-            (next, free, paused && order.buffered_bytes() <= limit)
+            (order.completed(&key), paused)
         };
         free.into_iter().for_each(Delivery::send);
+        let (next, resumed) = {
+            let mut order = lock(&shared.order);
+            let next = order.next(&key);
+            (next, paused && order.buffered_bytes() <= limit)
+        };
         if resumed {
             // Reading was paused, perhaps because of this queue.
             shared.outbox.wake_driver();

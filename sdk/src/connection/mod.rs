@@ -52,7 +52,7 @@ pub(crate) use notification_order::NotificationId;
 use notification_order::{Delivery, NotificationOrder};
 pub use observer::Observer;
 use outbox::{Outbox, unwritable};
-pub(crate) use pending::Preview;
+pub(crate) use pending::{Hooks, Preview};
 use pending::{Pending, Reply};
 pub use running::RunningConnection;
 pub(crate) use running::joined;
@@ -107,14 +107,13 @@ impl Shared {
     }
 
     /// Sends a request and waits for the answer; dropping the future cancels the request.
-    /// `preview` sees a result before anything that the peer wrote after it is handled.
     pub(crate) async fn call(
         self: &Arc<Self>,
         method: &str,
         params: Option<&(dyn Encode + Sync)>,
         session: Option<&str>,
         origin: Option<NotificationId>,
-        preview: Option<Preview>,
+        hooks: Hooks,
     ) -> Result<Box<RawValue>> {
         let mut trace = Trace::outgoing(method, session);
         self.outbox.wait_for_capacity().await?;
@@ -122,8 +121,8 @@ impl Shared {
         if let Some(trace) = &trace {
             trace.id(call.id);
         }
-        if let Some(preview) = preview {
-            lock(&self.pending).preview(call.id, preview);
+        if !hooks.is_empty() {
+            lock(&self.pending).set_hooks(call.id, hooks);
         }
         let params = params.map(|params| params as &dyn Encode);
         self.outbox

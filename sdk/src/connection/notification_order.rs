@@ -11,15 +11,19 @@
 //! them. A call through any other handle is not recognised: its response is delivered after
 //! the hold timeout at the latest ([`NotificationOrder::expire`]).
 //!
+//! A queue stays open until the responses that its last notification held are delivered, so that a
+//! later notification is not handled before them.
+//!
 //! This table does no I/O and runs nothing; it returns what is to be done.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::pending::Reply;
+use super::pending::{Reply, Then};
 use crate::runtime::BoxFuture;
 
 /// Number of a notification on its connection, in the order of arrival.
@@ -27,17 +31,33 @@ use crate::runtime::BoxFuture;
 pub(crate) struct NotificationId(pub(crate) u64);
 
 /// A reply and its caller.
-#[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) caller: oneshot::Sender<Reply>,
     pub(crate) reply: Reply,
+    pub(crate) then: Option<Then>,
 }
 
 impl Delivery {
     /// Wakes the caller: never called while a lock is held.
     pub(crate) fn send(self) {
+        if let Some(then) = self.then {
+            show(&self.reply, then);
+        }
         // The caller may have been dropped.
         let _ = self.caller.send(self.reply);
+    }
+}
+
+/// Shows a response to a function of the application.
+fn show(reply: &Reply, then: Then) {
+    let response = match reply {
+        Reply::Result(result) => Ok(result.get()),
+        Reply::Error(error) => Err(&**error),
+        // There is no response.
+        Reply::Closed(_) | Reply::Overloaded => return,
+    };
+    if catch_unwind(AssertUnwindSafe(|| then(response))).is_err() {
+        tracing::error!("the function that was called with a response panicked");
     }
 }
 
@@ -55,7 +75,7 @@ pub(crate) struct NotificationOrder {
 }
 
 struct Queue {
-    /// The notification being handled.
+    /// The notification being handled, or the next one; [`NONE`] if there is neither.
     current: NotificationId,
     waiting: VecDeque<Queued>,
 }
@@ -77,6 +97,9 @@ struct Held {
 
 /// The queue key of notifications that name no session.
 const NO_SESSION: &str = "";
+
+/// Later than any notification.
+const NONE: NotificationId = NotificationId(u64::MAX);
 
 impl NotificationOrder {
     /// Returns whether every notification so far has been handled.
@@ -105,6 +128,7 @@ impl NotificationOrder {
         // The handler is often several times as large as its message.
         let bytes = bytes + size_of_val(&*handler) + size_of::<Queued>();
         queue.waiting.push_back(Queued { id, handler, bytes });
+        queue.current = queue.current.min(id);
         self.queued_bytes += bytes;
         None
     }
@@ -120,20 +144,25 @@ impl NotificationOrder {
         key
     }
 
-    /// Records that the queue's current handler has completed. Returns the next handler, and the
-    /// responses that waited for this one.
-    pub(crate) fn completed(&mut self, key: &str) -> (Option<BoxFuture>, Vec<Delivery>) {
-        let mut next = None;
+    /// Records that the queue's current handler has completed. Returns the responses that waited
+    /// for it. When they are delivered, [`next`](Self::next) is called.
+    pub(crate) fn completed(&mut self, key: &str) -> Vec<Delivery> {
         if let Some(queue) = self.queues.get_mut(key) {
-            if let Some(queued) = queue.waiting.pop_front() {
-                queue.current = queued.id;
-                self.queued_bytes -= queued.bytes;
-                next = Some(queued.handler);
-            } else {
-                self.queues.remove(key);
-            }
+            queue.current = queue.waiting.front().map_or(NONE, |next| next.id);
         }
-        (next, self.release())
+        self.release()
+    }
+
+    /// Returns the next handler of a queue; without one the queue is gone.
+    pub(crate) fn next(&mut self, key: &str) -> Option<BoxFuture> {
+        let queue = self.queues.get_mut(key)?;
+        let Some(queued) = queue.waiting.pop_front() else {
+            self.queues.remove(key);
+            return None;
+        };
+        queue.current = queued.id;
+        self.queued_bytes -= queued.bytes;
+        Some(queued.handler)
     }
 
     /// Holds a response of `bytes` bytes, or returns it if nothing stands before it.
@@ -257,13 +286,12 @@ mod tests {
     fn delivery() -> (Delivery, oneshot::Receiver<Reply>) {
         let (caller, reply) = oneshot::channel();
         let reply_sent = Reply::Overloaded;
-        (
-            Delivery {
-                caller,
-                reply: reply_sent,
-            },
-            reply,
-        )
+        let delivery = Delivery {
+            caller,
+            reply: reply_sent,
+            then: None,
+        };
+        (delivery, reply)
     }
 
     fn open(order: &mut NotificationOrder, session: &str) -> NotificationId {
@@ -296,13 +324,32 @@ mod tests {
         assert!(hold(&mut order, Some("b")).is_some(), "another session's");
         enqueue(&mut order, "a");
 
-        let (next, free) = order.completed("a");
-        assert!(next.is_some() && free.is_empty());
-        let (next, free) = order.completed("a");
-        assert!(next.is_some());
+        assert!(order.completed("a").is_empty());
+        assert!(order.next("a").is_some());
+        let free = order.completed("a");
         assert_eq!(free.len(), 1, "the third came after the response");
-        let (next, _) = order.completed("a");
-        assert!(next.is_none() && order.is_idle() && order.buffered_bytes() == 0);
+        assert!(order.next("a").is_some());
+        order.completed("a");
+        assert!(order.next("a").is_none());
+        assert!(order.is_idle() && order.buffered_bytes() == 0);
+    }
+
+    #[test]
+    fn nothing_is_handled_while_the_responses_before_it_are_being_delivered() {
+        let mut order = NotificationOrder::default();
+        open(&mut order, "a");
+        assert!(hold(&mut order, Some("a")).is_none());
+        assert_eq!(order.completed("a").len(), 1);
+        // Its response is being delivered: what comes now has to wait for that.
+        assert!(hold(&mut order, Some("a")).is_some(), "in order already");
+        enqueue(&mut order, "a");
+        assert!(hold(&mut order, Some("a")).is_none(), "it came later");
+        enqueue(&mut order, "a");
+        assert!(order.next("a").is_some());
+        assert_eq!(order.completed("a").len(), 1);
+        assert!(order.next("a").is_some());
+        assert!(order.completed("a").is_empty());
+        assert!(order.next("a").is_none() && order.is_idle());
     }
 
     #[test]
@@ -311,8 +358,8 @@ mod tests {
         open(&mut order, "a");
         open(&mut order, "b");
         assert!(hold(&mut order, None).is_none());
-        assert!(order.completed("a").1.is_empty());
-        assert_eq!(order.completed("b").1.len(), 1);
+        assert!(order.completed("a").is_empty());
+        assert_eq!(order.completed("b").len(), 1);
     }
 
     #[test]
@@ -323,7 +370,7 @@ mod tests {
         assert!(idle);
         order.open(None, id);
         assert!(hold(&mut order, Some("a")).is_none());
-        assert_eq!(order.completed(NO_SESSION).1.len(), 1);
+        assert_eq!(order.completed(NO_SESSION).len(), 1);
     }
 
     #[test]
@@ -346,7 +393,7 @@ mod tests {
         assert!(!order.has_calls());
         assert!(hold(&mut order, Some("a")).is_none());
         // The second handler has a call open when its turn comes.
-        assert_eq!(order.completed("a").1.len(), 1);
+        assert_eq!(order.completed("a").len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

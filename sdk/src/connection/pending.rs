@@ -25,6 +25,22 @@ pub(crate) enum Reply {
 /// Sees a result when it is read, before anything that the peer wrote after it.
 pub(crate) type Preview = Box<dyn FnOnce(&RawValue) + Send>;
 
+/// Sees a response when it is delivered, between the notifications before it and those after it.
+pub(crate) type Then = Box<dyn FnOnce(std::result::Result<&str, &RpcError>) + Send>;
+
+/// What else happens to a response than that its caller receives it.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    pub(crate) preview: Option<Preview>,
+    pub(crate) then: Option<Then>,
+}
+
+impl Hooks {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.preview.is_none() && self.then.is_none()
+    }
+}
+
 /// A request without a response.
 pub(crate) struct Waiting {
     pub(crate) caller: oneshot::Sender<Reply>,
@@ -33,7 +49,7 @@ pub(crate) struct Waiting {
     pub(crate) session: Option<Arc<str>>,
     /// The notification whose handler made the call, if one did.
     pub(crate) origin: Option<NotificationId>,
-    pub(crate) preview: Option<Preview>,
+    pub(crate) hooks: Hooks,
 }
 
 #[derive(Default)]
@@ -66,16 +82,16 @@ impl Pending {
                 caller,
                 session,
                 origin,
-                preview: None,
+                hooks: Hooks::default(),
             },
         );
         Ok((id, reply))
     }
 
-    /// Registers a function that sees the result as soon as it is read.
-    pub(crate) fn preview(&mut self, id: u64, preview: Preview) {
+    /// Registers what else happens to the response.
+    pub(crate) fn set_hooks(&mut self, id: u64, hooks: Hooks) {
         if let Some(waiting) = self.waiting.get_mut(&id) {
-            waiting.preview = Some(preview);
+            waiting.hooks = hooks;
         }
     }
 
@@ -96,6 +112,7 @@ impl Pending {
         let delivery = |caller| Delivery {
             caller,
             reply: Reply::Closed(reason.clone()),
+            then: None,
         };
         waiting.map(delivery).collect()
     }
@@ -112,6 +129,7 @@ impl Pending {
         let delivery = |waiting: Waiting| Delivery {
             caller: waiting.caller,
             reply: Reply::Overloaded,
+            then: None,
         };
         aborted
             .map(|(id, waiting)| (id, delivery(waiting)))

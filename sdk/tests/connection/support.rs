@@ -252,6 +252,7 @@ impl Client for TestClient {
         params: Option<Json>,
     ) -> HandlerResult<Json> {
         match method {
+            "_alive" => Ok(Json::from(json!("yes"))),
             "_down" => Ok(descend(cx.agent().peer(), params).await?),
             _ => Err(HandlerError::method_not_found(method)),
         }

@@ -1,0 +1,264 @@
+//! A reader of events, and the events that wait for it.
+//!
+//! Up to [`HIGH_WATER`] bytes wait; whoever brings more waits as well. A reader that is left behind
+//! loses what comes until it has taken what waits, and is told how much that was.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::event::SessionEvent;
+
+/// Bytes that wait, above which whoever brings more waits.
+pub(super) const HIGH_WATER: usize = 1 << 20;
+
+/// What an event takes beyond its content.
+pub(super) const OVERHEAD: usize = 64;
+
+/// One reader's view of the events of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    unread: Mutex<Unread>,
+    /// Wakes those who wait for room, or for the reader to wait.
+    room: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Unread {
+    queue: Queue<SessionEvent>,
+    attention: Attention,
+    /// Nothing more comes.
+    closed: bool,
+    waker: Option<Waker>,
+    /// The reader has taken everything and waits for more.
+    waits: bool,
+    /// Events that were lost since the reader was left behind; 0 if it was not.
+    missed: u64,
+}
+
+/// What becomes of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Attention {
+    /// They are read.
+    #[default]
+    Reads,
+    /// They are taken and not looked at.
+    Discards,
+    /// Nobody takes them.
+    Gone,
+}
+
+/// What became of an event.
+pub(super) enum Offer {
+    Taken,
+    NoRoom(SessionEvent),
+    /// The reader takes nothing any more.
+    Refused(SessionEvent),
+}
+
+impl Reader {
+    /// Creates a reader for which events wait already, after `missed` ones that were dropped.
+    pub(super) fn starting_with(mut events: Queue<SessionEvent>, missed: u64) -> Self {
+        if missed > 0 {
+            events.push_front(SessionEvent::missed(missed), OVERHEAD);
+        }
+        let unread = Unread {
+            queue: events,
+            ..Unread::default()
+        };
+        Self {
+            unread: Mutex::new(unread),
+            room: Notify::new(),
+        }
+    }
+
+    /// Hands over an event, unless too much waits already.
+    pub(super) fn offer(&self, event: SessionEvent, bytes: usize) -> Offer {
+        let unread = self.lock();
+        let full = unread.queue.bytes >= HIGH_WATER && unread.missed == 0;
+        match full {
+            true => Offer::NoRoom(event),
+            false => self.push(unread, event, bytes),
+        }
+    }
+
+    /// Hands over an event that cannot wait for room, which must be small.
+    pub(super) fn offer_now(&self, event: SessionEvent) -> Offer {
+        self.push(self.lock(), event, OVERHEAD)
+    }
+
+    fn push(&self, mut unread: MutexGuard<'_, Unread>, event: SessionEvent, bytes: usize) -> Offer {
+        match unread.attention {
+            Attention::Gone => return Offer::Refused(event),
+            _ if unread.closed => return Offer::Refused(event),
+            Attention::Discards => return Offer::Taken,
+            Attention::Reads => {}
+        }
+        if unread.missed > 0 {
+            // Nothing stands between what is missing and what comes after it.
+            unread.missed += 1;
+            return Offer::Taken;
+        }
+        unread.queue.push(event, bytes);
+        unread.waits = false;
+        let waker = unread.waker.take();
+        drop(unread);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Offer::Taken
+    }
+
+    /// Hands over an event. While the reader takes nothing, `may_wait` is asked again and again
+    /// whether to go on waiting; when not, the reader is left behind.
+    pub(super) async fn deliver(
+        &self,
+        mut event: SessionEvent,
+        bytes: usize,
+        patience: Duration,
+        may_wait: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), SessionEvent> {
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            // Registered before the look, so that no wake-up falls between.
+            room.as_mut().enable();
+            event = match self.offer(event, bytes) {
+                Offer::Taken => return Ok(()),
+                Offer::Refused(event) => return Err(event),
+                Offer::NoRoom(event) => event,
+            };
+            if timeout(patience, room).await.is_err() && !may_wait() {
+                self.lock().missed = 1;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the next event; `None` after the last.
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
+        // Locked once, so that no event falls between the look and the wake-up.
+        let mut unread = self.lock();
+        let event = unread.take();
+        let ended = event.is_none() && unread.closed;
+        if event.is_none() && !ended {
+            unread.waker = Some(cx.waker().clone());
+            unread.waits = true;
+        }
+        drop(unread);
+        self.room.notify_waiters();
+        match event {
+            None if !ended => Poll::Pending,
+            event => Poll::Ready(event),
+        }
+    }
+
+    /// Returns the next event that is there.
+    pub(super) fn ready(&self) -> Option<SessionEvent> {
+        let event = self.lock().take()?;
+        self.room.notify_waiters();
+        Some(event)
+    }
+
+    /// Waits until the reader has taken everything and waits for more, or does not read.
+    pub(super) async fn caught_up(&self) {
+        loop {
+            let changed = self.room.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let unread = self.lock();
+                if unread.waits || unread.closed || unread.attention != Attention::Reads {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// From now on events are taken and not looked at.
+    pub(super) fn discard(&self) {
+        self.set_attention(Attention::Discards);
+    }
+
+    /// From now on nobody takes events.
+    pub(super) fn leave(&self) {
+        self.set_attention(Attention::Gone);
+    }
+
+    fn set_attention(&self, attention: Attention) {
+        let unread = {
+            let mut unread = self.lock();
+            unread.attention = attention;
+            std::mem::take(&mut unread.queue)
+        };
+        drop(unread);
+        self.room.notify_waiters();
+    }
+
+    /// Nothing more comes.
+    pub(super) fn close(&self) {
+        let waker = {
+            let mut unread = self.lock();
+            unread.closed = true;
+            unread.waker.take()
+        };
+        self.room.notify_waiters();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// A std mutex suffices: it is held for a few instructions and never across an await.
+    fn lock(&self) -> MutexGuard<'_, Unread> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Unread {
+    fn take(&mut self) -> Option<SessionEvent> {
+        if let Some(event) = self.queue.pop() {
+            return Some(event);
+        }
+        let missed = std::mem::take(&mut self.missed);
+        (missed > 0).then(|| SessionEvent::missed(missed))
+    }
+}
+
+/// Entries, and the bytes that they take.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    entries: VecDeque<(T, usize)>,
+    pub(super) bytes: usize,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    pub(super) fn push(&mut self, entry: T, bytes: usize) {
+        self.bytes += bytes;
+        self.entries.push_back((entry, bytes));
+    }
+
+    fn push_front(&mut self, entry: T, bytes: usize) {
+        self.bytes += bytes;
+        self.entries.push_front((entry, bytes));
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let (entry, bytes) = self.entries.pop_front()?;
+        self.bytes -= bytes;
+        Some(entry)
+    }
+}

@@ -1,0 +1,51 @@
+//! What an agent says of a session besides the conversation: modes, options, commands, title.
+
+use acp_sdk::v1::{AvailableCommand, SessionConfigOption, SessionModeState, SessionUpdate};
+
+/// The modes and options that the answer to a request that opens a session has.
+pub(crate) type OpenedState = (Option<SessionModeState>, Option<Vec<SessionConfigOption>>);
+
+/// The latest of each.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SessionSettings {
+    /// The mode, and the modes that there are; `None` if the agent has none.
+    pub modes: Option<SessionModeState>,
+    /// The config options; `None` if the agent has none.
+    pub config_options: Option<Vec<SessionConfigOption>>,
+    /// The slash commands.
+    pub commands: Vec<AvailableCommand>,
+    /// The title, if the session has one.
+    pub title: Option<String>,
+}
+
+impl SessionSettings {
+    /// What the answer to a request that opens a session says.
+    pub(crate) fn opened(&mut self, (modes, options): OpenedState) {
+        // An answer without a member says nothing about it.
+        self.modes = modes.or_else(|| self.modes.take());
+        self.config_options = options.or_else(|| self.config_options.take());
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: acp_sdk::v1::SessionModeId) {
+        if let Some(modes) = &mut self.modes {
+            modes.current_mode_id = mode;
+        }
+    }
+
+    pub(super) fn update(&mut self, update: &SessionUpdate) {
+        match update {
+            SessionUpdate::CurrentModeUpdate(update) => {
+                self.set_mode(update.current_mode_id.clone());
+            }
+            SessionUpdate::ConfigOptionUpdate(update) => {
+                self.config_options = Some(update.config_options.clone());
+            }
+            SessionUpdate::AvailableCommandsUpdate(update) => {
+                self.commands.clone_from(&update.available_commands);
+            }
+            SessionUpdate::SessionInfoUpdate(update) => update.title.clone().apply(&mut self.title),
+            _ => {}
+        }
+    }
+}
