@@ -55,7 +55,10 @@ mod workspace;
 pub use crate::client::{Client, ClientBuilder, Session};
 pub use crate::error::{Error, Result};
 pub use crate::external::{ExternalAgent, Forward};
-pub use crate::permission::{Ask, Decision, Permissions, Policy, Question};
+pub use crate::permission::{
+    Ask, Decision, Permissions, Policy, Question, Reason, Remember, Rule, RuleId, RuleSource,
+    Rules, RulesError,
+};
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
 pub use crate::session::{
     Answered, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent, SessionSettings,

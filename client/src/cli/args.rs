@@ -55,6 +55,10 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) permissions: PermissionArgs,
 
+    /// Decide by the rules in this file first; docs/permissions.md describes it
+    #[arg(long, value_name = "FILE")]
+    pub(super) rules: Option<PathBuf>,
+
     /// What to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(super) format: Format,
@@ -149,7 +153,8 @@ Permissions:
   allows tool calls of kind read, search and think, and asks about the rest likewise. An
   option is chosen by its kind: allow_once before allow_always, reject_once before
   reject_always. Where nobody can approve more than reading, acp refuses the agent's requests
-  to write files and to run commands. The agent is a process of yours all the same: these
+  to write files and to run commands. --rules FILE is judged before all that: rules in TOML that
+  allow or deny by kind, path and command, the first that matches. The agent is a process of yours all the same: these
   flags answer its questions, they do not confine it.
 
 Remote agents:
@@ -164,7 +169,8 @@ Interrupting:
 Format json, one object a line, told apart by \"type\":
   session     sessionId, cwd, and agent: what the agent said of itself
   update      sessionId, and update: as in the protocol's session/update
-  permission  sessionId, toolCall, kind, options, and outcome: what was answered
+  permission  sessionId, toolCall, kind, options, outcome: what was answered, and reason:
+              which rule decided, if one did
   gap         the connection to a remote agent was lost, and updates are missing: loaded (the
               conversation follows from its beginning), truncated, or lost
   result      the last line, always: exitCode; once the turn has begun text, thoughts,

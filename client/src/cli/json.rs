@@ -33,6 +33,8 @@ pub(super) enum Line<'a> {
         kind: Option<&'a ToolKind>,
         options: &'a [PermissionOption],
         outcome: &'a RequestPermissionOutcome,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     Gap {
         gap: &'static str,
@@ -108,6 +110,7 @@ impl<'a> Line<'a> {
             kind: answered.question.kind.as_ref(),
             options: &request.options,
             outcome: &answered.outcome,
+            reason: answered.reason.as_ref().map(ToString::to_string),
         }
     }
 

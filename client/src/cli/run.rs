@@ -17,7 +17,7 @@ use super::output::Output;
 use super::stop::{Reason, Stop};
 use crate::client::{Client, ClientBuilder, Session};
 use crate::error::{Error, Result};
-use crate::permission::{Ask, Decision, Permissions, Policy, Question};
+use crate::permission::{Ask, Decision, Permissions, Policy, Question, Rules};
 use crate::process::AgentCommand;
 use crate::session::{Events, Outcome, SessionEvent, Turn};
 use crate::text::one_line;
@@ -40,10 +40,6 @@ enum Failure {
     /// Standard input cannot be read as a prompt.
     Prompt(String),
     /// An option cannot be used.
-    #[cfg_attr(
-        feature = "remote",
-        expect(dead_code, reason = "all options can be used")
-    )]
     Usage(String),
 }
 
@@ -172,8 +168,14 @@ async fn begin(
 ) -> Result<(Session, Events), Failure> {
     let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     let answers = Answers::new(&args.permissions);
+    let mut may_approve = answers.may_approve();
+    let rules = match &args.rules {
+        Some(path) => Rules::read(path).map_err(|error| Failure::Usage(error.to_string()))?,
+        None => Rules::new(),
+    };
+    may_approve |= rules.may_approve();
     let mut workspace = Workspace::new(&cwd)?;
-    if !answers.may_approve() {
+    if !may_approve {
         workspace = workspace.read_only();
     }
     if args.terminals == Offered::No {
@@ -183,7 +185,7 @@ async fn begin(
     let builder = Client::builder()
         .name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
         .workspace(workspace)
-        .permissions(answers)
+        .permissions(rules.fallback(answers))
         .observer(Listener::new(args.verbose, notes.clone()));
     let client = match &args.remote.url {
         Some(url) => reach(builder, url, args).await?,

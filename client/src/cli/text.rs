@@ -9,6 +9,7 @@ use acp_sdk::v1::{
 };
 
 use crate::error::Error;
+use crate::permission::Reason;
 use crate::session::{Answered, Gap};
 use crate::text::one_line;
 
@@ -194,7 +195,17 @@ pub(super) fn permission(answered: &Answered) -> String {
         }
         _ => "cancelled".to_owned(),
     };
-    line + ": " + &outcome
+    line = line + ": " + &outcome;
+    match answered.reason.as_deref() {
+        Some(reason @ Reason::Rule(_)) => {
+            let _ = write!(line, " by {}", one_line(&reason.to_string(), MOST_SHOWN));
+        }
+        Some(reason) => {
+            let _ = write!(line, "; {}", one_line(&reason.to_string(), MOST_SHOWN));
+        }
+        None => {}
+    }
+    line
 }
 
 /// A line about tokens and cost.
@@ -319,7 +330,11 @@ mod tests {
                 None => RequestPermissionOutcome::Cancelled,
             };
             let question = Question::new(request);
-            permission(&Answered { question, outcome })
+            permission(&Answered {
+                question,
+                outcome,
+                reason: None,
+            })
         };
         use PermissionOptionKind as Kind;
         assert_eq!(

@@ -16,7 +16,7 @@ use super::handler::Handler;
 use super::noise::{Listening, Noise};
 use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::{Error, Result};
-use crate::permission::{AnyPermissions, Permissions, Policy};
+use crate::permission::{AnnouncedCalls, AnyPermissions, Permissions, Policy};
 use crate::process::AgentCommand;
 use crate::session::Sessions;
 use crate::workspace::Workspace;
@@ -179,7 +179,9 @@ impl ClientBuilder {
     async fn open(self, transport: Transport, endpoint: Endpoint) -> Result<Client> {
         let capabilities = capabilities(self.workspace.as_ref());
         let sessions = Arc::new(Sessions::default());
+        let calls = Arc::new(AnnouncedCalls::default());
         let handler = Handler {
+            calls: calls.clone(),
             sessions: sessions.clone(),
             workspace: self.workspace.clone(),
             permissions: self.permissions,
@@ -232,6 +234,7 @@ impl ClientBuilder {
             agent,
             agent_info,
             sessions,
+            calls,
             workspace: self.workspace,
             wire,
         };

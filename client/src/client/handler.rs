@@ -6,7 +6,7 @@ use std::time::Duration;
 use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult};
 
-use crate::permission::{AnyPermissions, Decision, Question};
+use crate::permission::{AnnouncedCalls, AnyPermissions, Decision, Question, Reason};
 use crate::session::{self, Answered, Inbox, Patience, Sessions};
 use crate::workspace::Workspace;
 
@@ -15,6 +15,7 @@ pub(super) struct Handler {
     pub(super) sessions: Arc<Sessions>,
     pub(super) workspace: Option<Workspace>,
     pub(super) permissions: Arc<dyn AnyPermissions>,
+    pub(super) calls: Arc<AnnouncedCalls>,
     pub(super) reader_timeout: Duration,
 }
 
@@ -25,7 +26,7 @@ impl Handler {
             .ok_or_else(|| HandlerError::method_not_found(M::NAME))
     }
 
-    async fn decide(&self, inbox: &Inbox, question: &Question) -> Decision {
+    async fn decide(&self, inbox: &Inbox, question: &Question) -> (Decision, Option<Reason>) {
         if self.permissions.is_in_order() {
             inbox.caught_up().await;
         }
@@ -52,6 +53,7 @@ impl v1::Client for Handler {
         _: &ClientContext,
         note: SessionNotification,
     ) -> HandlerResult<()> {
+        self.calls.update(&note);
         let inbox = self.sessions.inbox(&note.session_id);
         let number = session::number(note.meta.as_ref());
         if let Some(waiting) = inbox.take_in(note.update, number) {
@@ -66,7 +68,7 @@ impl v1::Client for Handler {
         req: RequestPermissionRequest,
     ) -> HandlerResult<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
-        let question = inbox.question(req);
+        let question = self.calls.complete(inbox.question(req));
         let turn = inbox.turn();
         let withdrawn = async {
             match &turn {
@@ -74,16 +76,17 @@ impl v1::Client for Handler {
                 None => std::future::pending().await,
             }
         };
-        let decision = tokio::select! {
+        let (decision, reason) = tokio::select! {
             biased;
-            () = withdrawn => Decision::Cancelled,
-            () = cx.cancelled() => Decision::Cancelled,
+            () = withdrawn => (Decision::Cancelled, None),
+            () = cx.cancelled() => (Decision::Cancelled, None),
             decision = self.decide(&inbox, &question) => decision,
         };
         let outcome = decision.among(&question.request.options);
         let answered = Answered {
             question,
             outcome: outcome.clone(),
+            reason: reason.map(Box::new),
         };
         let others_wait = || self.sessions.is_shared();
         let patience = self.patience(&others_wait);

@@ -27,6 +27,7 @@ use self::calls::utf8_directory;
 use self::noise::Noise;
 pub use self::session::Session;
 use crate::error::{Error, Result};
+use crate::permission::AnnouncedCalls;
 use crate::process::{AgentProcess, Exit};
 use crate::session::{Inbox, OpenedState, Sessions};
 use crate::workspace::Workspace;
@@ -62,6 +63,7 @@ pub(crate) struct Inner {
     agent: AgentHandle,
     agent_info: InitializeResponse,
     sessions: Arc<Sessions>,
+    calls: Arc<AnnouncedCalls>,
     workspace: Option<Workspace>,
     wire: Wire,
 }
@@ -198,6 +200,7 @@ impl Client {
     ///
     /// As [`new_session`](Self::new_session).
     pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
+        let cwd = request.cwd.clone();
         let sessions = self.inner.sessions.clone();
         let opened = move |response: std::result::Result<&str, &RpcError>| {
             // At its place in the order, so that a later update is not undone.
@@ -209,7 +212,7 @@ impl Client {
         let peer = self.inner.agent.peer();
         let call = peer.call_then::<methods::NewSession>(&request, opened);
         let id = self.inner.answer("session/new", call).await?.session_id;
-        let inbox = self.claim(&id)?;
+        let inbox = self.claim(&id, &cwd)?;
         Ok(Session::new(self.inner.clone(), id, inbox))
     }
 
@@ -240,7 +243,7 @@ impl Client {
         if !self.agent_info().agent_capabilities.load_session {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
-        let inbox = self.claim(&request.session_id)?;
+        let inbox = self.claim(&request.session_id, &request.cwd)?;
         inbox.begin_history();
         let state = |response: LoadSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
@@ -277,7 +280,7 @@ impl Client {
                 "sessionCapabilities.resume",
             ));
         }
-        let inbox = self.claim(&request.session_id)?;
+        let inbox = self.claim(&request.session_id, &request.cwd)?;
         let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
         self.open_again::<methods::ResumeSession>(id, inbox, &request, state)
@@ -379,10 +382,13 @@ impl Client {
         Ok(session)
     }
 
-    fn claim(&self, id: &SessionId) -> Result<Arc<Inbox>> {
-        self.inner.sessions.claim(id).ok_or(Error::SessionOpen {
+    fn claim(&self, id: &SessionId, cwd: &str) -> Result<Arc<Inbox>> {
+        let claimed = self.inner.sessions.claim(id);
+        let inbox = claimed.ok_or_else(|| Error::SessionOpen {
             session: id.clone(),
-        })
+        })?;
+        self.inner.calls.opened(id, Path::new(cwd));
+        Ok(inbox)
     }
 }
 

@@ -36,6 +36,7 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        self.client.calls.closed(&self.id);
         self.client.sessions.release(&self.id);
         if let Some(workspace) = &self.client.workspace {
             workspace.end_session(&self.id);

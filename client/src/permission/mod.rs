@@ -7,16 +7,24 @@
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission>
 
+mod announced;
 mod ask;
+mod reason;
+mod rules;
 
+use std::path::PathBuf;
 use std::pin::Pin;
 
+use acp_sdk::Json;
 use acp_sdk::v1::{
     PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
     RequestPermissionRequest, SelectedPermissionOutcome, ToolKind,
 };
 
+pub(crate) use self::announced::AnnouncedCalls;
 pub use self::ask::Ask;
+pub use self::reason::{Reason, RuleId, RuleSource};
+pub use self::rules::{Remember, Rule, Rules, RulesError};
 
 /// What an agent wants to know, with what it said about the tool call before.
 #[derive(Debug, Clone)]
@@ -29,6 +37,13 @@ pub struct Question {
     pub title: Option<String>,
     /// The kind of the tool call, from the request, or else from when it was announced.
     pub kind: Option<ToolKind>,
+    /// The paths of the tool call's locations and diffs, as the agent wrote them: from the
+    /// request, or else from when the call was announced.
+    pub paths: Vec<String>,
+    /// The input of the tool, from the request, or else from when the call was announced.
+    pub raw_input: Option<Json>,
+    /// The directory of the session, if it is known.
+    pub cwd: Option<PathBuf>,
 }
 
 impl Question {
@@ -38,6 +53,12 @@ impl Question {
         Self {
             title: request.tool_call.title.clone(),
             kind: request.tool_call.kind.clone(),
+            paths: announced::paths(
+                request.tool_call.locations.as_deref(),
+                request.tool_call.content.as_deref(),
+            ),
+            raw_input: request.tool_call.raw_input.clone(),
+            cwd: None,
             request,
         }
     }
@@ -105,6 +126,15 @@ pub trait Permissions: Send + Sync + 'static {
     /// Decides. The future is dropped when the turn is cancelled or the agent is gone.
     fn decide(&self, question: &Question) -> impl Future<Output = Decision> + Send;
 
+    /// Decides, and returns the reason where there is one to show (default: none). The client
+    /// calls this method; a wrapper should pass both on.
+    fn decide_with_reason(
+        &self,
+        question: &Question,
+    ) -> impl Future<Output = (Decision, Option<Reason>)> + Send {
+        async { (self.decide(question).await, None) }
+    }
+
     /// Whether to be asked only when the reader of the turn has taken what came before the
     /// question and waits for more (default no). Who asks a person says yes: the question
     /// should not be shown above the text that leads to it.
@@ -146,7 +176,7 @@ pub(crate) trait AnyPermissions: Send + Sync + 'static {
     fn decide_boxed<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = (Decision, Option<Reason>)> + Send + 'a>>;
 
     fn is_in_order(&self) -> bool;
 }
@@ -155,8 +185,8 @@ impl<T: Permissions> AnyPermissions for T {
     fn decide_boxed<'a>(
         &'a self,
         question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
-        Box::pin(self.decide(question))
+    ) -> Pin<Box<dyn Future<Output = (Decision, Option<Reason>)> + Send + 'a>> {
+        Box::pin(self.decide_with_reason(question))
     }
 
     fn is_in_order(&self) -> bool {

@@ -4,7 +4,7 @@ use acp_sdk::Meta;
 use acp_sdk::v1::{ContentBlock, RequestPermissionOutcome, SessionUpdate, StopReason};
 use serde::Deserialize;
 
-use crate::permission::Question;
+use crate::permission::{Question, Reason};
 
 /// Something that happened in a session, and where it stands in it.
 #[derive(Debug, Clone)]
@@ -92,6 +92,8 @@ pub struct Answered {
     pub question: Question,
     /// What it was answered.
     pub outcome: RequestPermissionOutcome,
+    /// Why, where there is more to say than that a policy or a person has decided.
+    pub reason: Option<Box<Reason>>,
 }
 
 /// Returns the number that an agent gives an update.

@@ -77,6 +77,40 @@ async fn next_answer(turn: &mut Turn) -> acp_client::Answered {
     }
 }
 
+/// The session's directory and what was announced reach the rules, and the reason the reader.
+#[tokio::test]
+async fn rules_know_what_was_announced_and_where() {
+    use acp_client::{Reason, Rule, Rules};
+    let dir = tempfile::tempdir().unwrap();
+    for (path, id) in [("src/a", "yes"), ("src/../../a", "no")] {
+        let rules = Rules::new().rule(Rule::allow().path("src/**").unwrap());
+        let (client, mut raw) = Raw::connect(Client::builder().permissions(rules)).await;
+        let (session, ()) = tokio::join!(
+            client.new_session(dir.path()),
+            raw.answer("session/new", json!({"sessionId": "s"}))
+        );
+        let session = session.unwrap();
+        let mut turn = session.prompt("hi").await.unwrap();
+        raw.next().await;
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Edit it",
+            "kind": "edit", "locations": [{"path": path}]});
+        let params = json!({"sessionId": "s", "update": call});
+        raw.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+            .await;
+        let options = json!([{"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"}]);
+        let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": options});
+        raw.send(json!({"jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params}))
+            .await;
+        let answered = within(next_answer(&mut turn)).await;
+        let chosen = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id));
+        assert_eq!(answered.outcome, chosen, "{path}");
+        let by_rule =
+            matches!(answered.reason.as_deref(), Some(Reason::Rule(rule)) if rule.number == 1);
+        assert_eq!(by_rule, id == "yes");
+    }
+}
+
 /// A person who sees what the reader of the turn has shown so far.
 #[derive(Clone, Default)]
 struct Watching(Arc<std::sync::Mutex<Vec<&'static str>>>);

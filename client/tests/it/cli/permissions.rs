@@ -20,6 +20,49 @@ async fn flags_answer_by_kind() {
     }
 }
 
+#[tokio::test]
+async fn rules_decide_before_flags_and_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rules.toml");
+    let rules = "[[rule]]\neffect = \"deny\"\nkind = \"execute\"\n
+        [[rule]]\neffect = \"allow\"\nname = \"edits\"\nkind = \"edit\"\n";
+    std::fs::write(&path, rules).unwrap();
+    let file = path.to_str().unwrap();
+    let ask = |kind| format!("start; prompt; ask {kind}; say \"$(quoted)\"; end end_turn");
+    for (flag, kind, id, shown) in [
+        (
+            "--deny-all",
+            "edit",
+            2,
+            "allowed once by rule 2 (edits) of ",
+        ),
+        ("--approve-all", "execute", 1, "refused by rule 1 of "),
+    ] {
+        let ended = run(&[flag, "--rules", file, "hi"], &ask(kind)).await;
+        let chosen = format!("'outcome':'selected','optionId':'{id}'");
+        assert!(ended.stdout.contains(&chosen), "{ended:?}");
+        assert!(ended.stderr.contains(shown), "{ended:?}");
+        assert!(ended.stderr.contains("rules.toml"), "{ended:?}");
+    }
+    let ended = run(
+        &["--deny-all", "--rules", file, "--format", "json", "hi"],
+        &ask("edit"),
+    )
+    .await;
+    let lines = ended.lines();
+    let answered = lines.iter().find(|line| line["type"] == "permission");
+    let reason = format!("rule 2 (edits) of {file}");
+    assert_eq!(answered.unwrap()["reason"], reason);
+    // What no rule matches is the flag's.
+    let ended = run(&["--deny-all", "--rules", file, "hi"], &ask("fetch")).await;
+    assert!(ended.stderr.contains(": refused\n"), "{ended:?}");
+
+    std::fs::write(&path, "[[rule]]\nefect = \"deny\"\n").unwrap();
+    let ended = run(&["--rules", file, "hi"], &ask("edit")).await;
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("unknown field `efect`"), "{ended:?}");
+}
+
 /// Without a terminal there is nobody to ask. `setsid` is how a test gets rid of its own.
 #[cfg(target_os = "linux")]
 #[tokio::test]

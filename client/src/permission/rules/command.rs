@@ -1,0 +1,484 @@
+//! Commands of tool calls, and the patterns that they are compared with.
+//!
+//! A rule that allows sees one program with its arguments, or nothing: a line that a shell could
+//! read in any other way is not a [`simple`](Command::simple) command. A rule that denies sees
+//! every word of the line as the possible beginning of a command.
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
+
+use super::RulesError;
+
+/// The longest command that is judged, in bytes.
+const LONGEST: usize = 64 << 10;
+
+/// The most words of a command that are judged.
+const MOST_WORDS: usize = 1024;
+
+/// What makes a line more than one command, wherever it stands: operators, redirections,
+/// expansions, escapes, and what other shells than that of Unix treat so (`^`, `!`, `#`).
+const SPECIAL: &[char] = &[
+    ';', '&', '|', '<', '>', '$', '`', '\\', '(', ')', '{', '}', '!', '#', '^',
+];
+
+/// What expands to other words unless it is quoted.
+const WILD: &[char] = &['*', '?', '[', ']'];
+
+/// Programs that read a line after `-c`.
+const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
+
+/// What runs in a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    /// The program and its arguments, if it is exactly one program.
+    simple: Option<Vec<String>>,
+    /// The words of every command that may be in it.
+    parts: Vec<Vec<String>>,
+    /// Something in it is known only when it runs.
+    expands: bool,
+}
+
+impl Command {
+    /// A line for a shell.
+    pub(super) fn line(line: &str) -> Self {
+        if line.len() > LONGEST {
+            return Self::unknown();
+        }
+        let simple = simple_words(line);
+        // Quotes may be part of a word, or hold a line for another shell.
+        let mut parts = split(line, true);
+        parts.extend(split(line, false));
+        let expands = line.contains(['$', '`', '*', '?', '[', '{', '~', '\\', '^', '%']);
+        Self {
+            simple,
+            parts,
+            expands,
+        }
+    }
+
+    /// A program and its arguments, as they are.
+    pub(super) fn words(words: &[String]) -> Self {
+        if words.iter().map(String::len).sum::<usize>() > LONGEST || words.len() > MOST_WORDS {
+            return Self::unknown();
+        }
+        if let [shell, flag, line] = words
+            && is_shell(shell)
+            && matches!(flag.as_str(), "-c" | "-lc")
+        {
+            return Self::line(line);
+        }
+        let mut parts = vec![words.to_vec()];
+        let mut expands = false;
+        for word in words {
+            let inner = Self::line(word);
+            parts.extend(inner.parts);
+            expands |= inner.expands;
+        }
+        // No shell reads it, as far as the agent tells; some agents join the words for one.
+        let harmless = |word: &String| !word.contains(SPECIAL) && !word.contains(char::is_control);
+        let one = !words.is_empty() && words.iter().all(harmless);
+        let is_interpreter = words.first().is_some_and(|word| is_shell(word));
+        Self {
+            simple: (one && !is_interpreter).then(|| words.to_vec()),
+            parts,
+            expands,
+        }
+    }
+
+    fn unknown() -> Self {
+        Self {
+            simple: None,
+            parts: Vec::new(),
+            expands: true,
+        }
+    }
+
+    /// The program and its arguments, if it is exactly one program.
+    pub(super) fn simple(&self) -> Option<&[String]> {
+        self.simple.as_deref()
+    }
+
+    pub(super) fn expands(&self) -> bool {
+        self.expands
+    }
+
+    /// All words that stand in it.
+    pub(super) fn all_words(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().flatten().map(String::as_str)
+    }
+}
+
+fn is_shell(program: &str) -> bool {
+    let name = ["/bin/", "/usr/bin/"]
+        .iter()
+        .find_map(|dir| program.strip_prefix(dir))
+        .unwrap_or(program);
+    SHELLS.contains(&name)
+}
+
+/// Returns the words of a line in which nothing but spaces and pairs of quotes has a meaning.
+fn simple_words(line: &str) -> Option<Vec<String>> {
+    let other_space = |c: char| c != ' ' && (c.is_control() || c.is_whitespace());
+    if line.contains(SPECIAL) || line.contains(other_space) {
+        return None;
+    }
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, ' ') => words.extend(word.take()),
+            // A tilde is a directory at the beginning of a word or of a value.
+            (None, '~') => match word.as_deref() {
+                None | Some("") => return None,
+                Some(word) if word.ends_with([':', '=']) => return None,
+                Some(_) => word.get_or_insert_default().push('~'),
+            },
+            (None, c) if WILD.contains(&c) => return None,
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    (quote.is_none() && !words.is_empty() && words.len() <= MOST_WORDS).then_some(words)
+}
+
+/// Splits a line at everything that may end a command, and then into words. Quotes are removed;
+/// they join what stands in them if `joins`, or else they separate like spaces.
+fn split(line: &str, joins: bool) -> Vec<Vec<String>> {
+    let mut parts = vec![Vec::new()];
+    let mut word = String::new();
+    let mut quote: Option<char> = None;
+    let end_word = |word: &mut String, parts: &mut Vec<Vec<String>>, ends_part: bool| {
+        if let Some(part) = parts.last_mut()
+            && !word.is_empty()
+        {
+            part.push(std::mem::take(word));
+        }
+        if ends_part {
+            parts.push(Vec::new());
+        }
+    };
+    for c in line.chars() {
+        match c {
+            '\'' | '"' if !joins => end_word(&mut word, &mut parts, false),
+            '\'' | '"' if quote == Some(c) => quote = None,
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            // An escape may stand in the middle of a name.
+            '\\' => {}
+            _ if joins && quote.is_some() => word.push(c),
+            ';' | '&' | '|' | '(' | ')' | '{' | '}' | '`' | '\n' | '\r' | '<' | '>' => {
+                end_word(&mut word, &mut parts, true);
+            }
+            c if c.is_whitespace() => end_word(&mut word, &mut parts, false),
+            c => word.push(c),
+        }
+    }
+    end_word(&mut word, &mut parts, false);
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// A pattern of commands: a glob for each word. `**` as the last word matches any further ones.
+#[derive(Debug, Clone)]
+pub(super) struct CommandPattern {
+    text: CommandText,
+    exact: Vec<GlobMatcher>,
+    /// In any case of letters.
+    wide: Vec<GlobMatcher>,
+    any_more: bool,
+}
+
+/// How a command pattern is written: words separated by spaces, or a list of words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum CommandText {
+    Line(String),
+    Words(Vec<String>),
+}
+
+impl CommandPattern {
+    pub(super) fn new(text: CommandText) -> Result<Self, RulesError> {
+        let words: Vec<String> = match &text {
+            CommandText::Line(line) => line.split_whitespace().map(str::to_owned).collect(),
+            CommandText::Words(words) => words.clone(),
+        };
+        let shown = words.join(" ");
+        let invalid = |reason: String| RulesError::Pattern {
+            pattern: shown.clone(),
+            reason,
+        };
+        let any_more = words.last().is_some_and(|last| last == "**");
+        let words = &words[..words.len() - usize::from(any_more)];
+        if words.is_empty() || words.len() > MOST_WORDS || shown.len() > LONGEST {
+            return Err(invalid("expected a program, and arguments".to_owned()));
+        }
+        if words.iter().any(|word| word == "**") {
+            return Err(invalid("`**` must be the last word".to_owned()));
+        }
+        let globs = |any_case: bool| {
+            let glob = |word: &String| {
+                let glob = GlobBuilder::new(word)
+                    .literal_separator(false)
+                    .backslash_escape(true)
+                    .case_insensitive(any_case)
+                    .build();
+                glob.map(|glob| glob.compile_matcher())
+                    .map_err(|error| invalid(error.kind().to_string()))
+            };
+            words.iter().map(glob).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            exact: globs(false)?,
+            wide: globs(true)?,
+            text,
+            any_more,
+        })
+    }
+
+    pub(super) fn text(&self) -> &CommandText {
+        &self.text
+    }
+
+    /// Whether these are all words of a command that the pattern means.
+    pub(super) fn contains(&self, words: &[String]) -> bool {
+        let enough = match self.any_more {
+            true => words.len() >= self.exact.len(),
+            false => words.len() == self.exact.len(),
+        };
+        let mut pairs = self.exact.iter().zip(words);
+        enough && pairs.all(|(glob, word)| glob.is_match(word))
+    }
+
+    /// Whether a command that the pattern means may begin anywhere in this one, with or without
+    /// further arguments.
+    pub(super) fn touches(&self, command: &Command) -> bool {
+        let begins = |words: &[String]| {
+            let mut pairs = self.wide.iter().zip(words).enumerate();
+            words.len() >= self.wide.len()
+                && pairs.all(|(index, (glob, word))| {
+                    glob.is_match(word) || (index == 0 && glob.is_match(file_name(word)))
+                })
+        };
+        let mut parts = command.parts.iter();
+        parts.any(|part| (0..part.len()).any(|start| begins(&part[start..])))
+    }
+}
+
+fn file_name(program: &str) -> &str {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    name.strip_suffix(".exe").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> CommandPattern {
+        CommandPattern::new(CommandText::Line(text.to_owned())).unwrap()
+    }
+
+    fn allows(text: &str, line: &str) -> bool {
+        let command = Command::line(line);
+        command
+            .simple()
+            .is_some_and(|words| pattern(text).contains(words))
+    }
+
+    fn denies(text: &str, line: &str) -> bool {
+        pattern(text).touches(&Command::line(line))
+    }
+
+    fn words(words: &[&str]) -> Command {
+        Command::words(
+            &words
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn words_are_compared_with_words() {
+        assert!(allows("git status", "git  status "));
+        assert!(
+            allows("git status **", "git status") && allows("git status **", "git status -s x")
+        );
+        assert!(
+            allows("cargo test *", "cargo test 'a b'")
+                && allows("git show HEAD~1", "git show HEAD~1")
+        );
+        assert!(allows("cargo {test,check} **", "cargo check -p \"x\""));
+        for line in [
+            "git",
+            "git stat us",
+            "git status -s",
+            "gitstatus",
+            "'git status'",
+            "",
+            "'",
+        ] {
+            assert!(!allows("git status", line), "{line}");
+        }
+        assert!(!allows("git *", "git a b") && !allows("git *", "/tmp/git a"));
+        assert!(!allows("git **", "A=1 git status") && !allows("git **", "GIT status"));
+    }
+
+    #[test]
+    fn a_line_of_more_than_one_command_is_never_allowed() {
+        let tails = [
+            "; rm x",
+            ";rm x",
+            "&& rm x",
+            "&rm x",
+            "& rm x",
+            "| sh",
+            "|sh",
+            "|| rm x",
+            "> x",
+            ">x",
+            ">> x",
+            "< x",
+            "<(rm x)",
+            "$(rm x)",
+            "`rm x`",
+            "$IFS",
+            "${x}",
+            "\nrm x",
+            "\r\nrm x",
+            "\rrm x",
+            "\u{2028}rm",
+            "\u{85}rm",
+            "\u{a0}rm",
+            "\trm",
+            "\u{b}rm",
+            "\0rm",
+            "\\\nrm x",
+            "\\; rm",
+            "'a; rm x'",
+            "\"$(rm x)\"",
+            "\"`rm x`\"",
+            "\"a\nb\"",
+            "'a\nb'",
+            "(rm x)",
+            "{a,b}",
+            "!x",
+            "# x",
+            "*",
+            "?",
+            "[a-z]",
+            "~",
+            "~root",
+            "a=~",
+            "'unbalanced",
+            "\"x",
+            "2>&1",
+            "^x",
+            "&",
+            ";",
+            "|",
+        ];
+        for tail in tails {
+            for line in [format!("git status {tail}"), format!("git status{tail}")] {
+                let one_word = !line.contains(|c: char| SPECIAL.contains(&c) || c.is_control());
+                for text in ["git status **", "git **", "* **", "git status*"] {
+                    // Some tails are harmless when they are part of a word.
+                    let harmless = one_word && matches!(tail, "~" | "~root" | "a=~");
+                    assert!(
+                        !allows(text, &line) || (harmless && !line.contains(" ~")),
+                        "{line:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_without_a_shell_are_judged_likewise() {
+        let git = pattern("git status **");
+        let allowed = |list: &[&str]| words(list).simple().is_some_and(|w| git.contains(w));
+        assert!(allowed(&["git", "status", "a b"]));
+        assert!(allowed(&["/bin/bash", "-lc", "git status -s"]));
+        assert!(allowed(&["bash", "-c", "git status"]));
+        for list in [
+            &["git", "status", ";", "rm"][..],
+            &["git", "status", "$(rm)"],
+            &["git", "status\nrm"],
+            &["bash", "-lc", "git status; rm x"],
+            &["bash", "-c", "git status", "x"],
+            &["/tmp/bash", "-c", "git status"],
+            &["bash", "-i", "-c", "git status"],
+            &["git status"],
+            &[],
+        ] {
+            assert!(!allowed(list), "{list:?}");
+        }
+        assert_eq!(
+            words(&["bash", "script"]).simple(),
+            None,
+            "a shell runs anything"
+        );
+    }
+
+    #[test]
+    fn what_is_denied_is_denied_wherever_it_stands() {
+        for line in [
+            "rm x",
+            "rm -rf /",
+            "ls; rm x",
+            "ls && rm x",
+            "ls|rm x",
+            "ls &rm x",
+            "a\nrm x",
+            "$(rm x)",
+            "`rm x`",
+            "echo `rm x`",
+            "(rm x)",
+            "{ rm x; }",
+            "sudo rm x",
+            "A=1 rm x",
+            "env rm x",
+            "xargs rm x",
+            "sh -c 'rm x'",
+            "sh -c \"rm x\"",
+            "'rm' x",
+            "r\\m x",
+            "r''m x",
+            "/bin/rm x",
+            "RM x",
+            "rm.exe x",
+            "bash -lc \"ls; rm x\"",
+            "if true; then rm x; fi",
+            "<x rm x",
+            "find . -exec rm x",
+            "echo \"$(rm x)\"",
+            "ls;rm\tx",
+        ] {
+            assert!(denies("rm *", line), "{line:?}");
+            assert!(denies("rm", line), "{line:?}");
+        }
+        for line in ["rmdir x", "ls rmx", "warm x", "git status"] {
+            assert!(!denies("rm *", line), "{line:?}");
+        }
+        assert!(!denies("git push **", "git pull") && denies("git push **", "a; git push -f"));
+        assert!(pattern("rm").touches(&words(&["/bin/bash", "-lc", "ls; rm x"])));
+        assert!(pattern("rm").touches(&words(&["bash", "-x", "-c", "ls; rm x"])));
+        for line in ["$X -rf /", "r$Y x", "/bin/r? x", "ech`o`", "%X%"] {
+            assert!(Command::line(line).expands(), "{line:?}");
+        }
+        assert!(Command::line(&"x".repeat(LONGEST + 1)).expands());
+    }
+
+    #[test]
+    fn patterns_that_would_mean_nothing_are_refused() {
+        for text in ["", " ", "**", "a ** b", "git ["] {
+            let text = CommandText::Line(text.to_owned());
+            assert!(CommandPattern::new(text.clone()).is_err(), "{text:?}");
+        }
+    }
+}

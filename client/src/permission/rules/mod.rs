@@ -1,0 +1,334 @@
+//! Permission rules: allow and deny tool calls by kind, path and command. The first that matches
+//! decides.
+//!
+//! What a tool call does is the agent's word. A rule that allows matches only if everything that
+//! the agent says fits; a rule that denies matches if any part fits. `docs/permissions.md` has the
+//! format of files, and what exactly is compared.
+
+mod call;
+mod command;
+mod file;
+mod memory;
+mod path;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use acp_sdk::v1::{PermissionOptionId, PermissionOptionKind};
+
+use self::call::Call;
+use self::memory::Memory;
+pub use self::rule::Rule;
+use self::rule::{Effect, Match};
+use super::{AnyPermissions, Decision, Permissions, Policy, Question, Reason, RuleId, RuleSource};
+
+/// Why rules cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RulesError {
+    /// A file cannot be read.
+    #[error("cannot read rules from {path}: {reason}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A file holds something else than rules.
+    #[error("invalid rules in {path}: {reason}", path = path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// A rule cannot be added to a file.
+    #[error("cannot add a rule to {path}: {reason}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A pattern cannot be used.
+    #[error("invalid pattern `{pattern}`: {reason}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no such kind of tool call.
+    #[error(
+        "unknown kind `{kind}`. Use read, edit, delete, move, search, execute, think, fetch, \
+        switch_mode or other"
+    )]
+    Kind {
+        /// The kind.
+        kind: String,
+    },
+    /// A condition is an empty list.
+    #[error("expected at least one value in `{member}`; leave it out to match every call")]
+    Empty {
+        /// The member.
+        member: &'static str,
+    },
+}
+
+/// What becomes of an answer that a person means for ever: an option of kind `allow_always` or
+/// `reject_always`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Remember {
+    /// Adds a rule that lasts as long as the session.
+    #[default]
+    Session,
+    /// Adds a rule to the file that the rules were read from; without one, to the session.
+    File,
+    /// Adds no rule. The agent still receives the answer.
+    No,
+}
+
+/// Rules that decide about tool calls, in order, and a fallback for what no rule matches.
+///
+/// Clones share what is remembered.
+///
+/// ```
+/// use acp_client::{Policy, Rule, Rules};
+///
+/// # fn example() -> Result<(), acp_client::RulesError> {
+/// let rules = Rules::new()
+///     .rule(Rule::deny().path("**/.env")?)
+///     .rule(Rule::allow().command("cargo test **")?)
+///     .fallback(Policy::ApproveReads);
+/// # Ok(())
+/// # }
+/// # example().unwrap();
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Rules {
+    /// Those of the file, which come first. They are read again when one is added.
+    of_file: Arc<Mutex<Arc<Vec<Rule>>>>,
+    file: Option<PathBuf>,
+    of_program: Vec<Rule>,
+    remember: Remember,
+    memory: Arc<Memory>,
+    fallback: Arc<dyn AnyPermissions>,
+}
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rules")
+            .field("file", &self.file)
+            .field("of_file", &self.of_file())
+            .field("of_program", &self.of_program)
+            .field("remember", &self.remember)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Rules {
+    /// Creates an empty list, which refuses what no rule matches.
+    pub fn new() -> Self {
+        Self {
+            of_file: Arc::default(),
+            file: None,
+            of_program: Vec::new(),
+            remember: Remember::default(),
+            memory: Arc::default(),
+            fallback: Arc::new(Policy::DenyAll),
+        }
+    }
+
+    /// Reads rules from a file in TOML. It blocks for as long as the file system takes.
+    ///
+    /// # Errors
+    ///
+    /// [`RulesError::Read`] if the file cannot be read or has more than 1 MiB,
+    /// [`RulesError::Invalid`] if a rule in it cannot be used.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, RulesError> {
+        let path = path.as_ref();
+        let content = file::read(path)?;
+        let absolute = std::path::absolute(path).map_err(|error| RulesError::Read {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            of_file: Arc::new(Mutex::new(Arc::new(content.rules))),
+            file: Some(absolute),
+            remember: content.remember.unwrap_or_default(),
+            ..Self::new()
+        })
+    }
+
+    /// Adds a rule at the end, behind those of a file.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.of_program.push(rule);
+        self
+    }
+
+    /// Sets who decides about what no rule matches (default [`Policy::DenyAll`]).
+    pub fn fallback(mut self, fallback: impl Permissions) -> Self {
+        self.fallback = Arc::new(fallback);
+        self
+    }
+
+    /// Sets what becomes of "always" (default: what the file says, else [`Remember::Session`]).
+    pub fn remember(mut self, remember: Remember) -> Self {
+        self.remember = remember;
+        self
+    }
+
+    /// Returns whether a rule may allow more than reading.
+    #[must_use]
+    pub fn may_approve(&self) -> bool {
+        let of_file = self.of_file();
+        let mut rules = of_file.iter().chain(&self.of_program);
+        rules.any(Rule::may_approve)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Rule>>> {
+        self.of_file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of_file(&self) -> Arc<Vec<Rule>> {
+        self.lock().clone()
+    }
+
+    async fn judge(&self, question: &Question) -> (Decision, Option<Reason>) {
+        let of_file = self.of_file();
+        let of_session = self.memory.rules(&question.request.session_id);
+        let source = match &self.file {
+            Some(path) => RuleSource::File(path.clone()),
+            None => RuleSource::Program,
+        };
+        let rules = numbered(of_file.iter(), &source)
+            .chain(numbered(self.of_program.iter(), &RuleSource::Program))
+            .chain(numbered(of_session.iter(), &RuleSource::Session));
+        let has_paths = rules.clone().any(|(_, _, rule)| rule.has_paths());
+        let mut call = Call::new(question);
+        if has_paths {
+            // The file system may be slow, or somebody else's.
+            let judged = tokio::task::spawn_blocking(move || {
+                call.follow_links();
+                call
+            });
+            call = match judged.await {
+                Ok(call) => call,
+                // The runtime is shutting down.
+                Err(_) => return (Decision::Reject, None),
+            };
+        }
+        let kinds: Vec<_> = question
+            .request
+            .options
+            .iter()
+            .map(|option| &option.kind)
+            .collect();
+        // A rule allows one call. An option that allows more is not what it says.
+        let can_allow = kinds.contains(&&PermissionOptionKind::AllowOnce);
+        let mut unclear = None;
+        for (source, index, rule) in rules {
+            let id = || RuleId {
+                source: source.clone(),
+                number: index + 1,
+                name: rule.shown_name().map(str::to_owned),
+            };
+            match (rule.effect(), rule.matches(&call)) {
+                (Effect::Deny, Match::Yes) => return (Decision::Reject, Some(Reason::Rule(id()))),
+                (Effect::Deny, Match::Unclear) => {
+                    unclear.get_or_insert_with(|| Reason::Unclear(id()));
+                }
+                (Effect::Allow, Match::Yes) if can_allow && unclear.is_none() => {
+                    return (Decision::AllowOnce, Some(Reason::Rule(id())));
+                }
+                _ => {}
+            }
+        }
+        let (decision, reason) = self.fallback.decide_boxed(question).await;
+        let always = match &decision {
+            Decision::Option(id) => always(question, id),
+            _ => None,
+        };
+        let remembered = match always {
+            Some(effect) => self.add(question, &call, effect).await,
+            None => None,
+        };
+        (decision, remembered.or(reason).or(unclear))
+    }
+
+    /// Adds a rule that decides the same question again.
+    async fn add(&self, question: &Question, call: &Call, effect: Effect) -> Option<Reason> {
+        if self.remember == Remember::No {
+            return None;
+        }
+        let Some(rule) = Rule::exactly(call, effect) else {
+            let why = "neither its paths nor one simple command are known";
+            return Some(Reason::NotRemembered(why.to_owned()));
+        };
+        let (Remember::File, Some(path)) = (self.remember, &self.file) else {
+            self.memory.add(&question.request.session_id, rule);
+            return Some(Reason::Remembered(None));
+        };
+        let added = tokio::task::spawn_blocking({
+            let (path, rule) = (path.clone(), rule.clone());
+            move || file::add(&path, &rule)
+        });
+        Some(match added.await {
+            Ok(Ok(content)) => {
+                *self.lock() = Arc::new(content.rules);
+                Reason::Remembered(Some(path.clone()))
+            }
+            Ok(Err(error)) => {
+                // The answer stands all the same.
+                self.memory.add(&question.request.session_id, rule);
+                Reason::NotRemembered(error.to_string())
+            }
+            Err(error) => Reason::NotRemembered(error.to_string()),
+        })
+    }
+}
+
+/// Rules with their source and index.
+fn numbered<'a>(
+    rules: impl Iterator<Item = &'a Rule> + Clone,
+    source: &'a RuleSource,
+) -> impl Iterator<Item = (&'a RuleSource, usize, &'a Rule)> + Clone {
+    let numbered = rules.enumerate();
+    numbered.map(move |(index, rule)| (source, index, rule))
+}
+
+/// What an option means for ever.
+fn always(question: &Question, id: &PermissionOptionId) -> Option<Effect> {
+    let mut options = question.request.options.iter();
+    let option = options.find(|option| option.option_id == *id)?;
+    match option.kind {
+        PermissionOptionKind::AllowAlways => Some(Effect::Allow),
+        PermissionOptionKind::RejectAlways => Some(Effect::Deny),
+        _ => None,
+    }
+}
+
+impl Permissions for Rules {
+    async fn decide(&self, question: &Question) -> Decision {
+        self.judge(question).await.0
+    }
+
+    async fn decide_with_reason(&self, question: &Question) -> (Decision, Option<Reason>) {
+        self.judge(question).await
+    }
+
+    fn in_order(&self) -> bool {
+        self.fallback.is_in_order()
+    }
+}

@@ -1,0 +1,362 @@
+//! Paths of tool calls, and the patterns that they are compared with.
+
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::RulesError;
+
+/// The longest path that is judged, in bytes.
+const LONGEST: usize = 4096;
+
+/// A path of a tool call, judged: absolute, with `.` and `..` folded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CallPath {
+    /// By the text alone.
+    lexical: PathBuf,
+    /// With the links followed, as far as it exists on this machine.
+    real: Option<PathBuf>,
+    is_dir: bool,
+}
+
+/// The directory of a session.
+#[derive(Debug, Clone)]
+pub(super) struct Base {
+    lexical: PathBuf,
+    real: Option<PathBuf>,
+}
+
+impl Base {
+    pub(super) fn new(dir: &Path) -> Option<Self> {
+        let lexical = dir.is_absolute().then(|| fold(dir))?;
+        let real = None;
+        Some(Self { lexical, real })
+    }
+
+    /// Follows links. It blocks for as long as the file system takes.
+    pub(super) fn follow_links(&mut self) {
+        self.real = real(&self.lexical);
+    }
+}
+
+impl CallPath {
+    /// Resolves what an agent wrote. `None` if it is not certain which path is meant.
+    pub(super) fn resolve(text: &str, base: Option<&Base>) -> Option<Self> {
+        // What a shell, an agent or another system may take for something else than a name.
+        let expands = |c: char| matches!(c, '$' | '`' | '%') || c.is_control();
+        let foreign = !cfg!(windows) && text.contains('\\');
+        let uri = text.contains("://") || text.starts_with("file:");
+        if text.is_empty()
+            || text.len() > LONGEST
+            || text.starts_with('~')
+            || text.trim() != text
+            || text.contains(expands)
+            || foreign
+            || uri
+        {
+            return None;
+        }
+        let path = Path::new(text);
+        let absolute = match path.is_absolute() {
+            true => fold(path),
+            false => fold(&base?.lexical.join(path)),
+        };
+        // On Windows, `C:x` and `\x` depend on more than the session's directory.
+        absolute.is_absolute().then_some(Self {
+            lexical: absolute,
+            real: None,
+            is_dir: false,
+        })
+    }
+
+    /// Follows links. It blocks for as long as the file system takes.
+    pub(super) fn follow_links(&mut self) {
+        self.real = real(&self.lexical);
+        self.is_dir = self.lexical.is_dir();
+    }
+
+    pub(super) fn is_dir(&self) -> bool {
+        self.is_dir
+    }
+
+    pub(super) fn is_inside(&self, base: &Base) -> bool {
+        let real = match (&self.real, &base.real) {
+            (Some(path), Some(base)) => path.starts_with(base),
+            _ => true,
+        };
+        self.lexical.starts_with(&base.lexical) && real
+    }
+
+    pub(super) fn lexical(&self) -> &Path {
+        &self.lexical
+    }
+}
+
+/// Folds `.` and `..` of an absolute path.
+fn fold(path: &Path) -> PathBuf {
+    let mut folded = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            // The parent of the root is the root.
+            Component::ParentDir => {
+                folded.pop();
+            }
+            other => folded.push(other),
+        }
+    }
+    folded
+}
+
+/// Follows the links of the part of a path that exists.
+fn real(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|ancestor| {
+        // A link that leads nowhere does not count as a name: who writes to it creates its target.
+        if ancestor.is_symlink() && !ancestor.exists() {
+            return Some(PathBuf::from("/"));
+        }
+        let real = ancestor.canonicalize().ok()?;
+        let rest = path.strip_prefix(ancestor).ok()?;
+        Some(match rest.as_os_str().is_empty() {
+            true => real,
+            false => real.join(rest),
+        })
+    })
+}
+
+/// A glob for paths. `*` and `?` match within a name, `**` across names.
+#[derive(Debug, Clone)]
+pub(super) struct PathPattern {
+    text: String,
+    /// As the pattern stands.
+    exact: GlobMatcher,
+    /// For rules that deny: in any case of letters, and for all that is below.
+    wide: Vec<GlobMatcher>,
+    /// The names before the first that is a pattern.
+    prefix: PathBuf,
+}
+
+impl PathPattern {
+    pub(super) fn new(text: &str) -> Result<Self, RulesError> {
+        let invalid = |reason: String| RulesError::Pattern {
+            pattern: text.to_owned(),
+            reason,
+        };
+        if text.is_empty() || text.len() > LONGEST {
+            return Err(invalid(format!("expected 1 to {LONGEST} bytes")));
+        }
+        let slashed = text.strip_prefix("./").unwrap_or(text);
+        if slashed
+            .split('/')
+            .any(|name| matches!(name, "." | "..") || name.starts_with('~'))
+        {
+            return Err(invalid(
+                "`.`, `..` and `~` are not resolved in patterns; write the path that is meant"
+                    .to_owned(),
+            ));
+        }
+        let trimmed = match slashed.trim_end_matches('/') {
+            "" => "/",
+            trimmed => trimmed,
+        };
+        let glob = |text: &str, any_case: bool| {
+            let glob = GlobBuilder::new(text)
+                .literal_separator(true)
+                .backslash_escape(!cfg!(windows))
+                .case_insensitive(any_case)
+                .build();
+            glob.map(|glob| glob.compile_matcher())
+                .map_err(|error| invalid(error.kind().to_string()))
+        };
+        let below = format!("{}/**", trimmed.trim_end_matches('/'));
+        let is_plain = |name: &&str| !name.contains(['*', '?', '[', '{', '\\']);
+        let rooted = trimmed.starts_with('/');
+        let names = trimmed.split('/').take_while(is_plain);
+        let mut prefix = PathBuf::from(if rooted { "/" } else { "" });
+        prefix.extend(names.filter(|name| !name.is_empty()));
+        Ok(Self {
+            text: text.to_owned(),
+            exact: glob(trimmed, false)?,
+            wide: vec![glob(trimmed, true)?, glob(&below, true)?],
+            prefix,
+        })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn is_absolute(&self) -> bool {
+        self.prefix.has_root() || Path::new(&self.text).is_absolute()
+    }
+
+    /// Whether the path is one that the pattern means, in every reading.
+    pub(super) fn contains(&self, path: &CallPath, base: Option<&Base>) -> bool {
+        let readings = [Some(&path.lexical), path.real.as_ref()];
+        let bases = [
+            base.map(|base| &base.lexical),
+            base.and_then(|base| base.real.as_ref()),
+        ];
+        readings.iter().zip(bases).all(|(path, base)| {
+            let Some(path) = path else { return true };
+            match self.is_absolute() {
+                true => self.exact.is_match(path),
+                false => base
+                    .and_then(|base| path.strip_prefix(base).ok())
+                    .is_some_and(|inside| self.exact.is_match(inside)),
+            }
+        })
+    }
+
+    /// Whether the path may be one that the pattern means, or below one, in any reading.
+    pub(super) fn touches(&self, path: &CallPath, base: Option<&Base>) -> bool {
+        self.forms(path, base)
+            .iter()
+            .any(|form| self.wide.iter().any(|glob| glob.is_match(form)))
+    }
+
+    /// Whether something below the path may be meant.
+    pub(super) fn may_be_below(&self, path: &CallPath, base: Option<&Base>) -> bool {
+        self.forms(path, base).iter().any(|form| {
+            let mut names = form.components().zip(self.prefix.components());
+            names.all(|(a, b)| a.as_os_str().eq_ignore_ascii_case(b.as_os_str()))
+        })
+    }
+
+    /// The texts of a path that a pattern may mean: below the base, and absolute, for `**/x`
+    /// denies `x` anywhere.
+    fn forms<'a>(&self, path: &'a CallPath, base: Option<&'a Base>) -> Vec<&'a Path> {
+        let readings = [Some(&path.lexical), path.real.as_ref()];
+        let mut forms: Vec<&Path> = Vec::new();
+        for reading in readings.into_iter().flatten() {
+            if self.is_absolute() || self.prefix.as_os_str().is_empty() {
+                forms.push(reading);
+            }
+            let bases = base.map(|base| [Some(&base.lexical), base.real.as_ref()]);
+            for base in bases.into_iter().flatten().flatten() {
+                if !self.is_absolute()
+                    && let Ok(inside) = reading.strip_prefix(base)
+                {
+                    forms.push(inside);
+                }
+            }
+        }
+        forms
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn base() -> Base {
+        Base::new(Path::new("/home/me/project")).unwrap()
+    }
+
+    fn allowed(pattern: &str, path: &str) -> bool {
+        let base = base();
+        let path = CallPath::resolve(path, Some(&base));
+        path.is_some_and(|path| {
+            PathPattern::new(pattern)
+                .unwrap()
+                .contains(&path, Some(&base))
+        })
+    }
+
+    fn denied(pattern: &str, path: &str) -> bool {
+        let base = base();
+        let path = CallPath::resolve(path, Some(&base)).unwrap();
+        PathPattern::new(pattern)
+            .unwrap()
+            .touches(&path, Some(&base))
+    }
+
+    #[test]
+    fn patterns_are_below_the_sessions_directory() {
+        for path in [
+            "src/a.rs",
+            "/home/me/project/src/a.rs",
+            "./src//x/../a.rs",
+            "src/b/c",
+        ] {
+            assert!(allowed("src/**", path), "{path}");
+        }
+        for path in [
+            "src",
+            "src/../../etc/passwd",
+            "src/../Cargo.toml",
+            "/home/me/project/src/../../other/src/a",
+            "/src/a.rs",
+            "/home/me/project2/src/a.rs",
+            "/home/me/src/a.rs",
+            "SRC/a.rs",
+            "src2/a",
+            "~/src/a",
+            "src/$HOME",
+            "src/`id`",
+            "src/a\n",
+            " src/a",
+            "src\\..\\..\\etc",
+            "file:///home/me/project/src/a",
+            "src/%2e%2e/%2e%2e/etc",
+            "",
+        ] {
+            assert!(!allowed("src/**", path), "{path}");
+        }
+        assert!(allowed("src/*", "src/a") && !allowed("src/*", "src/a/b"));
+        assert!(allowed("**", "a/b/c") && !allowed("**", "/etc/passwd"));
+        assert!(allowed("/etc/**", "/etc/passwd") && allowed("/etc/*", "../../../etc/x"));
+        assert!(allowed("src/", "src") && allowed("./src/*.{rs,toml}", "src/x.rs"));
+        assert!(!allowed("/**", "relative/../../../../..") || allowed("/**", "/"));
+    }
+
+    #[test]
+    fn what_is_denied_is_denied_in_every_spelling_and_below() {
+        for path in [
+            "secrets",
+            "secrets/a/b",
+            "SECRETS/x",
+            "src/../secrets/a",
+            "./secrets/",
+        ] {
+            assert!(denied("secrets", path), "{path}");
+        }
+        assert!(!denied("secrets", "secrets2") && !denied("secrets", "a/secrets"));
+        for path in [".env", "a/b/.env", "/elsewhere/.env", "../.env", "/.ENV"] {
+            assert!(denied("**/.env", path), "{path}");
+        }
+        assert!(denied("/etc", "../../../etc/passwd"));
+    }
+
+    #[test]
+    fn patterns_that_would_mean_nothing_are_refused() {
+        for pattern in ["", "../x", "src/../x", "~/x", "a/[", "{a"] {
+            assert!(PathPattern::new(pattern).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_where_its_links_lead() {
+        let dir = tempfile::tempdir().unwrap();
+        let (project, outside) = (dir.path().join("project"), dir.path().join("outside"));
+        std::fs::create_dir_all(project.join("src")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, project.join("src/link")).unwrap();
+        std::os::unix::fs::symlink(outside.join("new"), project.join("src/dangling")).unwrap();
+        let mut base = Base::new(&project).unwrap();
+        base.follow_links();
+        let src = PathPattern::new("src/**").unwrap();
+        let judge = |text: &str| {
+            let mut path = CallPath::resolve(text, Some(&base)).unwrap();
+            path.follow_links();
+            src.contains(&path, Some(&base))
+        };
+        assert!(judge("src/a") && judge("src/new/dir/a"));
+        assert!(!judge("src/link/a") && !judge("src/link") && !judge("src/link/new/a"));
+        assert!(!judge("src/dangling"));
+        let out = PathPattern::new(&format!("{}/**", outside.canonicalize().unwrap().display()));
+        let mut path = CallPath::resolve("src/link/a", Some(&base)).unwrap();
+        path.follow_links();
+        assert!(out.unwrap().touches(&path, Some(&base)));
+    }
+}

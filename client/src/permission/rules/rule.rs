@@ -1,0 +1,289 @@
+//! One rule: what it is about, and whether it matches a tool call.
+
+use acp_sdk::v1::ToolKind;
+
+use super::RulesError;
+use super::call::Call;
+use super::command::{Command, CommandPattern, CommandText};
+use super::path::PathPattern;
+
+/// What a rule does with the tool calls that it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Allow,
+    Deny,
+}
+
+/// Allows or denies tool calls. It matches a call when all of its conditions hold; a rule without
+/// conditions matches every call.
+///
+/// ```
+/// use acp_client::Rule;
+/// use acp_sdk::v1::ToolKind;
+///
+/// # fn example() -> Result<(), acp_client::RulesError> {
+/// let edits = Rule::allow().kind(ToolKind::Edit).path("src/**")?;
+/// let tests = Rule::allow().name("tests").command("cargo test **")?;
+/// let secrets = Rule::deny().path("**/.env")?;
+/// # Ok(())
+/// # }
+/// # example().unwrap();
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Rule {
+    effect: Effect,
+    name: Option<String>,
+    kinds: Vec<ToolKind>,
+    paths: Vec<PathPattern>,
+    commands: Vec<CommandPattern>,
+}
+
+/// Whether a rule matches a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Match {
+    No,
+    /// The agent says too little. Only rules that deny distinguish it from `No`.
+    Unclear,
+    Yes,
+}
+
+impl From<bool> for Match {
+    fn from(matches: bool) -> Self {
+        match matches {
+            true => Self::Yes,
+            false => Self::No,
+        }
+    }
+}
+
+impl Rule {
+    /// Creates a rule that allows.
+    pub fn allow() -> Self {
+        Self::new(Effect::Allow)
+    }
+
+    /// Creates a rule that denies.
+    pub fn deny() -> Self {
+        Self::new(Effect::Deny)
+    }
+
+    pub(super) fn new(effect: Effect) -> Self {
+        Self {
+            effect,
+            name: None,
+            kinds: Vec::new(),
+            paths: Vec::new(),
+            commands: Vec::new(),
+        }
+    }
+
+    /// Sets the name that is shown when the rule decides.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a kind of tool call. One of the kinds must be that of the call.
+    pub fn kind(mut self, kind: ToolKind) -> Self {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Adds a glob for paths: `*` and `?` match within a name, `**` across names. It is relative
+    /// to the session's directory unless it is absolute.
+    ///
+    /// A rule that allows needs each path of the call to match one of its globs; a rule that
+    /// denies needs one path that matches, or lies below a path that does.
+    ///
+    /// # Errors
+    ///
+    /// [`RulesError::Pattern`] if it is no glob, or has `.` or `..` in it.
+    pub fn path(mut self, glob: &str) -> Result<Self, RulesError> {
+        self.paths.push(PathPattern::new(glob)?);
+        Ok(self)
+    }
+
+    /// Adds a command pattern: a glob for each word, and `**` as the last word for any further
+    /// ones.
+    ///
+    /// A rule that allows needs the call to run exactly one program that matches, with all of its
+    /// arguments. A rule that denies needs such a command to begin anywhere in the call.
+    ///
+    /// # Errors
+    ///
+    /// [`RulesError::Pattern`] if it has no program, or a word is no glob.
+    pub fn command(self, pattern: &str) -> Result<Self, RulesError> {
+        self.command_text(CommandText::Line(pattern.to_owned()))
+    }
+
+    pub(super) fn command_text(mut self, text: CommandText) -> Result<Self, RulesError> {
+        self.commands.push(CommandPattern::new(text)?);
+        Ok(self)
+    }
+
+    /// Creates the rule that decides this very call again, if the call can be described exactly.
+    pub(super) fn exactly(call: &Call, effect: Effect) -> Option<Self> {
+        let mut rule = Self::new(effect);
+        rule.kinds.extend(call.kind.clone());
+        match call.commands.as_slice() {
+            [command] => {
+                let words = command.simple()?.iter().map(|word| escape(word));
+                return rule.command_text(CommandText::Words(words.collect())).ok();
+            }
+            [] if !call.runs() && !call.paths.is_empty() && !call.has_unclear_path => {}
+            _ => return None,
+        }
+        for path in &call.paths {
+            rule = rule.path(&escape(path.lexical().to_str()?)).ok()?;
+        }
+        Some(rule)
+    }
+
+    pub(super) fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    pub(super) fn shown_name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    pub(super) fn kinds(&self) -> &[ToolKind] {
+        &self.kinds
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(PathPattern::text)
+    }
+
+    pub(super) fn commands(&self) -> impl Iterator<Item = &CommandText> {
+        self.commands.iter().map(CommandPattern::text)
+    }
+
+    /// Whether it may allow more than reading.
+    pub(super) fn may_approve(&self) -> bool {
+        let reads = |kind| matches!(kind, &ToolKind::Read | &ToolKind::Search | &ToolKind::Think);
+        let only_reads = !self.kinds.is_empty() && self.kinds.iter().all(reads);
+        self.effect == Effect::Allow && !only_reads
+    }
+
+    /// Whether paths have to be judged.
+    pub(super) fn has_paths(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    pub(super) fn matches(&self, call: &Call) -> Match {
+        match self.effect {
+            Effect::Allow => self.allows(call).into(),
+            Effect::Deny => self.denies(call),
+        }
+    }
+
+    /// Whether all that the agent says fits the conditions, in every reading.
+    fn allows(&self, call: &Call) -> bool {
+        let kind =
+            self.kinds.is_empty() || call.kind.as_ref().is_some_and(|k| self.kinds.contains(k));
+        let command = match self.commands.is_empty() {
+            // A path says nothing about what a command does with it.
+            true => self.paths.is_empty() || !call.runs(),
+            false => {
+                let allowed = |words| self.commands.iter().any(|pattern| pattern.contains(words));
+                let one = match call.commands.as_slice() {
+                    [command] => command.simple().is_some_and(allowed),
+                    _ => false,
+                };
+                one && !call.runs_elsewhere
+            }
+        };
+        let base = call.base.as_ref();
+        let paths = self.paths.is_empty()
+            || (!call.paths.is_empty()
+                && !call.has_unclear_path
+                && call.paths.iter().all(|path| {
+                    let mut patterns = self.paths.iter();
+                    patterns.any(|pattern| pattern.contains(path, base))
+                }));
+        kind && command && paths
+    }
+
+    /// Whether any part of what the agent says fits the conditions, in any reading.
+    fn denies(&self, call: &Call) -> Match {
+        self.denies_kind(call)
+            .min(self.denies_command(call))
+            .min(self.denies_path(call))
+    }
+
+    fn denies_kind(&self, call: &Call) -> Match {
+        match &call.kind {
+            _ if self.kinds.is_empty() => Match::Yes,
+            Some(kind) if self.kinds.contains(kind) => Match::Yes,
+            _ if call.runs() && self.kinds.contains(&ToolKind::Execute) => Match::Yes,
+            Some(_) => Match::No,
+            None => Match::Unclear,
+        }
+    }
+
+    fn denies_command(&self, call: &Call) -> Match {
+        if self.commands.is_empty() {
+            return Match::Yes;
+        }
+        let denied = |command: &Command| {
+            let mut patterns = self.commands.iter();
+            patterns.any(|pattern| pattern.touches(command))
+        };
+        if call.commands.iter().any(denied) {
+            return Match::Yes;
+        }
+        let unclear = match call.commands.as_slice() {
+            [] => matches!(call.kind, Some(ToolKind::Execute) | None),
+            commands => commands.iter().any(Command::expands),
+        };
+        match unclear {
+            true => Match::Unclear,
+            false => Match::No,
+        }
+    }
+
+    fn denies_path(&self, call: &Call) -> Match {
+        if self.paths.is_empty() {
+            return Match::Yes;
+        }
+        let base = call.base.as_ref();
+        let all = || call.paths.iter().chain(&call.more_paths);
+        if all().any(|path| self.paths.iter().any(|pattern| pattern.touches(path, base))) {
+            return Match::Yes;
+        }
+        let nothing_said = call.paths.is_empty() && call.more_paths.is_empty();
+        let has_no_path = matches!(
+            call.kind,
+            Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode)
+        );
+        // What is done to a directory is done to what is in it.
+        let may_be_below = all().filter(|path| path.is_dir()).any(|path| {
+            let mut patterns = self.paths.iter();
+            patterns.any(|pattern| pattern.may_be_below(path, base))
+        });
+        let unclear = call.has_unclear_path
+            || !call.is_complete
+            || call.commands.iter().any(Command::expands)
+            || (nothing_said && !has_no_path)
+            || (may_be_below && !matches!(call.kind, Some(ToolKind::Read | ToolKind::Edit)));
+        match unclear {
+            true => Match::Unclear,
+            false => Match::No,
+        }
+    }
+}
+
+/// Writes a text as a glob that matches it alone.
+fn escape(text: &str) -> String {
+    let mut glob = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '*' | '?' | '[' | ']' | '{' | '}' => glob.extend(['[', c, ']']),
+            '\\' if !cfg!(windows) => glob.push_str("\\\\"),
+            c => glob.push(c),
+        }
+    }
+    glob
+}
