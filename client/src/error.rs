@@ -73,6 +73,22 @@ pub enum Error {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// A call of an [`ExternalAgent`](crate::ExternalAgent) timed out before its turn began.
+    #[error("the call of `{agent}` timed out after {} s, waiting for {waiting_for}", .limit.as_secs_f32())]
+    CallTimeout {
+        /// The agent's name.
+        agent: String,
+        /// The timeout of the call.
+        limit: Duration,
+        /// What it was waiting for.
+        waiting_for: &'static str,
+    },
+    /// A call of an [`ExternalAgent`](crate::ExternalAgent) was cancelled before its turn began.
+    #[error("the call of `{agent}` was cancelled before its turn began")]
+    CallCancelled {
+        /// The agent's name.
+        agent: String,
+    },
     /// The task that awaits the agent's answer is gone, as when its runtime is shut down.
     #[error("the turn was given up before the agent answered")]
     TurnLost,

@@ -54,7 +54,10 @@ mod workspace;
 
 pub use crate::client::{Client, ClientBuilder, Session};
 pub use crate::error::{Error, Result};
-pub use crate::external::{ExternalAgent, Forward};
+pub use crate::external::{
+    Call, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind, Forward, TaskInput,
+    TaskMetadata, TaskResult,
+};
 pub use crate::permission::{
     Ask, Decision, Permissions, Policy, Question, Reason, Remember, Rule, RuleId, RuleSource,
     Rules, RulesError,

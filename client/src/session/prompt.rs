@@ -7,6 +7,12 @@ use acp_sdk::v1::ContentBlock;
 pub struct Prompt(Vec<ContentBlock>);
 
 impl Prompt {
+    /// Returns the blocks, in order.
+    #[must_use]
+    pub fn blocks(&self) -> &[ContentBlock] {
+        &self.0
+    }
+
     /// The blocks, in order.
     #[must_use]
     pub fn into_blocks(self) -> Vec<ContentBlock> {

@@ -1,0 +1,227 @@
+//! One call: a place, a session, a turn and its end.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use acp_sdk::v1::{ContentBlock, StopReason};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::event::Announcer;
+use super::place::Place;
+use super::{ExternalAgent, TaskResult};
+use crate::error::{Error, Result};
+use crate::session::{Event, Outcome, Prompt, SessionEvent, Turn};
+
+/// How long a result waits for its session to be closed.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+type OnEvent = Box<dyn FnMut(&Event) + Send>;
+
+/// A call of an [`ExternalAgent`], which begins when it is awaited.
+///
+/// Dropping the future cancels the call; its session is closed.
+#[must_use = "a call begins when it is awaited"]
+pub struct Call {
+    agent: ExternalAgent,
+    task: Prompt,
+    directory: Option<PathBuf>,
+    timeout: Option<Duration>,
+    cancel: CancellationToken,
+    on_event: Option<OnEvent>,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("agent", &self.agent.config.name)
+            .field("directory", &self.directory)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a call goes no further.
+enum Stopped {
+    Cancelled,
+    TimedOut,
+}
+
+impl Call {
+    pub(super) fn new(agent: ExternalAgent, task: Prompt) -> Self {
+        Self {
+            timeout: agent.config.timeout,
+            agent,
+            task,
+            directory: None,
+            cancel: CancellationToken::new(),
+            on_event: None,
+        }
+    }
+
+    /// Sets the directory of the session.
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Sets how long the call may take; see [`ExternalAgent::timeout`].
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Cancels the call with this token. Its result then has what there is so far, and the stop
+    /// reason `cancelled`; a call that has no turn yet fails with [`Error::CallCancelled`].
+    pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
+        self.cancel = token;
+        self
+    }
+
+    /// Calls a function with each event of the turn. It should return soon: the agent waits.
+    pub fn on_event(mut self, on_event: impl FnMut(&Event) + Send + 'static) -> Self {
+        self.on_event = Some(Box::new(on_event));
+        self
+    }
+
+    async fn run(mut self) -> Result<TaskResult> {
+        let name = self.agent.config.name.clone();
+        let number = self.agent.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let events = self.agent.events.clone();
+        let announcer = Announcer::start(events, name, number, &text(&self.task));
+        let result = self.finish(&announcer).await;
+        announcer.complete(result.as_ref());
+        result
+    }
+
+    async fn finish(&mut self, announcer: &Announcer) -> Result<TaskResult> {
+        let limits = Limits {
+            agent: self.agent.config.name.clone(),
+            timeout: self.timeout.unwrap_or_default(),
+            deadline: self
+                .timeout
+                .and_then(|timeout| Instant::now().checked_add(timeout)),
+            cancel: self.cancel.clone(),
+        };
+        let places = self.agent.places.clone();
+        let permit = limits.before_turn("a place among the calls", async {
+            let permit = places.acquire_owned().await;
+            permit.map_err(|_| Error::TurnLost)
+        });
+        let permit = permit.await?;
+        let directory = self.directory.as_ref();
+        let directory = directory.unwrap_or(&self.agent.config.directory).clone();
+        let slot = self.agent.slot.clone();
+        let opening = Place::open(&slot, &directory, permit);
+        let opening = limits.before_turn("the agent to open a session", opening);
+        let place = opening.await?;
+        let task = std::mem::replace(&mut self.task, String::new().into());
+        let turn = place.session().prompt(task).await?;
+        let (outcome, timed_out) = self.take_turn(turn, &limits, announcer).await?;
+        let session = place.session().id().clone();
+        // Closing goes on if the agent takes longer.
+        let _ = timeout(CLOSE_WAIT, place.close()).await;
+        let elapsed = announcer.elapsed();
+        let result = TaskResult::new(limits.agent, session, outcome, timed_out, elapsed);
+        Ok(result)
+    }
+
+    /// Reads the turn to its end. Returns whether it was cancelled because of the deadline.
+    async fn take_turn(
+        &mut self,
+        mut turn: Turn,
+        limits: &Limits,
+        announcer: &Announcer,
+    ) -> Result<(Outcome, bool)> {
+        let mut timed_out = false;
+        let mut is_cancelled = false;
+        loop {
+            let event = tokio::select! {
+                biased;
+                stopped = limits.reached(), if !is_cancelled => {
+                    is_cancelled = true;
+                    timed_out = matches!(stopped, Stopped::TimedOut);
+                    turn.cancel();
+                    continue;
+                }
+                event = turn.next() => event,
+            };
+            let Some(SessionEvent { event, .. }) = event else {
+                break;
+            };
+            if let Event::Update(update) = &event {
+                announcer.update(update);
+            }
+            if let Some(on_event) = &mut self.on_event {
+                on_event(&event);
+            }
+        }
+        let outcome = turn.outcome().await?;
+        timed_out &= outcome.stop_reason == StopReason::Cancelled;
+        Ok((outcome, timed_out))
+    }
+}
+
+impl IntoFuture for Call {
+    type Output = Result<TaskResult>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<TaskResult>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// What ends a call before its agent does.
+struct Limits {
+    agent: String,
+    timeout: Duration,
+    deadline: Option<Instant>,
+    cancel: CancellationToken,
+}
+
+impl Limits {
+    async fn reached(&self) -> Stopped {
+        let Some(deadline) = self.deadline else {
+            self.cancel.cancelled().await;
+            return Stopped::Cancelled;
+        };
+        match timeout_at(deadline, self.cancel.cancelled()).await {
+            Ok(()) => Stopped::Cancelled,
+            Err(_) => Stopped::TimedOut,
+        }
+    }
+
+    /// Awaits something that comes before the turn.
+    async fn before_turn<T>(
+        &self,
+        waiting_for: &'static str,
+        future: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        tokio::select! {
+            biased;
+            stopped = self.reached() => Err(match stopped {
+                Stopped::Cancelled => Error::CallCancelled {
+                    agent: self.agent.clone(),
+                },
+                Stopped::TimedOut => Error::CallTimeout {
+                    agent: self.agent.clone(),
+                    limit: self.timeout,
+                    waiting_for,
+                },
+            }),
+            result = future => result,
+        }
+    }
+}
+
+/// Returns the text of a prompt.
+fn text(prompt: &Prompt) -> String {
+    let texts = prompt.blocks().iter().filter_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

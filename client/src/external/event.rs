@@ -1,0 +1,182 @@
+//! What an external agent does, for all who want to know.
+
+use std::time::Duration;
+
+use acp_sdk::v1::{Cost, SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolKind};
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use super::TaskResult;
+use crate::error::Error;
+
+/// The most bytes of a task or a text that an event has.
+const LONGEST_TEXT: usize = 64 << 10;
+
+/// The most bytes of a title that an event has.
+const LONGEST_TITLE: usize = 1 << 10;
+
+/// What happens in a call of an [`ExternalAgent`](super::ExternalAgent).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ExternalAgentEvent {
+    /// The agent's name.
+    pub agent: String,
+    /// The number of the call, from 1 on.
+    pub call: u64,
+    /// What happens.
+    #[serde(flatten)]
+    pub kind: ExternalAgentEventKind,
+}
+
+/// What happens in a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+#[non_exhaustive]
+pub enum ExternalAgentEventKind {
+    /// The call begins.
+    Started {
+        /// The task, at most 64 KiB of it.
+        task: String,
+    },
+    /// A tool call of the agent begins or changes. What the agent leaves out is `None`.
+    ToolCall {
+        /// Its id.
+        tool_call_id: ToolCallId,
+        /// Its title, at most 1 KiB of it.
+        title: Option<String>,
+        /// Its kind.
+        kind: Option<ToolKind>,
+        /// Its status.
+        status: Option<ToolCallStatus>,
+    },
+    /// The call has ended, by whatever means.
+    Completed {
+        /// Why the turn ended; `None` if it failed or the call was dropped.
+        stop_reason: Option<StopReason>,
+        /// What the agent wrote, at most 64 KiB of it.
+        text: String,
+        /// Why the call failed.
+        error: Option<String>,
+        /// What the session has cost.
+        cost: Option<Cost>,
+        /// How many tool calls there were.
+        tool_calls: usize,
+        /// Since the call began.
+        elapsed: Duration,
+    },
+}
+
+/// Sends the events of one call. Dropped, it says that the call has ended.
+#[derive(Debug)]
+pub(super) struct Announcer {
+    events: broadcast::Sender<ExternalAgentEvent>,
+    agent: String,
+    call: u64,
+    begun: Instant,
+    is_complete: bool,
+}
+
+impl Announcer {
+    pub(super) fn start(
+        events: broadcast::Sender<ExternalAgentEvent>,
+        agent: String,
+        call: u64,
+        task: &str,
+    ) -> Self {
+        let announcer = Self {
+            events,
+            agent,
+            call,
+            begun: Instant::now(),
+            is_complete: false,
+        };
+        announcer.send(|| ExternalAgentEventKind::Started {
+            task: beginning(task, LONGEST_TEXT),
+        });
+        announcer
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    pub(super) fn update(&self, update: &SessionUpdate) {
+        let title = |title: &String| beginning(title, LONGEST_TITLE);
+        match update {
+            SessionUpdate::ToolCall(call) => self.send(|| ExternalAgentEventKind::ToolCall {
+                tool_call_id: call.tool_call_id.clone(),
+                title: Some(title(&call.title)),
+                kind: call.kind.clone(),
+                status: call.status.clone(),
+            }),
+            SessionUpdate::ToolCallUpdate(call) => self.send(|| ExternalAgentEventKind::ToolCall {
+                tool_call_id: call.tool_call_id.clone(),
+                title: call.title.as_ref().map(title),
+                kind: call.kind.clone(),
+                status: call.status.clone(),
+            }),
+            _ => {}
+        }
+    }
+
+    pub(super) fn complete(mut self, result: Result<&TaskResult, &Error>) {
+        self.is_complete = true;
+        self.send(|| match result {
+            Ok(result) => ExternalAgentEventKind::Completed {
+                stop_reason: Some(result.metadata.stop_reason.clone()),
+                text: beginning(&result.text, LONGEST_TEXT),
+                error: None,
+                cost: result.metadata.cost.clone(),
+                tool_calls: result.metadata.tool_calls.len(),
+                elapsed: self.elapsed(),
+            },
+            Err(error) => self.without_result(error.to_string()),
+        });
+    }
+
+    fn without_result(&self, error: String) -> ExternalAgentEventKind {
+        ExternalAgentEventKind::Completed {
+            stop_reason: None,
+            text: String::new(),
+            error: Some(error),
+            cost: None,
+            tool_calls: 0,
+            elapsed: self.elapsed(),
+        }
+    }
+
+    /// Never waits: a receiver that lags loses the oldest events.
+    fn send(&self, kind: impl FnOnce() -> ExternalAgentEventKind) {
+        if self.events.receiver_count() > 0 {
+            let event = ExternalAgentEvent {
+                agent: self.agent.clone(),
+                call: self.call,
+                kind: kind(),
+            };
+            let _ = self.events.send(event);
+        }
+    }
+}
+
+impl Drop for Announcer {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            self.send(|| self.without_result("the call was dropped".to_owned()));
+        }
+    }
+}
+
+/// Returns the beginning of a text, to the end of a character.
+fn beginning(text: &str, most: usize) -> String {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}

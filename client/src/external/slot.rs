@@ -1,0 +1,106 @@
+//! The connection to the agent, which is started when it is needed.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::client::Client;
+use crate::error::Result;
+
+type Connecting = Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
+
+/// At most one connection. Clones are the same slot.
+#[derive(Clone)]
+pub(super) enum Slot {
+    /// The application's, which is not replaced.
+    Connected(Client),
+    /// Opened by a function when there is none that goes on.
+    Connecting {
+        connect: Arc<dyn Fn() -> Connecting + Send + Sync>,
+        /// Locked while the agent is being started, so that it is started once.
+        current: Arc<Mutex<Current>>,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Current {
+    client: Option<Client>,
+    /// Counts the connections so far.
+    generation: u64,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connected(client) => f.debug_tuple("Connected").field(client).finish(),
+            Self::Connecting { current, .. } => f.debug_tuple("Connecting").field(current).finish(),
+        }
+    }
+}
+
+impl Slot {
+    pub(super) fn connecting<F>(connect: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Client>> + Send + 'static,
+    {
+        Self::Connecting {
+            connect: Arc::new(move || Box::pin(connect())),
+            current: Arc::default(),
+        }
+    }
+
+    /// Returns the connection and its number; opens one if there is none that goes on.
+    pub(super) async fn client(&self) -> Result<(Client, u64)> {
+        let (connect, current) = match self {
+            Self::Connected(client) => return Ok((client.clone(), 0)),
+            Self::Connecting { connect, current } => (connect, current),
+        };
+        let mut current = current.lock().await;
+        if let Some(client) = current.client.take_if(|client| has_ended(client)) {
+            // Its process is killed with its last handle, if it has not ended.
+            drop(client);
+        }
+        let client = match &current.client {
+            Some(client) => client.clone(),
+            None => {
+                let client = connect().await?;
+                current.generation += 1;
+                current.client.insert(client).clone()
+            }
+        };
+        Ok((client, current.generation))
+    }
+
+    /// Drops a connection that has failed, unless it has been replaced. Returns whether the next
+    /// call of [`client`](Self::client) returns another one.
+    pub(super) async fn replace(&self, failed: u64) -> bool {
+        let Self::Connecting { current, .. } = self else {
+            return false;
+        };
+        let mut current = current.lock().await;
+        if current.generation == failed {
+            current.client = None;
+        }
+        true
+    }
+
+    /// Takes the connection out, if there is one.
+    pub(super) async fn take(&self) -> Option<Client> {
+        match self {
+            Self::Connected(client) => Some(client.clone()),
+            Self::Connecting { current, .. } => current.lock().await.client.take(),
+        }
+    }
+}
+
+/// Whether no further call can succeed.
+fn has_ended(client: &Client) -> bool {
+    let exited = client
+        .process()
+        .is_some_and(|process| process.exit().is_some());
+    let peer = client.agent().peer();
+    // Something that the agent has started may hold its output open.
+    exited || peer.is_closing() || peer.is_closed()
+}
