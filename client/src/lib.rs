@@ -10,7 +10,7 @@
 //!
 //! # async fn example() -> acp_client::Result<()> {
 //! let client = Client::builder()
-//!     .workspace(Workspace::new(".")?)
+//!     .workspace(Workspace::new())
 //!     .permissions(Policy::ApproveReads)
 //!     .spawn(AgentCommand::new("opencode").arg("acp"))
 //!     .await?;
@@ -34,6 +34,7 @@ pub mod cli;
 mod client;
 mod error;
 mod external;
+mod hooks;
 #[cfg(all(test, unix))]
 mod lifeline;
 mod permission;
@@ -57,6 +58,10 @@ pub use crate::error::{Error, Result};
 pub use crate::external::{
     Call, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind, Forward, TaskInput,
     TaskMetadata, TaskResult,
+};
+pub use crate::hooks::{
+    Buffers, Elicitation, Extensions, Files, InvalidAnswer, OpenFiles, SessionContext, Terminals,
+    check_form,
 };
 pub use crate::permission::{
     Ask, Decision, Permissions, Policy, Question, Reason, Remember, Rule, RuleId, RuleSource,

@@ -174,14 +174,17 @@ async fn begin(
         None => Rules::new(),
     };
     may_approve |= rules.may_approve();
-    let mut workspace = Workspace::new(&cwd)?;
+    let cwd = cwd.canonicalize().map_err(|error| Error::Directory {
+        path: cwd.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    let mut workspace = Workspace::new();
     if !may_approve {
         workspace = workspace.read_only();
     }
     if args.terminals == Offered::No {
         workspace = workspace.without_terminals();
     }
-    let cwd = workspace.dir().to_owned();
     let builder = Client::builder()
         .name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
         .workspace(workspace)

@@ -12,11 +12,12 @@ use acp_sdk::v1::{
 use acp_sdk::{ConnectionBuilder, Observer, Transport};
 use tokio_util::sync::CancellationToken;
 
-use super::handler::Handler;
+use super::handler::{Handler, Hooks};
 use super::noise::{Listening, Noise};
 use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::{Error, Result};
-use crate::permission::{AnnouncedCalls, AnyPermissions, Permissions, Policy};
+use crate::hooks::{Elicitation, Extensions, Files, Terminals};
+use crate::permission::{AnnouncedCalls, Permissions, Policy};
 use crate::process::AgentCommand;
 use crate::session::Sessions;
 use crate::workspace::Workspace;
@@ -35,8 +36,7 @@ const DRAIN: Duration = Duration::from_secs(3600);
 #[must_use]
 pub struct ClientBuilder {
     name: Implementation,
-    workspace: Option<Workspace>,
-    permissions: Arc<dyn AnyPermissions>,
+    hooks: Hooks,
     observer: Option<Box<dyn Observer>>,
     layers: Vec<Box<dyn Layer>>,
     max_message_bytes: Option<usize>,
@@ -46,7 +46,7 @@ pub struct ClientBuilder {
 impl std::fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClientBuilder")
-            .field("workspace", &self.workspace)
+            .field("name", &self.name)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
@@ -56,8 +56,13 @@ impl ClientBuilder {
     pub(super) fn new() -> Self {
         Self {
             name: Implementation::new("acp-client", env!("CARGO_PKG_VERSION")),
-            workspace: None,
-            permissions: Arc::new(Policy::DenyAll),
+            hooks: Hooks {
+                files: None,
+                terminals: None,
+                permissions: Arc::new(Policy::DenyAll),
+                elicitation: None,
+                extensions: None,
+            },
             observer: None,
             layers: Vec::new(),
             max_message_bytes: None,
@@ -75,19 +80,42 @@ impl ClientBuilder {
         self
     }
 
-    /// Serves files and terminals (default none); declared to the agent as far as served.
-    pub fn workspace(mut self, workspace: Workspace) -> Self {
-        self.workspace = Some(workspace);
+    /// Serves files and terminals by a workspace (default: neither).
+    pub fn workspace(self, workspace: Workspace) -> Self {
+        self.files(workspace.clone()).terminals(workspace)
+    }
+
+    /// Serves files (default: none).
+    pub fn files(mut self, files: impl Files) -> Self {
+        self.hooks.files = Some(Arc::new(files));
+        self
+    }
+
+    /// Serves terminals (default: none).
+    pub fn terminals(mut self, terminals: impl Terminals) -> Self {
+        self.hooks.terminals = Some(Arc::new(terminals));
         self
     }
 
     /// Who answers when the agent asks for permission (default: everything is refused).
     pub fn permissions(mut self, permissions: impl Permissions) -> Self {
-        self.permissions = Arc::new(permissions);
+        self.hooks.permissions = Arc::new(permissions);
         self
     }
 
-    /// Who is told of input that was put up with, such as lines that are no message.
+    /// Who asks the user what the agent wants to know (default: nobody, which the agent learns).
+    pub fn elicitation(mut self, elicitation: impl Elicitation) -> Self {
+        self.hooks.elicitation = Some(Arc::new(elicitation));
+        self
+    }
+
+    /// Who answers methods that the protocol does not define (default: they do not exist).
+    pub fn extensions(mut self, extensions: impl Extensions) -> Self {
+        self.hooks.extensions = Some(Arc::new(extensions));
+        self
+    }
+
+    /// Who is notified of input that was tolerated, such as lines that are no message.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observer = Some(Box::new(observer));
         self
@@ -177,14 +205,14 @@ impl ClientBuilder {
     }
 
     async fn open(self, transport: Transport, endpoint: Endpoint) -> Result<Client> {
-        let capabilities = capabilities(self.workspace.as_ref());
+        let capabilities = capabilities(&self.hooks);
+        let terminals = self.hooks.terminals.clone();
         let sessions = Arc::new(Sessions::default());
         let calls = Arc::new(AnnouncedCalls::default());
         let handler = Handler {
             calls: calls.clone(),
             sessions: sessions.clone(),
-            workspace: self.workspace.clone(),
-            permissions: self.permissions,
+            hooks: self.hooks,
             reader_timeout: self.limits.reader,
         };
         let noise = Arc::new(Noise::new(self.observer));
@@ -235,7 +263,7 @@ impl ClientBuilder {
             agent_info,
             sessions,
             calls,
-            workspace: self.workspace,
+            terminals,
             wire,
         };
         Ok(Client {
@@ -245,13 +273,20 @@ impl ClientBuilder {
 }
 
 /// What is served, and which updates are understood.
-fn capabilities(workspace: Option<&Workspace>) -> ClientCapabilities {
-    let served = workspace.map_or_else(ClientCapabilities::new, Workspace::capabilities);
+fn capabilities(hooks: &Hooks) -> ClientCapabilities {
     let options = SessionConfigOptionsCapabilities::new()
         .with_boolean(BooleanConfigOptionCapabilities::new());
     let session = ClientSessionCapabilities::new()
         .with_config_options(options)
         .with_notices(NoticeCapabilities::new())
         .with_compaction(CompactionCapabilities::new());
-    served.with_session(session)
+    let terminals = hooks.terminals.as_ref();
+    let mut capabilities = ClientCapabilities::new()
+        .with_session(session)
+        .with_terminal(terminals.is_some_and(|terminals| terminals.declared()));
+    if let Some(files) = &hooks.files {
+        capabilities.fs = files.declared();
+    }
+    capabilities.elicitation = hooks.elicitation.as_ref().map(|hook| hook.declared());
+    capabilities
 }

@@ -3,34 +3,65 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::runtime::Method;
 use acp_sdk::v1::{self, *};
-use acp_sdk::{HandlerError, HandlerResult};
+use acp_sdk::{HandlerError, HandlerResult, Json};
 
+use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
 use crate::permission::{AnnouncedCalls, AnyPermissions, Decision, Question, Reason};
-use crate::session::{self, Answered, Inbox, Patience, Sessions};
-use crate::workspace::Workspace;
+use crate::session::{self, Answered, Inbox, Patience, Sessions, TurnState};
 
 /// The client's side of the connection.
 pub(super) struct Handler {
     pub(super) sessions: Arc<Sessions>,
-    pub(super) workspace: Option<Workspace>,
-    pub(super) permissions: Arc<dyn AnyPermissions>,
     pub(super) calls: Arc<AnnouncedCalls>,
+    pub(super) hooks: Hooks,
     pub(super) reader_timeout: Duration,
 }
 
+/// Who answers what.
+#[derive(Clone)]
+pub(super) struct Hooks {
+    pub(super) files: Option<Arc<dyn AnyFiles>>,
+    pub(super) terminals: Option<Arc<dyn AnyTerminals>>,
+    pub(super) permissions: Arc<dyn AnyPermissions>,
+    pub(super) elicitation: Option<Arc<dyn AnyElicitation>>,
+    pub(super) extensions: Option<Arc<dyn AnyExtensions>>,
+}
+
 impl Handler {
-    fn workspace<M: acp_sdk::runtime::Method>(&self) -> HandlerResult<&Workspace> {
-        self.workspace
-            .as_ref()
-            .ok_or_else(|| HandlerError::method_not_found(M::NAME))
+    /// Returns the session that a request names.
+    fn session(&self, id: &SessionId) -> HandlerResult<SessionContext> {
+        self.sessions.context(id).ok_or_else(|| {
+            let reason = format!("no session {id} is open in this client");
+            HandlerError::invalid_params("/sessionId", reason)
+        })
+    }
+
+    #[cfg(feature = "remote")]
+    async fn gap(&self, params: Option<Json>) {
+        use crate::session::Gap;
+        let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
+        let Some(params): Option<serde_json::Value> = params else {
+            return;
+        };
+        let session = SessionId::from(params["sessionId"].as_str().unwrap_or_default());
+        let gap = match params["kind"].as_str() {
+            Some("loaded") => Gap::Loaded,
+            Some("truncated") => Gap::Truncated,
+            _ => Gap::Lost,
+        };
+        let others_wait = || self.sessions.is_shared();
+        let patience = self.patience(&others_wait);
+        let inbox = self.sessions.inbox(&session);
+        inbox.missing(gap, &patience).await;
     }
 
     async fn decide(&self, inbox: &Inbox, question: &Question) -> (Decision, Option<Reason>) {
-        if self.permissions.is_in_order() {
+        if self.hooks.permissions.is_in_order() {
             inbox.caught_up().await;
         }
-        self.permissions.decide_boxed(question).await
+        self.hooks.permissions.decide_boxed(question).await
     }
 
     /// How long the readers of events are waited for.
@@ -70,15 +101,9 @@ impl v1::Client for Handler {
         let inbox = self.sessions.inbox(&req.session_id);
         let question = self.calls.complete(inbox.question(req));
         let turn = inbox.turn();
-        let withdrawn = async {
-            match &turn {
-                Some(turn) => turn.cancel_sent.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
         let (decision, reason) = tokio::select! {
             biased;
-            () = withdrawn => (Decision::Cancelled, None),
+            () = withdrawn(turn.as_deref()) => (Decision::Cancelled, None),
             () = cx.cancelled() => (Decision::Cancelled, None),
             decision = self.decide(&inbox, &question) => decision,
         };
@@ -99,8 +124,9 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: ReadTextFileRequest,
     ) -> HandlerResult<ReadTextFileResponse> {
-        let workspace = self.workspace::<methods::ReadTextFile>()?;
-        workspace.read_text_file(req).await
+        let files = offered::<methods::ReadTextFile, _>(self.hooks.files.as_ref())?;
+        let session = self.session(&req.session_id)?;
+        files.read_boxed(&session, req).await
     }
 
     async fn write_text_file(
@@ -108,8 +134,9 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
-        let workspace = self.workspace::<methods::WriteTextFile>()?;
-        workspace.write_text_file(req).await
+        let files = offered::<methods::WriteTextFile, _>(self.hooks.files.as_ref())?;
+        let session = self.session(&req.session_id)?;
+        files.write_boxed(&session, req).await
     }
 
     async fn create_terminal(
@@ -117,8 +144,9 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: CreateTerminalRequest,
     ) -> HandlerResult<CreateTerminalResponse> {
-        let workspace = self.workspace::<methods::CreateTerminal>()?;
-        workspace.create_terminal(req).await
+        let terminals = offered::<methods::CreateTerminal, _>(self.hooks.terminals.as_ref())?;
+        let session = self.session(&req.session_id)?;
+        terminals.create_boxed(&session, req).await
     }
 
     async fn terminal_output(
@@ -126,8 +154,9 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: TerminalOutputRequest,
     ) -> HandlerResult<TerminalOutputResponse> {
-        let workspace = self.workspace::<methods::TerminalOutput>()?;
-        workspace.terminal_output(req).await
+        let terminals = offered::<methods::TerminalOutput, _>(self.hooks.terminals.as_ref())?;
+        let session = self.session(&req.session_id)?;
+        terminals.output_boxed(&session, req).await
     }
 
     async fn wait_for_terminal_exit(
@@ -135,9 +164,10 @@ impl v1::Client for Handler {
         cx: &ClientContext,
         req: WaitForTerminalExitRequest,
     ) -> HandlerResult<WaitForTerminalExitResponse> {
-        let workspace = self.workspace::<methods::WaitForTerminalExit>()?;
+        let terminals = offered::<methods::WaitForTerminalExit, _>(self.hooks.terminals.as_ref())?;
+        let session = self.session(&req.session_id)?;
         tokio::select! {
-            exit = workspace.wait_for_terminal_exit(req) => exit,
+            exit = terminals.wait_boxed(&session, req) => exit,
             () = cx.cancelled() => Err(HandlerError::cancelled()),
         }
     }
@@ -147,8 +177,9 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: KillTerminalRequest,
     ) -> HandlerResult<KillTerminalResponse> {
-        let workspace = self.workspace::<methods::KillTerminal>()?;
-        workspace.kill_terminal(req).await
+        let terminals = offered::<methods::KillTerminal, _>(self.hooks.terminals.as_ref())?;
+        let session = self.session(&req.session_id)?;
+        terminals.kill_boxed(&session, req).await
     }
 
     async fn release_terminal(
@@ -156,33 +187,88 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: ReleaseTerminalRequest,
     ) -> HandlerResult<ReleaseTerminalResponse> {
-        let workspace = self.workspace::<methods::ReleaseTerminal>()?;
-        workspace.release_terminal(req).await
+        let terminals = offered::<methods::ReleaseTerminal, _>(self.hooks.terminals.as_ref())?;
+        let session = self.session(&req.session_id)?;
+        terminals.release_boxed(&session, req).await
     }
 
-    #[cfg(feature = "remote")]
+    async fn create_elicitation(
+        &self,
+        cx: &ClientContext,
+        req: CreateElicitationRequest,
+    ) -> HandlerResult<CreateElicitationResponse> {
+        let hook = offered::<methods::CreateElicitation, _>(self.hooks.elicitation.as_ref())?;
+        let scope = match &req.mode {
+            ElicitationMode::Form(mode) => Some(&mode.scope),
+            ElicitationMode::Url(mode) => Some(&mode.scope),
+            _ => None,
+        };
+        let id = match scope {
+            Some(ElicitationScope::Session(scope)) => Some(&scope.session_id),
+            _ => None,
+        };
+        let session = id.map(|id| self.session(id)).transpose()?;
+        let turn = id.and_then(|id| self.sessions.inbox(id).turn());
+        let action = tokio::select! {
+            biased;
+            () = withdrawn(turn.as_deref()) => ElicitationAction::Cancel,
+            () = cx.cancelled() => ElicitationAction::Cancel,
+            action = elicit(hook, session.as_ref(), &req) => action?,
+        };
+        Ok(CreateElicitationResponse::new(action))
+    }
+
+    async fn complete_elicitation(
+        &self,
+        _: &ClientContext,
+        note: CompleteElicitationNotification,
+    ) -> HandlerResult<()> {
+        if let Some(hook) = &self.hooks.elicitation {
+            hook.is_completed(&note.elicitation_id);
+        }
+        Ok(())
+    }
+
+    async fn ext_request(
+        &self,
+        _: &ClientContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
+        match &self.hooks.extensions {
+            Some(hook) => hook.request_boxed(method, params).await,
+            None => Err(HandlerError::method_not_found(method)),
+        }
+    }
+
     async fn ext_notification(
         &self,
         _: &ClientContext,
         method: &str,
-        params: Option<acp_sdk::Json>,
+        params: Option<Json>,
     ) -> HandlerResult<()> {
-        use crate::session::Gap;
-        if method == crate::remote::GAP
-            && let Some(params) = params
-            && let Ok(params) = serde_json::from_str::<serde_json::Value>(params.get())
-        {
-            let session = SessionId::from(params["sessionId"].as_str().unwrap_or_default());
-            let gap = match params["kind"].as_str() {
-                Some("loaded") => Gap::Loaded,
-                Some("truncated") => Gap::Truncated,
-                _ => Gap::Lost,
-            };
-            let others_wait = || self.sessions.is_shared();
-            let patience = self.patience(&others_wait);
-            let inbox = self.sessions.inbox(&session);
-            inbox.missing(gap, &patience).await;
+        #[cfg(feature = "remote")]
+        if method == crate::remote::GAP {
+            self.gap(params).await;
+            return Ok(());
+        }
+        if let Some(hook) = &self.hooks.extensions {
+            hook.notification_boxed(method, params).await;
         }
         Ok(())
+    }
+}
+
+/// Returns a hook; without one, the method does not exist.
+fn offered<M: Method, T: ?Sized>(hook: Option<&Arc<T>>) -> HandlerResult<&T> {
+    let hook = hook.map(|hook| &**hook);
+    hook.ok_or_else(|| HandlerError::method_not_found(M::NAME))
+}
+
+/// Waits until the agent was sent the cancellation of a turn.
+async fn withdrawn(turn: Option<&TurnState>) {
+    match turn {
+        Some(turn) => turn.cancel_sent.cancelled().await,
+        None => std::future::pending().await,
     }
 }

@@ -27,10 +27,10 @@ use self::calls::utf8_directory;
 use self::noise::Noise;
 pub use self::session::Session;
 use crate::error::{Error, Result};
+use crate::hooks::{AnyTerminals, Place};
 use crate::permission::AnnouncedCalls;
 use crate::process::{AgentProcess, Exit};
 use crate::session::{Inbox, OpenedState, Sessions};
-use crate::workspace::Workspace;
 
 /// A client of one agent.
 ///
@@ -42,7 +42,7 @@ use crate::workspace::Workspace;
 ///
 /// # async fn example() -> acp_client::Result<()> {
 /// let client = Client::builder()
-///     .workspace(Workspace::new(".")?)
+///     .workspace(Workspace::new())
 ///     .permissions(Policy::ApproveReads)
 ///     .spawn(AgentCommand::new("opencode").arg("acp"))
 ///     .await?;
@@ -58,14 +58,22 @@ pub struct Client {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Inner {
     agent: AgentHandle,
     agent_info: InitializeResponse,
     sessions: Arc<Sessions>,
     calls: Arc<AnnouncedCalls>,
-    workspace: Option<Workspace>,
+    terminals: Option<Arc<dyn AnyTerminals>>,
     wire: Wire,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner")
+            .field("sessions", &self.sessions)
+            .field("wire", &self.wire)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What keeps the connection going, and what is known when it fails.
@@ -201,11 +209,15 @@ impl Client {
     /// As [`new_session`](Self::new_session).
     pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
         let cwd = request.cwd.clone();
-        let sessions = self.inner.sessions.clone();
+        let additional = request.additional_directories.iter();
+        let place = Place::open(&request.cwd, additional.map(String::as_str));
+        let _creating = self.inner.sessions.creating(&place);
+        let (sessions, opened_place) = (self.inner.sessions.clone(), place.clone());
         let opened = move |response: std::result::Result<&str, &RpcError>| {
             // At its place in the order, so that a later update is not undone.
             if let Some(response) = read::<NewSessionResponse>(response) {
                 let inbox = sessions.inbox(&response.session_id);
+                inbox.set_place(opened_place);
                 inbox.change_settings(|settings| settings.opened(state_of_new(response)));
             }
         };
@@ -213,6 +225,7 @@ impl Client {
         let call = peer.call_then::<methods::NewSession>(&request, opened);
         let id = self.inner.answer("session/new", call).await?.session_id;
         let inbox = self.claim(&id, &cwd)?;
+        inbox.set_place(place);
         Ok(Session::new(self.inner.clone(), id, inbox))
     }
 
@@ -244,6 +257,8 @@ impl Client {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
         let inbox = self.claim(&request.session_id, &request.cwd)?;
+        let additional = request.additional_directories.iter();
+        inbox.set_place(Place::open(&request.cwd, additional.map(String::as_str)));
         inbox.begin_history();
         let state = |response: LoadSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
@@ -281,6 +296,8 @@ impl Client {
             ));
         }
         let inbox = self.claim(&request.session_id, &request.cwd)?;
+        let additional = request.additional_directories.iter();
+        inbox.set_place(Place::open(&request.cwd, additional.map(String::as_str)));
         let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
         self.open_again::<methods::ResumeSession>(id, inbox, &request, state)

@@ -38,8 +38,8 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.client.calls.closed(&self.id);
         self.client.sessions.release(&self.id);
-        if let Some(workspace) = &self.client.workspace {
-            workspace.end_session(&self.id);
+        if let Some(terminals) = &self.client.terminals {
+            terminals.session_ended(&self.id);
         }
     }
 }

@@ -48,7 +48,7 @@ const MAX_CONCURRENT: usize = 8;
 /// # async fn example() -> acp_client::Result<()> {
 /// let reviewer = ExternalAgent::start_with(|| async {
 ///     Client::builder()
-///         .workspace(Workspace::new("/project")?)
+///         .workspace(Workspace::new())
 ///         .permissions(Policy::ApproveReads)
 ///         .spawn(AgentCommand::new("opencode").arg("acp"))
 ///         .await

@@ -18,6 +18,7 @@ use super::event::{Answered, Event, Phase, SessionEvent};
 use super::reader::{OVERHEAD, Offer, Queue, Reader};
 use super::settings::SessionSettings;
 use super::turn_state::TurnState;
+use crate::hooks::Place;
 use crate::permission::Question;
 
 /// Bytes of events kept for the first `Events`.
@@ -37,6 +38,8 @@ struct State {
     /// The latest turn.
     turn: Option<Arc<TurnState>>,
     turns: u64,
+    /// Where the session works, once it is known.
+    place: Option<Arc<Place>>,
     readers: Vec<Arc<Reader>>,
     /// What nobody reads; `None` once there was somebody to read everything.
     kept: Option<Kept>,
@@ -75,6 +78,7 @@ impl Default for State {
             phase: Phase::Live,
             turn: None,
             turns: 0,
+            place: None,
             readers: Vec::new(),
             kept: Some(Kept::default()),
             settings: SessionSettings::default(),
@@ -258,6 +262,14 @@ impl Inbox {
         if let Some(turn) = state.running() {
             turn.reader.close();
         }
+    }
+
+    pub(crate) fn set_place(&self, place: Arc<Place>) {
+        self.lock().place = Some(place);
+    }
+
+    pub(crate) fn place(&self) -> Option<Arc<Place>> {
+        self.lock().place.clone()
     }
 
     /// Returns what the agent says of the session.

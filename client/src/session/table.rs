@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use acp_sdk::v1::SessionId;
 
 use super::Inbox;
+use crate::hooks::{Place, SessionContext};
 
 /// Sessions that nobody has claimed yet and for which updates are kept.
 const UNCLAIMED: usize = 16;
@@ -22,8 +23,29 @@ pub(crate) struct Sessions {
     calls: AtomicUsize,
 }
 
+/// A session that is being created: its id is not known yet.
+pub(crate) struct Creating<'a> {
+    sessions: &'a Sessions,
+    place: Arc<Place>,
+}
+
+impl Drop for Creating<'_> {
+    fn drop(&mut self) {
+        let mut table = self.sessions.lock();
+        let at = table
+            .creating
+            .iter()
+            .position(|other| Arc::ptr_eq(other, &self.place));
+        if let Some(at) = at {
+            table.creating.swap_remove(at);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Table {
+    /// The places of sessions whose ids are not known yet.
+    creating: Vec<Arc<Place>>,
     claimed: HashMap<SessionId, Arc<Inbox>>,
     unclaimed: VecDeque<(SessionId, Arc<Inbox>)>,
     ended: bool,
@@ -89,6 +111,31 @@ impl Sessions {
             table.claimed.values().cloned().collect()
         };
         inboxes.iter().for_each(|inbox| inbox.end());
+    }
+
+    /// Remembers where a session works that is being created, until the result is dropped.
+    pub(crate) fn creating(&self, place: &Arc<Place>) -> Creating<'_> {
+        self.lock().creating.push(place.clone());
+        Creating {
+            sessions: self,
+            place: place.clone(),
+        }
+    }
+
+    /// Returns where a session works. An agent may ask for files of a session before it has
+    /// answered with its id: if a single one is being created, that one is meant.
+    pub(crate) fn context(&self, id: &SessionId) -> Option<SessionContext> {
+        let table = self.lock();
+        let unclaimed = || table.unclaimed.iter().find(|(known, _)| known == id);
+        let place = match (table.claimed.get(id), &table.creating[..]) {
+            (Some(inbox), _) => inbox.place(),
+            (None, creating) => {
+                let answered = unclaimed().and_then(|(_, inbox)| inbox.place());
+                let only = creating.first().filter(|_| creating.len() == 1);
+                answered.or_else(|| only.cloned())
+            }
+        };
+        Some(SessionContext::new(id.clone(), place?))
     }
 
     /// Counts a call that waits for an answer, until the result is dropped.

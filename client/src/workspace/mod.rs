@@ -1,5 +1,5 @@
-//! The part of the machine that an agent may use through the client: files and
-//! commands inside some directories.
+//! The part of the machine that an agent may use through the client: files and commands inside the
+//! directories of the session that asks.
 //!
 //! A [`Workspace`] answers `fs/*` and `terminal/*`. Files are served by [`acp_sdk::files`], which
 //! holds the directories open: one that is renamed or replaced later is still meant by the name that
@@ -7,6 +7,7 @@
 //! runs with the user's rights. Clones share the same terminals, and the last one that is dropped
 //! kills them.
 
+mod hooks;
 mod output;
 mod terminal;
 #[cfg(all(test, unix))]
@@ -15,13 +16,12 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use acp_sdk::files::{self, Directory, Roots};
+use acp_sdk::files::{self, Roots};
 use acp_sdk::v1::{
-    ClientCapabilities, CreateTerminalRequest, CreateTerminalResponse, FileSystemCapabilities,
-    KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest, ReadTextFileResponse,
-    ReleaseTerminalRequest, ReleaseTerminalResponse, SessionId, TerminalOutputRequest,
-    TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
-    WriteTextFileRequest, WriteTextFileResponse,
+    CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    SessionId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use acp_sdk::{HandlerError, HandlerResult, RpcError};
 
@@ -29,13 +29,14 @@ use tokio::sync::Semaphore;
 
 use self::terminal::Terminals;
 use crate::error::{Error, Result};
+use crate::hooks::SessionContext;
 
-/// Serves `fs/*` and `terminal/*` inside some directories.
+/// Serves `fs/*` and `terminal/*` inside the directories of the session that asks: its working
+/// directory and the further ones that it was opened with.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    roots: Roots,
-    /// Where commands run that name no directory.
-    dir: Directory,
+    /// Served to every session.
+    shared: Roots,
     terminals: Arc<Terminals>,
     /// Whoever works on files takes a part of it.
     workers: Arc<Semaphore>,
@@ -51,35 +52,27 @@ const WORKERS: usize = 16;
 const MOST_TEXT: usize = 12 << 20;
 
 impl Workspace {
-    /// A workspace of one directory and all that is below it. Commands run there unless
-    /// they name a directory.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Directory`] if there is no such directory.
-    pub fn new(dir: impl AsRef<Path>) -> Result<Self> {
-        let dir = dir.as_ref();
-        let roots = Roots::open([dir]).map_err(|error| unusable(dir, &error))?;
-        let first = roots.first();
-        let first = first.ok_or_else(|| unusable(dir, &std::io::ErrorKind::NotFound.into()))?;
-        Ok(Self {
-            roots,
-            dir: first,
+    /// Serves each session in its own directories. A command runs in the working directory of its
+    /// session unless the request names another one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            shared: Roots::new(),
             terminals: Arc::default(),
             workers: Arc::new(Semaphore::new(WORKERS)),
             read_only: false,
             terminals_declared: true,
-        })
+        }
     }
 
-    /// Adds another directory.
+    /// Serves a directory to every session, besides those of its own.
     ///
     /// # Errors
     ///
     /// [`Error::Directory`] if there is no such directory.
     pub fn with_directory(mut self, dir: impl AsRef<Path>) -> Result<Self> {
         let dir = dir.as_ref();
-        let added = self.roots.add(dir);
+        let added = self.shared.add(dir);
         added.map_err(|error| unusable(dir, &error))?;
         Ok(self)
     }
@@ -101,22 +94,6 @@ impl Workspace {
         self
     }
 
-    /// Where commands run that name no directory, with symbolic links resolved.
-    #[must_use]
-    pub fn dir(&self) -> &Path {
-        self.dir.path()
-    }
-
-    /// What a client that serves this workspace declares.
-    #[must_use]
-    pub fn capabilities(&self) -> ClientCapabilities {
-        let fs = FileSystemCapabilities::new()
-            .with_read_text_file(true)
-            .with_write_text_file(true);
-        let capabilities = ClientCapabilities::new().with_fs(fs);
-        capabilities.with_terminal(self.terminals_declared)
-    }
-
     /// Answers `fs/read_text_file`.
     ///
     /// `line` counts from 1, lines keep their endings, and lines beyond the end of the file
@@ -129,11 +106,12 @@ impl Workspace {
     /// answer (12 MiB).
     pub async fn read_text_file(
         &self,
+        session: &SessionContext,
         request: ReadTextFileRequest,
     ) -> HandlerResult<ReadTextFileResponse> {
         let (line, limit) = (request.line, request.limit);
         let read = move |roots: &Roots| files::read(roots, &request.path, line, limit, MOST_TEXT);
-        let content = self.blocking(read).await?;
+        let content = self.blocking(session, read).await?;
         Ok(ReadTextFileResponse::new(content))
     }
 
@@ -147,11 +125,12 @@ impl Workspace {
     /// written.
     pub async fn write_text_file(
         &self,
+        session: &SessionContext,
         request: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
         self.changing(&format!("writing {}", request.path))?;
         let write = move |roots: &Roots| files::write(roots, &request.path, &request.content);
-        self.blocking(write).await?;
+        self.blocking(session, write).await?;
         Ok(WriteTextFileResponse::new())
     }
 
@@ -166,6 +145,7 @@ impl Workspace {
     /// `-32603` if the workspace is read-only, or 64 terminals are open already.
     pub async fn create_terminal(
         &self,
+        session: &SessionContext,
         request: CreateTerminalRequest,
     ) -> HandlerResult<CreateTerminalResponse> {
         if !self.terminals_declared {
@@ -173,8 +153,15 @@ impl Workspace {
         }
         self.changing(&format!("running {}", request.command))?;
         let cwd = match request.cwd.clone() {
-            Some(cwd) => self.blocking(move |roots| roots.directory(&cwd)).await?,
-            None => self.dir.clone(),
+            Some(cwd) => {
+                let directory = move |roots: &Roots| roots.directory(&cwd);
+                self.blocking(session, directory).await?
+            }
+            None => session.roots().first().ok_or_else(|| {
+                let cwd = session.cwd().display();
+                let reason = format!("the working directory {cwd} does not exist on this machine");
+                HandlerError::internal(reason)
+            })?,
         };
         let id = self.terminals.create(&request, &cwd)?;
         Ok(CreateTerminalResponse::new(id))
@@ -263,13 +250,21 @@ impl Workspace {
     /// The file system may block, and handlers must not.
     async fn blocking<T: Send + 'static>(
         &self,
+        session: &SessionContext,
         work: impl FnOnce(&Roots) -> Result<T, RpcError> + Send + 'static,
     ) -> HandlerResult<T> {
-        let roots = self.roots.clone();
+        let mut roots = session.roots().clone();
+        roots.extend(&self.shared);
         // The semaphore is never closed, so there is always a permit in the end.
         let _permit = self.workers.acquire().await;
         let done = tokio::task::spawn_blocking(move || work(&roots)).await;
         Ok(done.map_err(HandlerError::internal)??)
+    }
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -4,29 +4,39 @@ use acp_sdk::v1::{EnvVariable, ErrorCode, TerminalId};
 use tokio::time::timeout;
 
 use super::*;
+use crate::hooks::{Place, Terminals as _};
 use crate::lifeline::{GUARD, Lifeline};
 
 struct Case {
     _dir: tempfile::TempDir,
+    /// Where it is, without symbolic links.
+    dir: std::path::PathBuf,
+    session: SessionContext,
     workspace: Workspace,
+}
+
+/// The session `s` in a directory.
+fn session(dir: &Path) -> SessionContext {
+    SessionContext::new("s".into(), Place::open(dir.to_str().unwrap(), []))
 }
 
 impl Case {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let workspace = Workspace::new(dir.path()).unwrap();
         Self {
+            dir: dir.path().canonicalize().unwrap(),
+            session: session(dir.path()),
             _dir: dir,
-            workspace,
+            workspace: Workspace::new(),
         }
     }
 
     fn path(&self, name: &str) -> String {
-        self.workspace.dir().join(name).to_str().unwrap().to_owned()
+        self.dir.join(name).to_str().unwrap().to_owned()
     }
 
     async fn create(&self, request: CreateTerminalRequest) -> HandlerResult<TerminalId> {
-        let created = self.workspace.create_terminal(request).await;
+        let created = self.workspace.create_terminal(&self.session, request).await;
         created.map(|response| response.terminal_id)
     }
 
@@ -119,7 +129,7 @@ async fn arguments_environment_and_directory_are_passed_without_a_shell() {
     assert_eq!(case.printed(&id).await, expected);
 
     let id = case.script("pwd -P; cat").await;
-    let expected = format!("{}\n", case.workspace.dir().display());
+    let expected = format!("{}\n", case.dir.display());
     assert_eq!(case.printed(&id).await, expected, "and input is empty");
 }
 
@@ -133,17 +143,20 @@ async fn a_directory_that_is_renamed_and_replaced_is_still_meant() {
         std::fs::create_dir(path(name)).unwrap();
         std::fs::write(path(name).join("file"), name).unwrap();
     }
-    let workspace = Workspace::new(path("in")).unwrap();
+    let session = session(&path("in"));
     std::fs::rename(path("in"), path("moved")).unwrap();
     std::os::unix::fs::symlink(path("out"), path("in")).unwrap();
 
     let case = Case {
+        dir: path("in"),
         _dir: dir,
-        workspace,
+        session,
+        workspace: Workspace::new(),
     };
     let file = case.path("file");
     let read = ReadTextFileRequest::new("s", &file);
-    let read = case.workspace.read_text_file(read).await.unwrap();
+    let read = case.workspace.read_text_file(&case.session, read).await;
+    let read = read.unwrap();
     assert_eq!(read.content, "in");
     for cwd in [None, Some(case.path(""))] {
         let mut request = command("cat", &["file"]);
@@ -341,9 +354,9 @@ async fn terminals_that_nobody_releases_are_limited() {
 async fn a_workspace_without_terminals_declares_and_starts_none() {
     let case = Case::new();
     let workspace = case.workspace.clone().without_terminals();
-    let capabilities = workspace.capabilities();
-    assert!(capabilities.fs.write_text_file && !capabilities.terminal);
-    let created = workspace.create_terminal(command("true", &[])).await;
+    assert!(!workspace.is_offered());
+    let request = command("true", &[]);
+    let created = workspace.create_terminal(&case.session, request).await;
     fails(created, ErrorCode::METHOD_NOT_FOUND, "terminal/create");
 }
 
@@ -352,21 +365,22 @@ async fn a_read_only_workspace_changes_and_runs_nothing() {
     let case = Case::new();
     std::fs::write(case.path("file"), "old").unwrap();
     let workspace = case.workspace.clone().read_only();
-    let capabilities = workspace.capabilities();
-    assert!(capabilities.fs.read_text_file);
     // What is not declared an agent does by its own tools, unasked.
-    assert!(capabilities.fs.write_text_file && capabilities.terminal);
+    let fs = crate::hooks::Files::capabilities(&workspace);
+    assert!(fs.read_text_file && fs.write_text_file && workspace.is_offered());
 
     let read = ReadTextFileRequest::new("s", case.path("file"));
-    assert_eq!(workspace.read_text_file(read).await.unwrap().content, "old");
+    let read = workspace.read_text_file(&case.session, read).await;
+    assert_eq!(read.unwrap().content, "old");
     let write = WriteTextFileRequest::new("s", case.path("file"), "new");
     let code = ErrorCode::INTERNAL_ERROR;
     fails(
-        workspace.write_text_file(write).await,
+        workspace.write_text_file(&case.session, write).await,
         code,
         "file is refused: the user allows reading files only",
     );
     assert_eq!(std::fs::read_to_string(case.path("file")).unwrap(), "old");
-    let created = workspace.create_terminal(command("true", &[])).await;
+    let request = command("true", &[]);
+    let created = workspace.create_terminal(&case.session, request).await;
     fails(created, code, "running true is refused");
 }

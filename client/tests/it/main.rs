@@ -11,6 +11,7 @@ mod agent;
 #[cfg(unix)]
 mod cli;
 mod external;
+mod hooks;
 #[cfg(unix)]
 #[path = "../../src/lifeline.rs"]
 mod lifeline;

@@ -27,7 +27,7 @@ use crate::{Error, Result};
 ///
 /// async fn say(agent: Launched) -> acp_client::Result<()> {
 ///     let client = Client::builder()
-///         .workspace(Workspace::new(&agent.folder)?)
+///         .workspace(Workspace::new())
 ///         .permissions(Policy::ApproveAll)
 ///         .connect((agent.reader, agent.writer))
 ///         .await?;

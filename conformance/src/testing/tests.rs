@@ -109,7 +109,7 @@ fn what_cannot_be_run_says_so() {
 /// A client that does what clients should.
 async fn sound(agent: Launched) -> acp_client::Result<()> {
     let client = Client::builder()
-        .workspace(Workspace::new(&agent.folder)?)
+        .workspace(Workspace::new())
         .permissions(Policy::ApproveAll)
         .connect((agent.reader, agent.writer))
         .await?;

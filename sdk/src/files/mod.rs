@@ -53,7 +53,7 @@ mod write;
 
 use std::io;
 
-pub use self::read::read;
+pub use self::read::{lines, read};
 pub use self::roots::{Directory, Roots};
 pub use self::write::write;
 use crate::{ErrorCode, Json, RpcError};

@@ -52,6 +52,15 @@ pub fn read(
     })
 }
 
+/// Returns some lines of a text, as [`read`] does of a file.
+#[must_use]
+pub fn lines(text: &str, line: Option<u32>, limit: Option<u32>) -> String {
+    let skip = line.unwrap_or(1).saturating_sub(1);
+    let limit = limit.unwrap_or(u32::MAX);
+    let lines = text.split_inclusive('\n');
+    lines.skip(skip as usize).take(limit as usize).collect()
+}
+
 /// Opens a name in a directory for reading. A pipe or device that took the place of the file does
 /// not block, and a symbolic link is not followed.
 pub(super) fn open(dir: &Dir, name: &OsStr) -> io::Result<File> {

@@ -66,6 +66,11 @@ impl Roots {
         Ok(())
     }
 
+    /// Adds the directories of other roots, which stay open as long as either.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().cloned());
+    }
+
     /// Returns the directory that was added first.
     #[must_use]
     pub fn first(&self) -> Option<Directory> {

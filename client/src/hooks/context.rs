@@ -1,0 +1,74 @@
+//! The session that an agent's request is about.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acp_sdk::files::Roots;
+use acp_sdk::v1::SessionId;
+
+/// The session that an agent's request is about, as this client opened it.
+#[derive(Debug, Clone)]
+pub struct SessionContext {
+    id: SessionId,
+    place: Arc<Place>,
+}
+
+/// The directories of a session.
+#[derive(Debug)]
+pub(crate) struct Place {
+    cwd: PathBuf,
+    additional: Vec<PathBuf>,
+    roots: Roots,
+}
+
+impl Place {
+    /// Opens the directories, before the agent learns of them: what takes their names later is not
+    /// used. One that cannot be opened, as the directory of a remote agent, contains nothing.
+    /// Blocks.
+    pub(crate) fn open<'a>(cwd: &str, additional: impl IntoIterator<Item = &'a str>) -> Arc<Self> {
+        let cwd = PathBuf::from(cwd);
+        let additional: Vec<_> = additional.into_iter().map(PathBuf::from).collect();
+        let mut roots = Roots::new();
+        for directory in std::iter::once(&cwd).chain(&additional) {
+            if let Err(error) = roots.add(directory) {
+                tracing::debug!(%error, directory = %directory.display(), "no files are served there");
+            }
+        }
+        Arc::new(Self {
+            cwd,
+            additional,
+            roots,
+        })
+    }
+}
+
+impl SessionContext {
+    pub(crate) fn new(id: SessionId, place: Arc<Place>) -> Self {
+        Self { id, place }
+    }
+
+    /// Returns the session's id.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns the working directory, as the agent was told.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.place.cwd
+    }
+
+    /// Returns the further directories, as the agent was told.
+    #[must_use]
+    pub fn additional_directories(&self) -> &[PathBuf] {
+        &self.place.additional
+    }
+
+    /// Returns the directories, held open since the session was opened: the working directory first,
+    /// then the further ones. Those that do not exist on this machine are missing.
+    #[must_use]
+    pub fn roots(&self) -> &Roots {
+        &self.place.roots
+    }
+}

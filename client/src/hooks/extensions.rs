@@ -1,0 +1,52 @@
+//! Methods that the protocol does not define.
+
+use acp_sdk::{HandlerError, HandlerResult, Json};
+
+use super::Boxed;
+
+/// Answers requests and takes notifications of methods that the protocol does not define.
+///
+/// Spec: <https://agentclientprotocol.com/protocol/v1/extensibility>
+pub trait Extensions: Send + Sync + 'static {
+    /// Answers a request (default: the method does not exist).
+    fn request(
+        &self,
+        method: &str,
+        params: Option<Json>,
+    ) -> impl Future<Output = HandlerResult<Json>> + Send {
+        let _ = params;
+        let unknown = HandlerError::method_not_found(method);
+        async { Err(unknown) }
+    }
+
+    /// Takes a notification (default: it is ignored).
+    fn notification(&self, method: &str, params: Option<Json>) -> impl Future<Output = ()> + Send {
+        let _ = (method, params);
+        async {}
+    }
+}
+
+/// [`Extensions`] behind a pointer.
+pub(crate) trait AnyExtensions: Send + Sync + 'static {
+    fn request_boxed<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<Json>,
+    ) -> Boxed<'a, HandlerResult<Json>>;
+
+    fn notification_boxed<'a>(&'a self, method: &'a str, params: Option<Json>) -> Boxed<'a, ()>;
+}
+
+impl<T: Extensions> AnyExtensions for T {
+    fn request_boxed<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<Json>,
+    ) -> Boxed<'a, HandlerResult<Json>> {
+        Box::pin(self.request(method, params))
+    }
+
+    fn notification_boxed<'a>(&'a self, method: &'a str, params: Option<Json>) -> Boxed<'a, ()> {
+        Box::pin(self.notification(method, params))
+    }
+}

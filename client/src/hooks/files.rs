@@ -1,0 +1,74 @@
+//! Files that an agent reads and writes through its client.
+
+use acp_sdk::HandlerResult;
+use acp_sdk::v1::{
+    FileSystemCapabilities, ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest,
+    WriteTextFileResponse,
+};
+
+use super::{Boxed, SessionContext};
+
+/// Answers `fs/read_text_file` and `fs/write_text_file`.
+///
+/// Spec: <https://agentclientprotocol.com/protocol/v1/file-system>
+pub trait Files: Send + Sync + 'static {
+    /// Reads a file or some of its lines.
+    fn read(
+        &self,
+        session: &SessionContext,
+        request: ReadTextFileRequest,
+    ) -> impl Future<Output = HandlerResult<ReadTextFileResponse>> + Send;
+
+    /// Replaces the content of a file, which need not exist.
+    fn write(
+        &self,
+        session: &SessionContext,
+        request: WriteTextFileRequest,
+    ) -> impl Future<Output = HandlerResult<WriteTextFileResponse>> + Send;
+
+    /// What the client declares (default: reading and writing).
+    fn capabilities(&self) -> FileSystemCapabilities {
+        FileSystemCapabilities::new()
+            .with_read_text_file(true)
+            .with_write_text_file(true)
+    }
+}
+
+/// [`Files`] behind a pointer.
+pub(crate) trait AnyFiles: Send + Sync + 'static {
+    fn read_boxed<'a>(
+        &'a self,
+        session: &'a SessionContext,
+        request: ReadTextFileRequest,
+    ) -> Boxed<'a, HandlerResult<ReadTextFileResponse>>;
+
+    fn write_boxed<'a>(
+        &'a self,
+        session: &'a SessionContext,
+        request: WriteTextFileRequest,
+    ) -> Boxed<'a, HandlerResult<WriteTextFileResponse>>;
+
+    fn declared(&self) -> FileSystemCapabilities;
+}
+
+impl<T: Files> AnyFiles for T {
+    fn read_boxed<'a>(
+        &'a self,
+        session: &'a SessionContext,
+        request: ReadTextFileRequest,
+    ) -> Boxed<'a, HandlerResult<ReadTextFileResponse>> {
+        Box::pin(self.read(session, request))
+    }
+
+    fn write_boxed<'a>(
+        &'a self,
+        session: &'a SessionContext,
+        request: WriteTextFileRequest,
+    ) -> Boxed<'a, HandlerResult<WriteTextFileResponse>> {
+        Box::pin(self.write(session, request))
+    }
+
+    fn declared(&self) -> FileSystemCapabilities {
+        self.capabilities()
+    }
+}

@@ -1,0 +1,31 @@
+//! What an agent may ask of its client, one trait for each kind of request.
+//!
+//! Each is set on its own by [`ClientBuilder`](crate::ClientBuilder): [`Files`], [`Terminals`]
+//! ([`Workspace`](crate::Workspace) is both), [`Permissions`](crate::Permissions), [`Elicitation`]
+//! and [`Extensions`]. What the client declares to the agent follows from what is set.
+
+mod buffers;
+mod context;
+mod elicitation;
+mod extensions;
+mod files;
+mod form;
+mod terminals;
+
+use std::pin::Pin;
+
+pub use self::buffers::{Buffers, OpenFiles};
+pub(crate) use self::context::Place;
+pub use self::context::SessionContext;
+pub use self::elicitation::Elicitation;
+pub(crate) use self::elicitation::{AnyElicitation, elicit};
+pub(crate) use self::extensions::AnyExtensions;
+pub use self::extensions::Extensions;
+pub(crate) use self::files::AnyFiles;
+pub use self::files::Files;
+pub use self::form::{InvalidAnswer, check_form};
+pub(crate) use self::terminals::AnyTerminals;
+pub use self::terminals::Terminals;
+
+/// A future of a hook behind a pointer.
+pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,80 @@
+//! A workspace as the client's files and terminals.
+
+use acp_sdk::HandlerResult;
+use acp_sdk::v1::{
+    CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    SessionId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
+};
+
+use super::Workspace;
+use crate::hooks::{Files, SessionContext, Terminals};
+
+impl Files for Workspace {
+    async fn read(
+        &self,
+        session: &SessionContext,
+        request: ReadTextFileRequest,
+    ) -> HandlerResult<ReadTextFileResponse> {
+        self.read_text_file(session, request).await
+    }
+
+    async fn write(
+        &self,
+        session: &SessionContext,
+        request: WriteTextFileRequest,
+    ) -> HandlerResult<WriteTextFileResponse> {
+        self.write_text_file(session, request).await
+    }
+}
+
+impl Terminals for Workspace {
+    async fn create(
+        &self,
+        session: &SessionContext,
+        request: CreateTerminalRequest,
+    ) -> HandlerResult<CreateTerminalResponse> {
+        self.create_terminal(session, request).await
+    }
+
+    async fn output(
+        &self,
+        _: &SessionContext,
+        request: TerminalOutputRequest,
+    ) -> HandlerResult<TerminalOutputResponse> {
+        self.terminal_output(request).await
+    }
+
+    async fn wait_for_exit(
+        &self,
+        _: &SessionContext,
+        request: WaitForTerminalExitRequest,
+    ) -> HandlerResult<WaitForTerminalExitResponse> {
+        self.wait_for_terminal_exit(request).await
+    }
+
+    async fn kill(
+        &self,
+        _: &SessionContext,
+        request: KillTerminalRequest,
+    ) -> HandlerResult<KillTerminalResponse> {
+        self.kill_terminal(request).await
+    }
+
+    async fn release(
+        &self,
+        _: &SessionContext,
+        request: ReleaseTerminalRequest,
+    ) -> HandlerResult<ReleaseTerminalResponse> {
+        self.release_terminal(request).await
+    }
+
+    fn end_session(&self, session: &SessionId) {
+        Workspace::end_session(self, session);
+    }
+
+    fn is_offered(&self) -> bool {
+        self.terminals_declared
+    }
+}
