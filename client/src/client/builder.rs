@@ -17,7 +17,7 @@ use super::noise::{Listening, Noise};
 use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::{Error, Result};
 use crate::hooks::{Elicitation, Extensions, Files, Terminals};
-use crate::permission::{AnnouncedCalls, Permissions, Policy};
+use crate::permission::{Permissions, Policy};
 use crate::process::AgentCommand;
 use crate::session::Sessions;
 use crate::workspace::Workspace;
@@ -208,9 +208,7 @@ impl ClientBuilder {
         let capabilities = capabilities(&self.hooks);
         let terminals = self.hooks.terminals.clone();
         let sessions = Arc::new(Sessions::default());
-        let calls = Arc::new(AnnouncedCalls::default());
         let handler = Handler {
-            calls: calls.clone(),
             sessions: sessions.clone(),
             hooks: self.hooks,
             reader_timeout: self.limits.reader,
@@ -262,7 +260,6 @@ impl ClientBuilder {
             agent,
             agent_info,
             sessions,
-            calls,
             terminals,
             wire,
         };

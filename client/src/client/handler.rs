@@ -8,13 +8,12 @@ use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
-use crate::permission::{AnnouncedCalls, AnyPermissions, Decision, Question, Reason};
+use crate::permission::{AnyPermissions, Decision, Question, Reason};
 use crate::session::{self, Answered, Inbox, Patience, Sessions, TurnState};
 
 /// The client's side of the connection.
 pub(super) struct Handler {
     pub(super) sessions: Arc<Sessions>,
-    pub(super) calls: Arc<AnnouncedCalls>,
     pub(super) hooks: Hooks,
     pub(super) reader_timeout: Duration,
 }
@@ -84,7 +83,6 @@ impl v1::Client for Handler {
         _: &ClientContext,
         note: SessionNotification,
     ) -> HandlerResult<()> {
-        self.calls.update(&note);
         let inbox = self.sessions.inbox(&note.session_id);
         let number = session::number(note.meta.as_ref());
         if let Some(waiting) = inbox.take_in(note.update, number) {
@@ -99,7 +97,7 @@ impl v1::Client for Handler {
         req: RequestPermissionRequest,
     ) -> HandlerResult<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
-        let question = self.calls.complete(inbox.question(req));
+        let question = inbox.question(req);
         let turn = inbox.turn();
         let (decision, reason) = tokio::select! {
             biased;

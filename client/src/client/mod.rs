@@ -28,7 +28,6 @@ use self::noise::Noise;
 pub use self::session::Session;
 use crate::error::{Error, Result};
 use crate::hooks::{AnyTerminals, Place};
-use crate::permission::AnnouncedCalls;
 use crate::process::{AgentProcess, Exit};
 use crate::session::{Inbox, OpenedState, Sessions};
 
@@ -62,7 +61,6 @@ pub(crate) struct Inner {
     agent: AgentHandle,
     agent_info: InitializeResponse,
     sessions: Arc<Sessions>,
-    calls: Arc<AnnouncedCalls>,
     terminals: Option<Arc<dyn AnyTerminals>>,
     wire: Wire,
 }
@@ -208,23 +206,22 @@ impl Client {
     ///
     /// As [`new_session`](Self::new_session).
     pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
-        let cwd = request.cwd.clone();
         let additional = request.additional_directories.iter();
         let place = Place::open(&request.cwd, additional.map(String::as_str));
         let _creating = self.inner.sessions.creating(&place);
-        let (sessions, opened_place) = (self.inner.sessions.clone(), place.clone());
+        let (sessions, place_of_new) = (self.inner.sessions.clone(), place.clone());
         let opened = move |response: std::result::Result<&str, &RpcError>| {
             // At its place in the order, so that a later update is not undone.
             if let Some(response) = read::<NewSessionResponse>(response) {
                 let inbox = sessions.inbox(&response.session_id);
-                inbox.set_place(opened_place);
+                inbox.set_place(place_of_new);
                 inbox.change_settings(|settings| settings.opened(state_of_new(response)));
             }
         };
         let peer = self.inner.agent.peer();
         let call = peer.call_then::<methods::NewSession>(&request, opened);
         let id = self.inner.answer("session/new", call).await?.session_id;
-        let inbox = self.claim(&id, &cwd)?;
+        let inbox = self.claim(&id)?;
         inbox.set_place(place);
         Ok(Session::new(self.inner.clone(), id, inbox))
     }
@@ -256,7 +253,7 @@ impl Client {
         if !self.agent_info().agent_capabilities.load_session {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
-        let inbox = self.claim(&request.session_id, &request.cwd)?;
+        let inbox = self.claim(&request.session_id)?;
         let additional = request.additional_directories.iter();
         inbox.set_place(Place::open(&request.cwd, additional.map(String::as_str)));
         inbox.begin_history();
@@ -295,7 +292,7 @@ impl Client {
                 "sessionCapabilities.resume",
             ));
         }
-        let inbox = self.claim(&request.session_id, &request.cwd)?;
+        let inbox = self.claim(&request.session_id)?;
         let additional = request.additional_directories.iter();
         inbox.set_place(Place::open(&request.cwd, additional.map(String::as_str)));
         let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
@@ -399,13 +396,11 @@ impl Client {
         Ok(session)
     }
 
-    fn claim(&self, id: &SessionId, cwd: &str) -> Result<Arc<Inbox>> {
+    fn claim(&self, id: &SessionId) -> Result<Arc<Inbox>> {
         let claimed = self.inner.sessions.claim(id);
-        let inbox = claimed.ok_or_else(|| Error::SessionOpen {
+        claimed.ok_or_else(|| Error::SessionOpen {
             session: id.clone(),
-        })?;
-        self.inner.calls.opened(id, Path::new(cwd));
-        Ok(inbox)
+        })
     }
 }
 

@@ -36,7 +36,6 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.client.calls.closed(&self.id);
         self.client.sessions.release(&self.id);
         if let Some(terminals) = &self.client.terminals {
             terminals.session_ended(&self.id);

@@ -42,6 +42,12 @@ impl Place {
     }
 }
 
+impl Place {
+    pub(crate) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+}
+
 impl SessionContext {
     pub(crate) fn new(id: SessionId, place: Arc<Place>) -> Self {
         Self { id, place }

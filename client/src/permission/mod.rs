@@ -7,7 +7,6 @@
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission>
 
-mod announced;
 mod ask;
 mod reason;
 mod rules;
@@ -18,10 +17,10 @@ use std::pin::Pin;
 use acp_sdk::Json;
 use acp_sdk::v1::{
     PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
-    RequestPermissionRequest, SelectedPermissionOutcome, ToolKind,
+    RequestPermissionRequest, SelectedPermissionOutcome, ToolCallContent, ToolCallLocation,
+    ToolKind,
 };
 
-pub(crate) use self::announced::AnnouncedCalls;
 pub use self::ask::Ask;
 pub use self::reason::{Reason, RuleId, RuleSource};
 pub use self::rules::{Remember, Rule, Rules, RulesError};
@@ -53,7 +52,7 @@ impl Question {
         Self {
             title: request.tool_call.title.clone(),
             kind: request.tool_call.kind.clone(),
-            paths: announced::paths(
+            paths: paths(
                 request.tool_call.locations.as_deref(),
                 request.tool_call.content.as_deref(),
             ),
@@ -73,6 +72,21 @@ impl Question {
             Some(ToolKind::Read | ToolKind::Search | ToolKind::Think)
         )
     }
+}
+
+/// Returns the paths of locations and diffs.
+pub(crate) fn paths(
+    locations: Option<&[ToolCallLocation]>,
+    content: Option<&[ToolCallContent]>,
+) -> Vec<String> {
+    let locations = locations.unwrap_or_default().iter();
+    let mut paths: Vec<_> = locations.map(|place| place.path.to_string()).collect();
+    for piece in content.unwrap_or_default() {
+        if let ToolCallContent::Diff(diff) = piece {
+            paths.push(diff.path.to_string());
+        }
+    }
+    paths
 }
 
 /// An answer that does not name an option yet.

@@ -1,91 +1,265 @@
 //! What an agent said of its tool calls, for the questions about them.
+//!
+//! Many agents announce a tool call with its title, locations and input, and ask for permission with
+//! nothing but its id. Memory: at most 256 tool calls and 1 MiB for each session.
 
 use std::collections::VecDeque;
 
-use acp_sdk::v1::{RequestPermissionRequest, SessionUpdate, ToolCallId, ToolKind};
+use acp_sdk::Json;
+use acp_sdk::v1::{
+    RequestPermissionRequest, SessionUpdate, ToolCallContent, ToolCallId, ToolCallLocation,
+    ToolCallStatus, ToolKind,
+};
 
-use crate::permission::Question;
+use crate::permission::{Question, paths};
 
-/// Tool calls of which title and kind are remembered.
-pub(super) const REMEMBERED_CALLS: usize = 256;
+/// Tool calls that are remembered.
+const MOST_CALLS: usize = 256;
 
-/// The latest tool calls of a session.
+/// Bytes of titles, paths and input that are remembered.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The largest input that is remembered, in bytes. It may be the content of a file.
+const LARGEST_INPUT: usize = 64 << 10;
+
+/// The latest tool calls of a session that have not ended.
 #[derive(Debug, Default)]
-pub(super) struct Calls(VecDeque<Announced>);
+pub(super) struct Calls {
+    calls: VecDeque<Announced>,
+    bytes: usize,
+}
 
-/// What an agent said of a tool call when it announced it.
 #[derive(Debug)]
 struct Announced {
     id: ToolCallId,
     title: Option<String>,
     kind: Option<ToolKind>,
+    paths: Vec<String>,
+    raw_input: Option<Json>,
+}
+
+/// What an update says of a tool call.
+struct News<'a> {
+    id: &'a ToolCallId,
+    title: Option<&'a String>,
+    kind: Option<&'a ToolKind>,
+    status: Option<&'a ToolCallStatus>,
+    content: Option<&'a [ToolCallContent]>,
+    locations: Option<&'a [ToolCallLocation]>,
+    raw_input: Option<&'a Json>,
+}
+
+impl<'a> News<'a> {
+    fn of(update: &'a SessionUpdate) -> Option<Self> {
+        Some(match update {
+            SessionUpdate::ToolCall(call) => Self {
+                id: &call.tool_call_id,
+                title: Some(&call.title),
+                kind: call.kind.as_ref(),
+                status: call.status.as_ref(),
+                content: Some(&call.content),
+                locations: Some(&call.locations),
+                raw_input: call.raw_input.as_ref(),
+            },
+            SessionUpdate::ToolCallUpdate(call) => Self {
+                id: &call.tool_call_id,
+                title: call.title.as_ref(),
+                kind: call.kind.as_ref(),
+                status: call.status.as_ref(),
+                content: call.content.as_deref(),
+                locations: call.locations.as_deref(),
+                raw_input: call.raw_input.as_ref(),
+            },
+            _ => return None,
+        })
+    }
+
+    fn has_ended(&self) -> bool {
+        use ToolCallStatus::{Completed, Failed};
+        matches!(self.status, Some(Completed | Failed))
+    }
+}
+
+impl Announced {
+    fn new(id: &ToolCallId) -> Self {
+        Self {
+            id: id.clone(),
+            title: None,
+            kind: None,
+            paths: Vec::new(),
+            raw_input: None,
+        }
+    }
+
+    fn update(&mut self, news: &News<'_>) {
+        if let Some(title) = news.title {
+            self.title = Some(title.clone());
+        }
+        if let Some(kind) = news.kind {
+            self.kind = Some(kind.clone());
+        }
+        let paths = paths(news.locations, news.content);
+        if !paths.is_empty() {
+            self.paths = paths;
+        }
+        if let Some(input) = news.raw_input {
+            // An input that is too long to be kept must not leave an older one in its place.
+            self.raw_input = Some(input.clone()).filter(|input| input.get().len() <= LARGEST_INPUT);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let paths: usize = self.paths.iter().map(String::len).sum();
+        let title = self.title.as_ref().map_or(0, String::len);
+        title + paths + self.raw_input.as_ref().map_or(0, |input| input.get().len())
+    }
 }
 
 impl Calls {
     pub(super) fn remember(&mut self, update: &SessionUpdate) {
-        let (id, title, kind) = match update {
-            SessionUpdate::ToolCall(call) => {
-                (&call.tool_call_id, Some(call.title.clone()), &call.kind)
-            }
-            SessionUpdate::ToolCallUpdate(call) => {
-                (&call.tool_call_id, call.title.clone(), &call.kind)
-            }
-            _ => return,
-        };
-        let kind = kind.clone();
-        if let Some(known) = self.0.iter_mut().find(|call| call.id == *id) {
-            known.title = title.or_else(|| known.title.take());
-            known.kind = kind.or_else(|| known.kind.take());
+        let Some(news) = News::of(update) else { return };
+        let known = self.take(news.id);
+        if news.has_ended() {
             return;
         }
-        if self.0.len() == REMEMBERED_CALLS {
-            self.0.pop_front();
-        }
-        let id = id.clone();
-        self.0.push_back(Announced { id, title, kind });
+        let mut call = known.unwrap_or_else(|| Announced::new(news.id));
+        call.update(&news);
+        self.put(call);
     }
 
     /// Returns a question with what the agent said of the tool call before.
     pub(super) fn question(&self, request: RequestPermissionRequest) -> Question {
         let id = &request.tool_call.tool_call_id;
-        let known = self.0.iter().find(|call| call.id == *id);
-        let (title, kind) = known.map_or((None, None), |known| {
-            (known.title.clone(), known.kind.clone())
-        });
+        let known = self.calls.iter().position(|call| call.id == *id);
         let mut question = Question::new(request);
-        question.title = question.title.or(title);
-        question.kind = question.kind.or(kind);
+        let Some(known) = known.and_then(|at| self.calls.get(at)) else {
+            return question;
+        };
+        question.title = question.title.or_else(|| known.title.clone());
+        question.kind = question.kind.or_else(|| known.kind.clone());
+        if question.paths.is_empty() {
+            question.paths.clone_from(&known.paths);
+        }
+        if question.raw_input.as_ref().is_none_or(says_nothing) {
+            question.raw_input.clone_from(&known.raw_input);
+        }
         question
     }
+
+    fn take(&mut self, id: &ToolCallId) -> Option<Announced> {
+        let index = self.calls.iter().position(|call| call.id == *id)?;
+        let call = self.calls.remove(index)?;
+        self.bytes -= call.bytes();
+        Some(call)
+    }
+
+    fn put(&mut self, call: Announced) {
+        self.bytes += call.bytes();
+        self.calls.push_back(call);
+        while self.calls.len() > MOST_CALLS || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.calls.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.bytes();
+        }
+    }
+}
+
+fn says_nothing(input: &Json) -> bool {
+    matches!(input.get().trim(), "null" | "{}" | "[]" | "\"\"")
 }
 
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{ToolCall, ToolCallUpdate};
+    use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn questions_know_what_was_announced() {
-        let mut calls = Calls::default();
-        let call = ToolCall::new("a", "Read it").with_kind(ToolKind::Read);
+    fn json(value: &serde_json::Value) -> Json {
+        Json::new(value).unwrap()
+    }
+
+    fn announce(calls: &mut Calls, call: ToolCall) {
         calls.remember(&SessionUpdate::ToolCall(call));
+    }
+
+    fn ask(calls: &Calls, call: ToolCallUpdate) -> Question {
+        calls.question(RequestPermissionRequest::new("s", call, vec![]))
+    }
+
+    fn call(id: &str, path: &str) -> ToolCall {
+        ToolCall::new(id, "Edit").with_locations(vec![ToolCallLocation::new(path)])
+    }
+
+    #[test]
+    fn questions_know_title_and_kind() {
+        let mut calls = Calls::default();
+        announce(
+            &mut calls,
+            ToolCall::new("a", "Read it").with_kind(ToolKind::Read),
+        );
         let renamed = ToolCallUpdate::new("a").with_title("Read that");
         calls.remember(&SessionUpdate::ToolCallUpdate(renamed));
-        let ask =
-            |calls: &Calls, call| calls.question(RequestPermissionRequest::new("s", call, vec![]));
         let question = ask(&calls, ToolCallUpdate::new("a"));
         assert_eq!(question.title.as_deref(), Some("Read that"));
         assert_eq!(question.kind, Some(ToolKind::Read));
         let question = ask(&calls, ToolCallUpdate::new("a").with_kind(ToolKind::Edit));
         assert_eq!(question.kind, Some(ToolKind::Edit), "the question is newer");
         assert_eq!(ask(&calls, ToolCallUpdate::new("b")).kind, None);
+    }
 
-        for number in 0..REMEMBERED_CALLS {
-            let call = ToolCall::new(format!("{number}"), "");
-            calls.remember(&SessionUpdate::ToolCall(call));
+    #[test]
+    fn questions_know_paths_and_input_unless_they_say_more() {
+        let mut calls = Calls::default();
+        let input = json(&json!({"command": "ls"}));
+        announce(
+            &mut calls,
+            call("1", "/dir/a").with_raw_input(input.clone()),
+        );
+        let question = ask(&calls, ToolCallUpdate::new("1"));
+        assert_eq!(question.paths, ["/dir/a"]);
+        assert_eq!(question.raw_input, Some(input.clone()));
+        let empty = ToolCallUpdate::new("1").with_raw_input(json(&json!({})));
+        assert_eq!(ask(&calls, empty).raw_input, Some(input));
+        let newer = json(&json!({"command": "rm"}));
+        let asked = ToolCallUpdate::new("1")
+            .with_raw_input(newer.clone())
+            .with_locations(vec![ToolCallLocation::new("/dir/b")]);
+        let question = ask(&calls, asked);
+        assert_eq!(
+            (question.paths, question.raw_input),
+            (vec!["/dir/b".to_owned()], Some(newer))
+        );
+    }
+
+    #[test]
+    fn calls_that_have_ended_are_forgotten() {
+        let mut calls = Calls::default();
+        announce(&mut calls, call("1", "/a"));
+        announce(
+            &mut calls,
+            call("1", "/a").with_status(ToolCallStatus::Completed),
+        );
+        assert!(ask(&calls, ToolCallUpdate::new("1")).paths.is_empty());
+        assert_eq!((calls.calls.len(), calls.bytes), (0, 0));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut calls = Calls::default();
+        for id in 0..1000 {
+            announce(&mut calls, ToolCall::new(id.to_string(), ""));
         }
-        assert_eq!(ask(&calls, ToolCallUpdate::new("a")).kind, None);
-        assert_eq!(calls.0.len(), REMEMBERED_CALLS);
+        assert_eq!(calls.calls.len(), MOST_CALLS);
+        let input = json(&json!({"content": "x".repeat(60_000)}));
+        for id in 0..1000 {
+            let id = id.to_string();
+            announce(&mut calls, call(&id, "/a").with_raw_input(input.clone()));
+        }
+        assert!(calls.bytes <= MOST_BYTES && calls.calls.len() > 10);
+        let huge = json(&json!({"content": "x".repeat(LARGEST_INPUT)}));
+        announce(&mut calls, call("1", "/a").with_raw_input(huge));
+        assert_eq!(ask(&calls, ToolCallUpdate::new("1")).raw_input, None);
     }
 }

@@ -217,7 +217,10 @@ impl Inbox {
 
     /// A question, with what the agent said about the tool call before.
     pub(crate) fn question(&self, request: RequestPermissionRequest) -> Question {
-        self.lock().calls.question(request)
+        let state = self.lock();
+        let mut question = state.calls.question(request);
+        question.cwd = state.place.as_ref().map(|place| place.cwd().to_owned());
+        question
     }
 
     /// Waits until the readers have taken everything and wait for more.
