@@ -9,6 +9,7 @@
 
 mod hooks;
 mod output;
+mod sweep;
 mod terminal;
 #[cfg(all(test, unix))]
 mod tests;
@@ -219,6 +220,10 @@ impl Workspace {
 
     /// Answers `terminal/release`: the command is killed if it runs, with all that it started.
     ///
+    /// On Linux this includes what has left the process group of the command (`setsid`). It is found
+    /// by the variable `ACP_TERMINALS` in its environment; a process that has cleared it and has
+    /// outlived its parent goes on, and so does one of another user.
+    ///
     /// # Errors
     ///
     /// `-32002` if the session has no such terminal.
@@ -233,7 +238,9 @@ impl Workspace {
         Ok(ReleaseTerminalResponse::new())
     }
 
-    /// Kills the terminals of a session that has ended.
+    /// Kills the terminals of a session that has ended, with all that they started, as
+    /// [`release_terminal`](Self::release_terminal). What has left its process group ends a moment
+    /// later; dropping the last clone of the workspace waits for it, up to a second.
     pub fn end_session(&self, session: &SessionId) {
         self.terminals.end_session(session);
     }

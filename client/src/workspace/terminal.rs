@@ -7,8 +7,8 @@
 //!
 //! Guarantees: output is kept within the limit; the exit is told only after all that
 //! the command itself wrote has been taken in; a terminal that is released, or whose
-//! session or connection ends, is killed with all that it started, as far as that has
-//! not left its process group.
+//! session or connection ends, is killed with all that it started. What has left its
+//! process group is killed on Linux only, see `sweep`, which also says what survives.
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/terminals>
 
@@ -30,6 +30,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::output::Output;
+use super::sweep::{Mark, Sweeper};
 use crate::process::group::{Group, Request};
 use crate::process::{Exit, pipe, why_not};
 
@@ -45,11 +46,15 @@ const MOST_TERMINALS: usize = 64;
 /// How long a command may take to end by itself once it is asked to.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The terminals of one connection.
+/// How long the last one who has the terminals waits for what they have left behind.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// The terminals of one connection. Dropped, they are killed with all that they started.
 #[derive(Debug, Default)]
 pub(crate) struct Terminals {
     open: Mutex<HashMap<TerminalId, Slot>>,
     created: AtomicU64,
+    sweeper: Arc<Sweeper>,
 }
 
 /// The place of a terminal.
@@ -82,7 +87,7 @@ impl Terminals {
     ) -> HandlerResult<TerminalId> {
         let id = self.reserve(&request.session_id)?;
         // Starting a process takes a while, and other terminals are used meanwhile.
-        let started = Terminal::start(request, cwd);
+        let started = Terminal::start(request, cwd, &self.sweeper);
         if started.is_err() {
             self.lock().remove(&id);
         }
@@ -147,18 +152,34 @@ impl Terminals {
 
     /// Kills and forgets all terminals of a session.
     pub(crate) fn end_session(&self, session: &SessionId) {
+        self.end(|slot| slot.session() == session);
+    }
+
+    /// Kills and forgets some terminals. One sweep is for all of them.
+    fn end(&self, which: impl Fn(&Slot) -> bool) {
+        let mut marks = Vec::new();
         self.lock().retain(|_, slot| {
-            let ended = slot.session() == session;
+            let ended = which(slot);
             if let (true, Slot::Open(terminal)) = (ended, &*slot) {
                 terminal.group.end();
+                marks.extend(terminal.take_mark());
             }
             !ended
         });
+        self.sweeper.begin(marks);
     }
 
     /// A std mutex suffices: it is held for a few instructions and never across an await.
     fn lock(&self) -> MutexGuard<'_, HashMap<TerminalId, Slot>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Terminals {
+    fn drop(&mut self) {
+        self.end(|_| true);
+        // The process may end now, and with it the threads that sweep.
+        self.sweeper.wait(SWEEP);
     }
 }
 
@@ -175,10 +196,17 @@ pub(crate) struct Terminal {
     /// How the command ended, once all its output is taken in.
     done: watch::Receiver<Option<Exit>>,
     reader: JoinHandle<()>,
+    /// What the command's processes carry. None once they are being swept.
+    mark: Mutex<Option<Mark>>,
+    sweeper: Arc<Sweeper>,
 }
 
 impl Terminal {
-    fn start(request: &CreateTerminalRequest, cwd: &Directory) -> HandlerResult<Self> {
+    fn start(
+        request: &CreateTerminalRequest,
+        cwd: &Directory,
+        sweeper: &Arc<Sweeper>,
+    ) -> HandlerResult<Self> {
         let cannot = |error: &io::Error| {
             let reason = why_not(request.command.as_ref(), Some(cwd.path()), error);
             HandlerError::invalid_params("/command", format!("{reason}{}", hint(request)))
@@ -192,6 +220,8 @@ impl Terminal {
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(stderr);
+        let mark = Mark::new();
+        mark.put(&mut command);
         let (group, _) = Group::spawn(&mut command).map_err(|error| cannot(&error))?;
         // The command holds our ends of the pipe, and a pipe ends when all its writers are gone.
         drop(command);
@@ -208,6 +238,8 @@ impl Terminal {
             output,
             done,
             reader,
+            mark: Mutex::new(Some(mark)),
+            sweeper: sweeper.clone(),
         })
     }
 
@@ -244,12 +276,22 @@ impl Terminal {
     pub(crate) async fn release(&self) {
         self.kill().await;
         self.group.end();
+        let mark = self.take_mark();
+        // An error means that there was nothing to sweep.
+        let _ = self.sweeper.begin(mark.into_iter().collect()).await;
+    }
+
+    fn take_mark(&self) -> Option<Mark> {
+        let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        mark.take()
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.reader.abort();
+        self.group.end();
+        self.sweeper.begin(self.take_mark().into_iter().collect());
     }
 }
 
@@ -333,7 +375,8 @@ mod tests {
         let terminals = Terminals::default();
         let session = SessionId::from("s");
         let id = terminals.reserve(&session).unwrap();
-        let terminal = Terminal::start(&request, &directory(dir.path())).unwrap();
+        let cwd = directory(dir.path());
+        let terminal = Terminal::start(&request, &cwd, &terminals.sweeper).unwrap();
         // Opened once the command has opened it, too.
         let (opened, is_open) = tokio::sync::oneshot::channel();
         let end = tokio::task::spawn_blocking(move || {

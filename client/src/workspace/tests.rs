@@ -294,6 +294,106 @@ async fn a_released_terminal_is_unknown_and_dead() {
     fails(released, ErrorCode::RESOURCE_NOT_FOUND, "session s");
 }
 
+/// Processes in a session of their own, out of reach of a signal to the group.
+#[cfg(target_os = "linux")]
+mod left {
+    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+    use super::*;
+
+    /// The command waits for it.
+    const AND_STAYS: &str = "setsid sh -c 'echo left; exec sleep 1000' & wait";
+
+    /// The command ends before it.
+    const AND_ENDS: &str = "setsid sh -c 'echo left; exec sleep 1000' & exit 0";
+
+    /// The one that is left has no environment; its parent has.
+    const CHILD_WITHOUT_MARK: &str =
+        "setsid sh -c 'env -i sh -c \"echo left; exec sleep 1000\"; true' & wait";
+
+    async fn started(case: &Case, text: &str) -> (TerminalId, Lifeline) {
+        let lifeline = Lifeline::new();
+        let id = case.script(&lifeline.tie(text)).await;
+        case.printing(&id, "left\n").await;
+        (id, lifeline)
+    }
+
+    #[tokio::test]
+    async fn they_end_when_the_terminal_is_released() {
+        let case = Case::new();
+        for text in [AND_STAYS, AND_ENDS, CHILD_WITHOUT_MARK] {
+            let (id, lifeline) = started(&case, text).await;
+            case.release(&id).await;
+            lifeline.all_dead().await;
+        }
+    }
+
+    /// Waits until the process that is left has printed its number.
+    async fn number(case: &Case, session: &str, id: &TerminalId) -> Pid {
+        let printed = timeout(GUARD, async {
+            loop {
+                let request = TerminalOutputRequest::new(session, id);
+                let output = case.workspace.terminal_output(request).await;
+                let output = output.unwrap().output;
+                if output.ends_with('\n') {
+                    return output;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        let number = printed.await.expect("no number is printed");
+        Pid::from_raw(number.trim().parse().unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn they_end_with_their_session_and_no_other() {
+        let case = Case::new();
+        let survivor = Lifeline::new();
+        let text = survivor.tie("setsid sh -c 'echo $$; exec sleep 1000' & wait");
+        // A name for the mark that the agent chooses changes nothing.
+        let mut request = script(&text).with_env(vec![EnvVariable::new("ACP_TERMINALS", "mine")]);
+        request.session_id = "other".into();
+        let other = case.create(request).await.unwrap();
+        let process = number(&case, "other", &other).await;
+
+        let (id, lifeline) = started(&case, AND_STAYS).await;
+        case.release(&id).await;
+        lifeline.all_dead().await;
+        let (_, lifeline) = started(&case, AND_ENDS).await;
+        case.workspace.end_session(&"s".into());
+        lifeline.all_dead().await;
+        test_kill_process(process).expect("the other session's is dead");
+
+        case.workspace.end_session(&"other".into());
+        survivor.all_dead().await;
+    }
+
+    #[tokio::test]
+    async fn they_end_with_the_workspace() {
+        let case = Case::new();
+        let (_, lifeline) = started(&case, AND_STAYS).await;
+        let (_, another) = started(&case, AND_ENDS).await;
+        drop(case);
+        lifeline.all_dead().await;
+        another.all_dead().await;
+    }
+
+    /// What the documentation says of processes that have neither mark nor parent.
+    #[tokio::test]
+    async fn one_that_clears_its_environment_and_outlives_its_parent_goes_on() {
+        let case = Case::new();
+        let lifeline = Lifeline::new();
+        let text = "setsid env -i sh -c 'echo $$; exec sleep 1000' & exit 0";
+        let id = case.script(&lifeline.tie(text)).await;
+        let process = number(&case, "s", &id).await;
+        case.wait(&id).await;
+        case.release(&id).await;
+        test_kill_process(process).expect("it is found nevertheless");
+        kill_process(process, Signal::KILL).unwrap();
+        lifeline.all_dead().await;
+    }
+}
+
 #[tokio::test]
 async fn the_exit_is_told_although_a_child_holds_the_output() {
     let case = Case::new();
