@@ -37,6 +37,8 @@ mod external;
 mod hooks;
 #[cfg(all(test, unix))]
 mod lifeline;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod permission;
 mod process;
 #[cfg(feature = "remote")]
@@ -63,6 +65,8 @@ pub use crate::hooks::{
     Buffers, Elicitation, Extensions, Files, InvalidAnswer, OpenFiles, SessionContext, Terminals,
     check_form,
 };
+#[cfg(feature = "mcp")]
+pub use crate::mcp::{McpError, McpServer};
 pub use crate::permission::{
     Ask, Decision, Permissions, Policy, Question, Reason, Remember, Rule, RuleId, RuleSource,
     Rules, RulesError,

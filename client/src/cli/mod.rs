@@ -7,6 +7,8 @@
 mod args;
 mod exit;
 mod json;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod notes;
 mod output;
 #[cfg(feature = "remote")]
@@ -56,6 +58,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let code = match args.command {
         Command::Run(args) => runtime.block_on(run::run(args)),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => runtime.block_on(mcp::mcp(args)),
     };
     // A write to a stream that nobody reads must not keep the process from ending.
     runtime.shutdown_background();

@@ -1,0 +1,107 @@
+//! An agent as a tool of hosts of the Model Context Protocol (MCP).
+//!
+//! A [`McpServer`] offers one tool, whose call is a [call](crate::ExternalAgent::call) of an
+//! [`ExternalAgent`]. What the agent does meanwhile reaches the host as progress notifications, where
+//! it asks for them; a cancelled request cancels the agent's turn. `docs/mcp.md` is about hosts.
+//!
+//! Spec: <https://modelcontextprotocol.io/specification/2025-06-18/server/tools>
+
+mod input;
+mod progress;
+mod result;
+mod server;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use self::input::Input;
+use crate::external::ExternalAgent;
+
+/// Offers an [`ExternalAgent`] as a tool. Clones offer the same agent.
+///
+/// It is a `ServerHandler` of the crate `rmcp`, so it can be served over every transport of that crate,
+/// such as its `StreamableHttpService`.
+///
+/// ```no_run
+/// use acp_client::{AgentCommand, Client, ExternalAgent, McpServer, Policy};
+///
+/// # async fn example() -> Result<(), acp_client::McpError> {
+/// let agent = ExternalAgent::start_with(|| {
+///     Client::builder()
+///         .permissions(Policy::ApproveReads)
+///         .spawn(AgentCommand::new("opencode").arg("acp"))
+/// });
+/// McpServer::new(agent).serve_stdio().await
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct McpServer {
+    agent: ExternalAgent,
+    /// Cancels the calls when their connection has ended.
+    ended: CancellationToken,
+}
+
+/// Why an MCP host could not be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// The host did not initialize the connection as MCP demands.
+    #[error("the MCP host did not initialize the connection: {0}")]
+    Initialize(String),
+    /// The task that serves the connection has failed.
+    #[error("the connection to the MCP host failed: {0}")]
+    Failed(String),
+}
+
+impl McpServer {
+    /// Offers this agent.
+    pub fn new(agent: ExternalAgent) -> Self {
+        Self {
+            agent,
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Serves the host on standard input and output, until it closes the input. Nothing else may
+    /// use these streams.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`](Self::serve).
+    pub async fn serve_stdio(self) -> Result<(), McpError> {
+        let (input, output) = rmcp::transport::stdio();
+        self.serve(input, output).await
+    }
+
+    /// Serves a host on a pair of streams, until it closes the input. Calls that are in progress then
+    /// are cancelled. A line has up to 16 MiB. The agent is left running.
+    ///
+    /// # Errors
+    ///
+    /// [`McpError::Initialize`] if the host sends something else than the handshake,
+    /// [`McpError::Failed`] if the connection fails.
+    pub async fn serve(
+        mut self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(), McpError> {
+        use rmcp::service::ServerInitializeError;
+        use rmcp::{ServiceExt, transport::async_rw::AsyncRwTransport};
+        self.ended = self.ended.child_token();
+        // Dropped with this future, too.
+        let ended = self.ended.clone().drop_guard();
+        let input = Input::new(input, self.ended.clone());
+        let transport = AsyncRwTransport::new_server(input, output);
+        let running = match ServiceExt::serve(self.clone(), transport).await {
+            Ok(running) => running,
+            // A host that leaves at once has nothing to complain about.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(McpError::Initialize(error.to_string())),
+        };
+        let quit = running.waiting().await;
+        drop(ended);
+        quit.map(drop)
+            .map_err(|error| McpError::Failed(error.to_string()))
+    }
+}
