@@ -239,7 +239,7 @@ impl Workspace {
     }
 
     /// Kills the terminals of a session that has ended, with all that they started, as
-    /// [`release_terminal`](Self::release_terminal). What has left its process group ends a moment
+    /// [`release_terminal`](Self::release_terminal) does. What has left its process group ends a moment
     /// later; dropping the last clone of the workspace waits for it, up to a second.
     pub fn end_session(&self, session: &SessionId) {
         self.terminals.end_session(session);

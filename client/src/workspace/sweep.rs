@@ -11,9 +11,9 @@
 //! program of ours, which a library does not have. Control groups need rights that few have.
 //!
 //! What survives: a process that has cleared or overwritten its environment and outlived its parent;
-//! one of another user (`sudo`); what was started by a service on request (containers, `systemd-run`);
-//! everything outside of the process group when the host itself is killed with `SIGKILL`; all of
-//! them on systems other than Linux.
+//! one of another user (`sudo`); what was started by a service on request (containers, `systemd-run`).
+//! On systems other than Linux, all that has left the process group. When the host itself is killed
+//! with `SIGKILL`, everything survives, the process group included.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
