@@ -151,6 +151,13 @@ pub enum Error {
         /// What is known of its fate.
         reason: String,
     },
+    /// The client for programs without async cannot be used.
+    #[cfg(feature = "blocking")]
+    #[error("the blocking client cannot be used: {reason}")]
+    Blocking {
+        /// Why not.
+        reason: String,
+    },
     /// The agent answered with an error, or the connection failed.
     #[error(transparent)]
     Sdk(#[from] acp_sdk::Error),

@@ -29,6 +29,8 @@
     allow(clippy::unwrap_used, reason = "a test that cannot go on fails")
 )]
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod client;

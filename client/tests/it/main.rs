@@ -8,6 +8,8 @@
 #![allow(missing_docs, reason = "tests are named after what they show")]
 
 mod agent;
+#[cfg(all(unix, feature = "blocking"))]
+mod blocking;
 #[cfg(unix)]
 mod cli;
 mod external;
