@@ -62,6 +62,10 @@ pub enum Error {
         /// What a client would have answered.
         error: Box<RpcError>,
     },
+    /// The agent that a task was [delegated](crate::Turn::delegate) to has failed.
+    #[cfg(feature = "hosted")]
+    #[error("the delegated task failed: {0}")]
+    Delegate(Box<acp_client::Error>),
     /// The handler's own reason; see [`Error::failed`].
     #[error("{0}")]
     Failed(String),

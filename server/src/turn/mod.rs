@@ -11,6 +11,8 @@
 //! - No tool call stays open and no terminal unreleased, however the handler ends.
 
 mod core;
+#[cfg(feature = "hosted")]
+mod delegate;
 mod elicitation;
 mod local;
 mod permission;

@@ -10,6 +10,7 @@
 
 mod client;
 mod command;
+mod delegating;
 mod faults;
 mod passing;
 mod processes;
