@@ -154,11 +154,7 @@ impl Client {
     /// # Errors
     ///
     /// As [`Client::load_session`](crate::Client::load_session).
-    pub fn load_session(
-        &self,
-        id: impl Into<SessionId>,
-        cwd: impl AsRef<Path>,
-    ) -> Result<Session> {
+    pub fn load_session(&self, id: impl Into<SessionId>, cwd: impl AsRef<Path>) -> Result<Session> {
         self.session(self.inner.load_session(id, cwd))
     }
 

@@ -45,5 +45,8 @@ fn text_is_called_back_and_an_agent_that_dies_is_an_error() {
 async fn it_is_refused_in_an_async_function() {
     let builder = Client::builder();
     let error = blocking::Client::spawn(builder, agent("start")).unwrap_err();
-    assert!(error.to_string().contains("use acp_client::Client"), "{error}");
+    assert!(
+        error.to_string().contains("use acp_client::Client"),
+        "{error}"
+    );
 }

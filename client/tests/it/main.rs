@@ -17,6 +17,7 @@ mod hooks;
 #[cfg(unix)]
 #[path = "../../src/lifeline.rs"]
 mod lifeline;
+mod misbehaving;
 mod permissions;
 #[cfg(unix)]
 mod process;
