@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p acp-client --example editor -- AGENT [ARGUMENT]...` asks the agent about this folder.
 
+#![allow(clippy::print_stdout, reason = "the panel is standard output here")]
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
