@@ -115,26 +115,13 @@ say "building"
 cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance \
     --features acp-server/cli,acp-server/remote,acp-client/cli
 
-# Our agent behind HTTP and WebSocket, on a port of its choice, which it prints on standard error.
-serve() {
-    mkdir -p "$cache/run"
-    export XDG_RUNTIME_DIR=$cache/run
-    export ACP_SERVER_TOKEN=$1 ACP_TOKEN=$1
-    # The server may open it later than the loop reads it.
-    : >"$cache/serve.log"
-    "$bin/acp-server" serve --port 0 --store memory 2>"$cache/serve.log" &
-    server=$!
-    trap 'kill "$server" 2>/dev/null || true' EXIT
-    for _ in $(seq 100); do
-        url=$(sed -n 's/.*listening on \(http[^ ]*\).*/\1/p' "$cache/serve.log")
-        [ -z "$url" ] || return 0
-        kill -0 "$server" || break
-        sleep 0.1
-    done
-    cat "$cache/serve.log" >&2
-    return 1
-}
-serve "$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')"
+# Our agent behind HTTP and WebSocket.
+. "$root/server/interop/serve.sh"
+mkdir -p "$cache/run"
+ACP_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+export ACP_TOKEN ACP_SERVER_TOKEN=$ACP_TOKEN XDG_RUNTIME_DIR=$cache/run
+trap 'kill "${server:-}" 2>/dev/null || true' EXIT
+serve "$cache/serve.log" "$bin/acp-server"
 
 records=$cache/records
 # The reference agent keeps its sessions in the data folder of the user; not those of these tests.

@@ -19,20 +19,8 @@ export XDG_RUNTIME_DIR=$folder XDG_DATA_HOME=$folder
 ACP_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export ACP_TOKEN ACP_SERVER_TOKEN=$ACP_TOKEN
 
-# The server may open it later than the loop reads it.
-: >"$folder/log"
-"$bin/acp-server" serve --port 0 --store memory 2>"$folder/log" &
-server=$!
-for _ in $(seq 100); do
-    url=$(sed -n 's/.*listening on \(http[^ ]*\).*/\1/p' "$folder/log")
-    [ -z "$url" ] || break
-    if ! kill -0 "$server" 2>/dev/null; then break; fi
-    sleep 0.1
-done
-if [ -z "$url" ]; then
-    cat "$folder/log" >&2
-    exit 1
-fi
+. "$root/server/interop/serve.sh"
+serve "$folder/log" "$bin/acp-server"
 
 # Prints how many requirements passed; fails with the whole report if one does not.
 suite() {

@@ -1,22 +1,17 @@
 #!/usr/bin/env bash
 # The REST interface and `/acp` with nothing but curl: what a script or a dashboard does. Usage: curl.sh [BINARY]
 set -euo pipefail
-server=${1:-}
+binary=${1:-} server=
 cd "$(dirname "$0")/../.."
-if [ -z "$server" ]; then
+if [ -z "$binary" ]; then
     cargo build -q -p acp-server --features cli,rpc --bin acp-server
-    server=${CARGO_TARGET_DIR:-target}/debug/acp-server
+    binary=${CARGO_TARGET_DIR:-target}/debug/acp-server
 fi
 folder=$(mktemp -d)
-# The server may open it later than the loop reads it.
-: >"$folder/said"
-XDG_RUNTIME_DIR=$folder "$server" serve --port 0 --store memory 2>"$folder/said" &
-trap 'kill $! 2>/dev/null; wait; rm -rf "$folder"' EXIT
-for _ in $(seq 100); do
-    url=$(sed -n 's|.*listening on \(http://.*\)/acp|\1|p' "$folder/said")
-    [ -n "$url" ] && break
-    sleep 0.1
-done
+trap 'kill "$server" 2>/dev/null; wait; rm -rf "$folder"' EXIT
+. server/interop/serve.sh
+XDG_RUNTIME_DIR=$folder serve "$folder/said" "$binary"
+url=${url%/acp}
 token=$(sed -n 's/.*"token": *"\([^"]*\)".*/\1/p' "$folder"/acp-server/*.json)
 auth="Authorization: Bearer $token"
 json='Content-Type: application/json'

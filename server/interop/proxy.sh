@@ -25,16 +25,10 @@ check() { # NAME COMMAND...
 
 ACP_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export ACP_TOKEN ACP_SERVER_TOKEN=$ACP_TOKEN XDG_RUNTIME_DIR=$folder
-# The server may open it later than the loop reads it.
-: >"$folder/said"
 name=agents.localhost
-"$bin/acp-server" serve --port 0 --store memory --allow-host $name --cors "https://$name" 2>"$folder/said" &
-server=$!
-for _ in $(seq 100); do
-    inside=$(sed -n 's|.*listening on http://\([^/]*\)/.*|\1|p' "$folder/said")
-    [ -z "$inside" ] || break
-    sleep 0.1
-done
+. server/interop/serve.sh
+serve "$folder/said" "$bin/acp-server" --allow-host $name --cors "https://$name"
+inside=${url#http://} inside=${inside%%/*}
 
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$name" -addext "subjectAltName=DNS:$name,DNS:localhost" \
     -addext basicConstraints=critical,CA:FALSE -keyout "$folder/key.pem" -out "$folder/certificate.pem" 2>/dev/null

@@ -20,15 +20,10 @@ python3 -m venv "$work/venv"
 
 cargo build -q -p acp-server --features cli,remote
 token=$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')
-XDG_RUNTIME_DIR=$work ACP_SERVER_TOKEN=$token \
-    "${CARGO_TARGET_DIR:-target}/debug/acp-server" serve --port 0 --store memory \
-    --requests-per-second 0 --share-dir "$work" 2>"$work/log" &
-server=$!
-for _ in $(seq 100); do
-    if url=$(grep -om1 'http://[^/]*' "$work/log"); then break; fi
-    sleep 0.1
-done
-[ -n "${url:-}" ] || { echo "the server did not start:" >&2; cat "$work/log" >&2; exit 1; }
+. server/interop/serve.sh
+XDG_RUNTIME_DIR=$work ACP_SERVER_TOKEN=$token serve "$work/log" "${CARGO_TARGET_DIR:-target}/debug/acp-server" \
+    --requests-per-second 0 --share-dir "$work"
+url=${url%/acp}
 
 cd "$work"
 timeout 600 "$work/venv/bin/schemathesis" run "$url/openapi.json" -H "Authorization: Bearer $token" \

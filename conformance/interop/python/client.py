@@ -191,7 +191,7 @@ async def stream(url):
     if url.startswith("ws"):
         from acp.ws import create_websocket_stream
 
-        # Its WebSocket takes a mebibyte at most, and cannot be told otherwise.
+        # Its WebSocket takes a mebibyte at most, and has no setting for more.
         del Drive.one_mebibyte
         return await create_websocket_stream(url, headers=headers)
     from acp.http import create_http_stream

@@ -10,17 +10,10 @@ export TOKEN=a-token-for-interop
 CARGO_TARGET_DIR=$target/interop/rust cargo build -q --bin client
 
 folder=$(mktemp -d)
-# The server may open it later than the loop reads it.
-: >"$folder/said"
-XDG_RUNTIME_DIR=$folder ACP_SERVER_TOKEN=$TOKEN "$target/debug/acp-server" serve --port 0 --store memory \
-    2>"$folder/said" &
-trap 'kill $! 2>/dev/null; wait; rm -rf "$folder"' EXIT
-for _ in $(seq 100); do
-    address=$(sed -n 's|.*listening on http://\(.*\)|\1|p' "$folder/said")
-    [ -n "$address" ] && break
-    sleep 0.1
-done
+trap 'kill "${server:-}" 2>/dev/null; wait; rm -rf "$folder"' EXIT
+. "$root/server/interop/serve.sh"
+XDG_RUNTIME_DIR=$folder ACP_SERVER_TOKEN=$TOKEN serve "$folder/said" "$target/debug/acp-server"
 for scheme in http ws; do
     echo "-- the Rust SDK's client over $scheme"
-    timeout 120 "$target/interop/rust/debug/client" "$scheme://$address"
+    timeout 120 "$target/interop/rust/debug/client" "$scheme${url#http}"
 done

@@ -71,31 +71,19 @@ pub(super) struct ActArgs {
 const TERMINALS: &str = "--terminals=yes";
 const NO_TERMINALS: &str = "--terminals=no";
 
-/// The bundled client, as a command.
-const BUNDLED: [&str; 9] = [
+/// How the command of the bundled client begins.
+const BUNDLED: [&str; 6] = [
     "reference-client",
     "run",
     "--approve-all",
     TERMINALS,
     "--cwd",
     "{cwd}",
-    "{prompt}",
-    "--",
-    "{agent}",
 ];
 
-/// The bundled client of the remote transport, as a command.
-const REMOTE: [&str; 9] = [
-    "reference-client",
-    "run",
-    "--approve-all",
-    TERMINALS,
-    "--cwd",
-    "{cwd}",
-    "--url",
-    "{url}",
-    "{prompt}",
-];
+/// How it ends when it starts its agent, and when it connects to one.
+const STARTED: [&str; 3] = ["{prompt}", "--", "{agent}"];
+const REMOTE: [&str; 3] = ["--url", "{url}", "{prompt}"];
 
 /// The client of version 2, as a command.
 const SECOND: [&str; 4] = ["second-client", "{prompt}", "--", "{agent}"];
@@ -111,8 +99,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let command = if args.command.is_empty() {
         let mut command = vec![program.clone().into_os_string()];
         match args.protocol {
-            Version::V1 if args.remote => command.extend(REMOTE.map(OsString::from)),
-            Version::V1 => command.extend(BUNDLED.map(OsString::from)),
+            Version::V1 => {
+                let end = if args.remote { REMOTE } else { STARTED };
+                command.extend(BUNDLED.into_iter().chain(end).map(OsString::from));
+            }
             Version::V2 => command.extend(SECOND.map(OsString::from)),
         }
         command

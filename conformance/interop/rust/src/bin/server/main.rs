@@ -26,12 +26,12 @@ use session::{absolute, create, find, list};
 /// The agent of one connection. Sessions belong to all connections.
 fn agent() -> impl ConnectTo<Client> {
     let able = Arc::new(Mutex::new(ClientCapabilities::default()));
-    let told = able.clone();
+    let declared = able.clone();
     Agent
         .v1()
         .on_receive_request(
             async move |request: InitializeRequest, responder, _| {
-                *told.lock().unwrap() = request.client_capabilities;
+                *declared.lock().unwrap() = request.client_capabilities;
                 responder.respond(
                     InitializeResponse::new(ProtocolVersion::V1)
                         .agent_capabilities(capabilities())
