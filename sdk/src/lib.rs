@@ -76,7 +76,7 @@ pub use crate::json::{Json, Meta, Patch};
 pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
 pub use crate::peer::Peer;
 pub use crate::service::Context;
-pub use crate::transcript::Transcript;
+pub use crate::transcript::{Recording, Transcript};
 pub use crate::transport::{
     ChannelTransport, Framing, Listener, MessageTransport, RunningListener, Transport, channel,
     connect_tcp, duplex, serve_tcp,

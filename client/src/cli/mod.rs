@@ -4,17 +4,26 @@
 //! standard error. What an agent writes is bounded and never trusted to be harmless on a
 //! terminal.
 
+mod agents;
 mod args;
 mod exit;
+mod folders;
 mod json;
+mod launch;
+mod lines;
+mod manual;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod notes;
+mod open;
 mod output;
+mod record;
 #[cfg(feature = "remote")]
 mod remote;
 mod run;
+mod sessions;
 mod stop;
+mod task;
 mod text;
 
 use std::ffi::OsString;
@@ -22,9 +31,9 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use self::args::{Args, Command};
+use self::args::{AgentsArgs, AgentsCommand, Args, Command};
+use self::exit::Code;
+use self::task::{Results, until_stopped};
 
 /// Runs the command with its arguments, the program's name first.
 ///
@@ -34,7 +43,7 @@ use self::args::{Args, Command};
 /// }
 /// ```
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let args = match Args::try_parse_from(args) {
+    let args = match Args::parse_from(args) {
         Ok(args) => args,
         Err(error) => {
             // Nobody is left to tell when this fails.
@@ -57,13 +66,39 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let code = match args.command {
-        Command::Run(args) => runtime.block_on(run::run(args)),
+        Command::Run(args) => runtime.block_on(run::run(*args)),
+        Command::Agents(args) => runtime.block_on(agents_command(args)),
+        Command::Sessions(args) => {
+            let run = async |results: &mut Results| sessions::sessions(&args, results).await;
+            runtime.block_on(until_stopped(run))
+        }
+        Command::Record(args) => {
+            let code = runtime.block_on(record::record(args));
+            runtime.shutdown_background();
+            return code;
+        }
+        Command::Completions { shell } => {
+            let print = async |results: &mut Results| manual::completions(shell, results).await;
+            runtime.block_on(until_stopped(print))
+        }
+        Command::Man { folder } => {
+            let print = async |results: &mut Results| manual::man(folder.as_deref(), results).await;
+            runtime.block_on(until_stopped(print))
+        }
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => runtime.block_on(mcp::mcp(args)),
     };
     // A write to a stream that nobody reads must not keep the process from ending.
     runtime.shutdown_background();
     code.into()
+}
+
+async fn agents_command(args: AgentsArgs) -> Code {
+    until_stopped(async |results| match &args.command {
+        Some(AgentsCommand::Update { url }) => agents::update(url).await,
+        None => agents::agents(&args, results).await,
+    })
+    .await
 }
 
 /// Writes a line to standard error at once. If that is closed nobody wants to know, and

@@ -1,6 +1,5 @@
 //! `acp run`: one agent, one session, one turn.
 
-use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +11,7 @@ use acp_sdk::v1::Implementation;
 use super::args::{Offered, PermissionArgs, RunArgs};
 use super::complain;
 use super::exit::Code;
+use super::launch::Launch;
 use super::notes::Notes;
 use super::output::Output;
 use super::stop::{Reason, Stop};
@@ -28,6 +28,11 @@ const LONGEST_PROMPT: u64 = 15 << 20;
 
 /// How long writing the last words may take once the run is to end at once.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Why a URL cannot be used.
+#[cfg(not(feature = "remote"))]
+pub(super) const NO_REMOTE: &str = "this acp was built without its feature `remote`, which --url \
+    needs; install it by `cargo install acp-client --features cli,remote`";
 
 /// Lines of noise that are shown.
 const NOISE_SHOWN: u64 = 5;
@@ -190,9 +195,12 @@ async fn begin(
         .workspace(workspace)
         .permissions(rules.fallback(answers))
         .observer(Listener::new(args.verbose, notes.clone()));
-    let client = match &args.remote.url {
+    let client = match &args.agent.remote.url {
         Some(url) => reach(builder, url, args).await?,
-        None => builder.spawn(agent(args, &cwd, notes)).await?,
+        None => {
+            let agent = agent(args, &cwd, notes).map_err(Failure::Usage)?;
+            builder.spawn(agent).await?
+        }
     };
     let client = slot.insert(client);
     if let Some(method) = &args.auth {
@@ -211,28 +219,25 @@ async fn begin(
 /// Connects to a remote agent.
 #[cfg(feature = "remote")]
 async fn reach(builder: ClientBuilder, url: &str, args: &RunArgs) -> Result<Client, Failure> {
-    let agent = super::remote::agent(url, &args.remote).map_err(Error::from)?;
+    let agent = super::remote::agent(url, &args.agent.remote).map_err(Error::from)?;
     Ok(builder.connect_remote(agent).await?)
 }
 
 /// Refuses a URL: this build cannot use it.
 #[cfg(not(feature = "remote"))]
 async fn reach(_: ClientBuilder, _: &str, _: &RunArgs) -> Result<Client, Failure> {
-    let reason = "this acp was built without its feature `remote`, which --url needs; install it \
-        by `cargo install acp-client --features cli,remote`";
-    Err(Failure::Usage(reason.to_owned()))
+    Err(Failure::Usage(NO_REMOTE.to_owned()))
 }
 
-fn agent(args: &RunArgs, cwd: &Path, notes: &Notes) -> AgentCommand {
-    let mut words = args.agent.iter().cloned();
-    let program = words.next().unwrap_or_else(OsString::new);
-    let command = AgentCommand::new(program).args(words).current_dir(cwd);
+/// Returns the agent's command, or why there is none.
+fn agent(args: &RunArgs, cwd: &Path, notes: &Notes) -> Result<AgentCommand, String> {
+    let command = Launch::of(&args.agent)?.command().current_dir(cwd);
     if args.verbose {
         let notes = notes.clone();
-        return command
-            .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000))));
+        return Ok(command
+            .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000)))));
     }
-    command
+    Ok(command)
 }
 
 /// The prompt, from standard input if so wanted.

@@ -59,3 +59,14 @@ pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
 pub(crate) use self::resume::{GAP, LOST};
 pub use self::socket::RawSocket;
 pub use self::token::Token;
+
+/// Returns an HTTP client for downloads, which trusts the servers that the system trusts.
+#[cfg(feature = "cli")]
+pub(crate) fn download_client() -> Result<reqwest::Client, RemoteError> {
+    let tls = tls::config(&tls::Trust::System, &["h2", "http/1.1"])?;
+    let client = reqwest::Client::builder().tls_backend_preconfigured(tls);
+    client.build().map_err(|error| RemoteError::Option {
+        what: "HTTP".to_owned(),
+        reason: error.to_string(),
+    })
+}

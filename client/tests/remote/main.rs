@@ -12,3 +12,4 @@ mod fake;
 mod lenient;
 mod lost;
 mod posts;
+mod registry;

@@ -127,6 +127,28 @@ impl Transcript {
         self
     }
 
+    /// Starts a transcript of messages that other processes exchange, such as those that a proxy
+    /// forwards.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) when its thread cannot be started.
+    pub fn record(mut self) -> Result<Recording> {
+        self.side = Some(Side::Client);
+        let rules: Vec<&'static MaskingRules> = vec![
+            &crate::v1::MASKING,
+            #[cfg(feature = "v2")]
+            &crate::v2::MASKING,
+        ];
+        match self.start(Rules::new(rules)) {
+            Some(recorder) => Ok(Recording(recorder)),
+            None => {
+                let error = std::io::Error::other("the system has no thread for it");
+                Err(Error::io("start the transcript", error))
+            }
+        }
+    }
+
     /// Starts the thread. Without one there is no transcript, and the connection goes on.
     pub(crate) fn start(self, rules: Rules) -> Option<Recorder> {
         let ours = self.side.unwrap_or(Side::Agent);
@@ -154,6 +176,39 @@ impl Transcript {
             ours,
             end: Mutex::new(Some(end)),
         })
+    }
+}
+
+/// A transcript of messages that other processes exchange; made by [`Transcript::record`].
+///
+/// Nothing waits for it: messages that arrive faster than they can be written are counted as lost.
+#[derive(Debug)]
+pub struct Recording(Recorder);
+
+impl Recording {
+    /// Records a line that the client wrote, without its line feed.
+    pub fn from_client(&self, line: &[u8]) {
+        self.0.record(Side::Client, Content::Text(line.into()));
+    }
+
+    /// Records a line that the agent wrote, without its line feed.
+    pub fn from_agent(&self, line: &[u8]) {
+        self.0.record(Side::Agent, Content::Text(line.into()));
+    }
+
+    /// Records that the client wrote a line that was not kept.
+    pub fn skipped_from_client(&self, why: impl Into<String>) {
+        self.0.record(Side::Client, Content::Skipped(why.into()));
+    }
+
+    /// Records that the agent wrote a line that was not kept.
+    pub fn skipped_from_agent(&self, why: impl Into<String>) {
+        self.0.record(Side::Agent, Content::Skipped(why.into()));
+    }
+
+    /// Ends the transcript, and waits up to one second for what is queued to be written.
+    pub async fn finish(self) {
+        self.0.finish().await;
     }
 }
 

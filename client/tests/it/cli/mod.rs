@@ -3,7 +3,10 @@
 pub mod script;
 
 mod acp;
+mod agents;
 mod errors;
 mod formats;
 mod permissions;
+mod record;
+mod sessions;
 mod stopping;

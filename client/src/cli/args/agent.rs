@@ -1,0 +1,94 @@
+//! Which agent a command uses: a configured one, a command line, or one behind a URL.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+
+/// The agent of a command.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(in crate::cli) struct AgentArgs {
+    /// Use the agent that is configured under this name; `acp agents` lists them
+    #[arg(
+        id = "agent_name",
+        long = "agent",
+        value_name = "NAME",
+        conflicts_with_all = ["agent", "url"]
+    )]
+    pub(in crate::cli) name: Option<String>,
+
+    #[command(flatten)]
+    pub(in crate::cli) remote: RemoteArgs,
+
+    /// The agent's command line; no shell interprets it
+    #[arg(
+        id = "agent",
+        last = true,
+        conflicts_with = "url",
+        value_name = "AGENT"
+    )]
+    pub(in crate::cli) command: Vec<OsString>,
+}
+
+impl AgentArgs {
+    /// Returns whether there is an agent.
+    pub(super) fn is_given(&self) -> bool {
+        self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()
+    }
+
+    /// As [`settle`](Self::settle), where the agent must be a process of this machine.
+    pub(super) fn settle_local(&self) -> Result<(), (ErrorKind, String)> {
+        if self.remote.url.is_some() {
+            let message = "--url cannot be used here: only an agent on standard input and output \
+                can be recorded";
+            return Err((ErrorKind::ArgumentConflict, message.to_owned()));
+        }
+        self.settle()
+    }
+
+    /// Refuses arguments without an agent.
+    pub(super) fn settle(&self) -> Result<(), (ErrorKind, String)> {
+        if self.is_given() {
+            return Ok(());
+        }
+        let message = "no agent is given. Name a configured one (`acp agents` lists them), or put \
+            a command line after `--`";
+        Err((ErrorKind::MissingRequiredArgument, message.to_owned()))
+    }
+}
+
+/// Where a remote agent is, and what it wants to see.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(in crate::cli) struct RemoteArgs {
+    /// Use the agent at this URL instead of a command: http, https, ws or wss
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) url: Option<String>,
+
+    /// Read the server's token from this file [default: the variable ACP_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "agent")]
+    pub(in crate::cli) token_file: Option<PathBuf>,
+
+    /// Send this header with every request
+    #[arg(
+        long,
+        value_name = "NAME:VALUE",
+        requires = "url",
+        conflicts_with = "agent"
+    )]
+    pub(in crate::cli) header: Vec<String>,
+
+    /// Trust the certificate authorities in this PEM file instead of the system's
+    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "agent")]
+    pub(in crate::cli) ca_file: Option<PathBuf>,
+
+    /// Trust the certificate with this SHA-256, and no other
+    #[arg(
+        long,
+        value_name = "SHA256",
+        requires = "url",
+        conflicts_with = "ca_file"
+    )]
+    pub(in crate::cli) fingerprint: Option<String>,
+}

@@ -1,0 +1,92 @@
+//! The arguments of `acp agents`.
+
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+
+use super::run::seconds;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_long_help = AGENTS_HELP
+)]
+pub(in crate::cli) struct AgentsArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: Option<AgentsCommand>,
+
+    /// List these agents only
+    #[arg(value_name = "NAME")]
+    pub(in crate::cli) names: Vec<String>,
+
+    /// List the entries of the registry as well
+    #[arg(long)]
+    pub(in crate::cli) all: bool,
+
+    /// Start each agent, and report its version and whether it speaks the protocol
+    #[arg(long)]
+    pub(in crate::cli) check: bool,
+
+    /// With --check: how long an agent may take
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(in crate::cli) timeout: Duration,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = ListFormat::Text)]
+    pub(in crate::cli) format: ListFormat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum AgentsCommand {
+    /// Download the entries of the ACP registry.
+    ///
+    /// Only what agents are and how they are started is downloaded, no agent.
+    Update {
+        /// The registry's index
+        #[arg(value_name = "URL", default_value = crate::cli::agents::REGISTRY_URL)]
+        url: String,
+    },
+}
+
+/// The format of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum ListFormat {
+    /// A table
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+const AGENTS_HELP: &str = "\
+Files, in the order in which a name is looked up:
+  acp        agents.json in acp's folder below the folder of configurations, such as
+             ~/.config/acp/agents.json
+  zed        Zed's settings.json, such as ~/.config/zed/settings.json
+  jetbrains  ~/.jetbrains/acp.json
+  registry   ID/agent.json in the folder $ACP_REGISTRY [default: registry in acp's folder
+             below the folder of data, such as ~/.local/share/acp/registry]
+
+  The first three have the same member; comments and trailing commas are allowed:
+    { \"agent_servers\": { \"mine\": { \"command\": \"/path/to/agent\", \"args\": [\"acp\"], \"env\": {} } } }
+  An entry of type \"registry\" takes its command from the registry's entry of that id.
+  Entries of the registry are started by npx or uvx, which download what they need. An entry
+  that is distributed as an archive only must be installed by hand.
+
+Status:
+  found      the program exists
+  missing    the program is not found
+  unusable   the entry has no command that acp can start; the reason follows
+  ready      with --check: the agent answered `initialize`
+  failed     with --check: it did not; the reason follows
+
+Exit codes:
+  0    every agent that was checked is ready
+  1    the output cannot be written, or the registry cannot be downloaded
+  2    wrong usage, or an unknown NAME
+  3    an agent that was checked is not ready
+  130  cancelled
+
+Examples:
+  acp agents
+  acp agents --check codex
+  acp agents --all --format json | jq -r .name";

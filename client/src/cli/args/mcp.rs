@@ -1,0 +1,85 @@
+//! The arguments of `acp mcp`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::run::{Offered, seconds};
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MCP_HELP)]
+pub(in crate::cli) struct McpArgs {
+    /// The agent's command line; no shell looks at it
+    #[arg(last = true, required = true, value_name = "AGENT")]
+    pub(in crate::cli) agent: Vec<OsString>,
+
+    /// The name of the tool: letters, digits, `_` and `-` [default: that of the agent's program]
+    #[arg(long, value_name = "NAME", value_parser = mcp_name)]
+    pub(in crate::cli) name: Option<String>,
+
+    /// What the tool is for, in words for the host's model
+    #[arg(long, value_name = "TEXT")]
+    pub(in crate::cli) description: Option<String>,
+
+    /// Where the agent works [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) cwd: Option<PathBuf>,
+
+    /// Decide by the rules in this file first; docs/permissions.md describes it
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) rules: Option<PathBuf>,
+
+    /// Allow whatever the agent asks for [default: only what reads]
+    #[arg(long, conflicts_with = "deny_all")]
+    pub(in crate::cli) approve_all: bool,
+
+    /// Refuse whatever the agent asks for
+    #[arg(long)]
+    pub(in crate::cli) deny_all: bool,
+
+    /// Whether to offer terminals; an agent without them runs commands by its own means
+    #[arg(long, value_enum, default_value = "yes")]
+    pub(in crate::cli) terminals: Offered,
+
+    /// Cancel a call after so many seconds; it then returns what there is so far
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(in crate::cli) timeout: Option<std::time::Duration>,
+
+    /// How many calls run at the same time; others wait
+    #[arg(long, value_name = "CALLS", default_value = "4", value_parser = calls)]
+    pub(in crate::cli) max_concurrent: usize,
+
+    /// Pass the agent's standard error on
+    #[arg(long, short)]
+    pub(in crate::cli) verbose: bool,
+}
+
+const MCP_HELP: &str = "\
+The tool has one argument, `task`. Each call is a session of its own. The agent is started by the
+first call, and again when it has died; it is ended when the host closes standard input. What it does
+is reported as progress, and a request that the host cancels cancels its turn.
+
+Permissions:
+  Nobody is asked. What only reads (kinds read, search and think) is allowed, all else is refused,
+  unless --rules, --approve-all or --deny-all says otherwise. As long as nothing more than reading can
+  be allowed, acp refuses the agent's requests to write files and to run commands.
+
+Examples:
+  acp mcp -- opencode acp
+  acp mcp --name reviewer --description 'Reviews changes' --cwd ~/project -- codex-acp";
+
+fn mcp_name(text: &str) -> Result<String, String> {
+    let accepted = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match text {
+        "" => Err("it is empty".to_owned()),
+        text if text.len() > 64 => Err("expected at most 64 characters".to_owned()),
+        text if text.chars().all(accepted) => Ok(text.to_owned()),
+        _ => Err("expected letters, digits, `_` and `-`".to_owned()),
+    }
+}
+
+fn calls(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(calls) if calls > 0 => Ok(calls),
+        _ => Err("expected a number from 1 on".to_owned()),
+    }
+}

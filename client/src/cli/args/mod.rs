@@ -1,0 +1,128 @@
+//! The arguments and what `--help` teaches about them.
+
+mod agent;
+mod agents;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod record;
+mod run;
+mod sessions;
+
+pub(super) use self::sessions::{ExportFormat, SessionArgs, SessionsArgs, SessionsCommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+pub(super) use self::agent::AgentArgs;
+#[cfg(feature = "remote")]
+pub(super) use self::agent::RemoteArgs;
+pub(super) use self::agents::{AgentsArgs, AgentsCommand, ListFormat};
+#[cfg(feature = "mcp")]
+pub(super) use self::mcp::McpArgs;
+pub(super) use self::record::RecordArgs;
+pub(super) use self::run::{Format, Offered, PermissionArgs, RunArgs};
+
+/// Drives agents that speak the Agent Client Protocol (ACP) from a shell.
+#[derive(Debug, Parser)]
+#[command(name = "acp", version, after_help = AFTER_HELP)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Try it:
+  acp run 'What is in this directory?' -- opencode acp
+
+`acp run --help` explains permissions, formats and exit codes.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Start an agent, have one prompt answered, end the agent.
+    ///
+    /// The agent's text goes to standard output as it arrives; its thoughts, tool calls, plan
+    /// and the answers to its questions go to standard error. Files and commands are served to
+    /// it inside the working directory only.
+    Run(Box<RunArgs>),
+
+    /// List the configured agents.
+    ///
+    /// Agents are read from the files of editors and of acp, whose names other commands accept
+    /// instead of a command line: `acp run NAME PROMPT`.
+    Agents(AgentsArgs),
+
+    /// List, show, copy, delete or export the sessions that an agent keeps.
+    Sessions(Box<SessionsArgs>),
+
+    /// Record the messages between an editor and an agent.
+    ///
+    /// acp forwards its standard input and output to and from the agent, and writes a transcript.
+    Record(RecordArgs),
+
+    /// Offer an agent as a tool to a host of the Model Context Protocol (MCP), on standard input and
+    /// output.
+    #[cfg(feature = "mcp")]
+    Mcp(McpArgs),
+
+    /// Print the completions of a shell.
+    ///
+    /// For bash: `acp completions bash > ~/.local/share/bash-completion/completions/acp`. Others
+    /// are loaded as their manuals say.
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+
+    /// Print the manual page, or write a page for each command.
+    ///
+    /// To read it at once: `acp man | man -l -`.
+    Man {
+        /// Write the pages of all commands to this folder
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
+}
+
+impl Args {
+    /// Parses arguments, the program's name first.
+    ///
+    /// # Errors
+    ///
+    /// When they are wrong, or ask for help.
+    pub(super) fn parse_from(
+        args: impl IntoIterator<Item = OsString>,
+    ) -> clap::error::Result<Self> {
+        let mut args = Self::try_parse_from(args)?;
+        let (name, settled) = match &mut args.command {
+            Command::Run(run) => ("run", run.settle()),
+            Command::Sessions(sessions) => ("sessions", sessions.command.settle()),
+            Command::Record(record) => ("record", record.agent.settle_local()),
+            #[cfg(feature = "mcp")]
+            Command::Mcp(_) => return Ok(args),
+            Command::Agents(_) | Command::Completions { .. } | Command::Man { .. } => {
+                return Ok(args);
+            }
+        };
+        settled.map_err(|(kind, message)| {
+            let mut command = Self::command();
+            command.build();
+            match command.find_subcommand_mut(name) {
+                Some(subcommand) => subcommand.error(kind, message),
+                None => command.error(kind, message),
+            }
+        })?;
+        Ok(args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,42 @@
+//! The arguments of `acp record`.
+
+use std::path::PathBuf;
+
+use super::agent::AgentArgs;
+
+#[derive(Debug, clap::Args)]
+#[command(override_usage = RECORD_USAGE, after_long_help = RECORD_HELP)]
+pub(in crate::cli) struct RecordArgs {
+    /// The transcript to write; the file must not exist
+    #[arg(value_name = "FILE")]
+    pub(in crate::cli) file: PathBuf,
+
+    /// Keep all content, secrets included; by default, text is replaced by `[redacted]`
+    #[arg(long)]
+    pub(in crate::cli) verbatim: bool,
+
+    #[command(flatten)]
+    pub(in crate::cli) agent: AgentArgs,
+}
+
+const RECORD_USAGE: &str = "\
+acp record [OPTIONS] FILE -- AGENT [ARGUMENT]...
+       acp record [OPTIONS] --agent NAME FILE";
+
+const RECORD_HELP: &str = "\
+Use:
+  Configure this command in the editor in place of the agent, for example in Zed:
+    { \"agent_servers\": { \"Recorded\": { \"command\": \"acp\",
+      \"args\": [\"record\", \"/tmp/acp.jsonl\", \"--\", \"opencode\", \"acp\"] } } }
+  Bytes pass unchanged between editor and agent; both notice nothing. The agent's standard
+  error is passed on.
+
+Transcript:
+  One JSON object a line: dir (c2a: client to agent, a2c: agent to client), at (Unix time in
+  seconds), and msg, the message; or raw, a line that is no message; or lost, a number of
+  messages that arrived faster than they could be written. It ends at 256 MiB.
+  `acp-conformance check FILE` judges it.
+
+Exit codes:
+  The agent's, 128 and the signal's number if a signal ended it. If there is no agent: 1 for a
+  fault of acp, 2 for wrong usage or a FILE that exists, 3 if the agent cannot be started.";

@@ -1,0 +1,121 @@
+//! The arguments of `acp sessions`.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Subcommand, ValueEnum};
+
+use super::agent::AgentArgs;
+use super::agents::ListFormat;
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = SESSIONS_HELP)]
+pub(in crate::cli) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: SessionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum SessionsCommand {
+    /// List the sessions that the agent knows, at most 10,000.
+    List {
+        /// Only those that work in this directory
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+
+        /// What to print
+        #[arg(long, value_enum, default_value_t = ListFormat::Text)]
+        format: ListFormat,
+
+        #[command(flatten)]
+        agent: AgentArgs,
+    },
+
+    /// Show what is known of a session: directory, title, last activity, length of its history.
+    Show {
+        #[command(flatten)]
+        session: SessionArgs,
+
+        /// What to print
+        #[arg(long, value_enum, default_value_t = ListFormat::Text)]
+        format: ListFormat,
+    },
+
+    /// Copy a session with its history, and print the id of the copy.
+    Fork(SessionArgs),
+
+    /// Delete a session with its history. There is no question, and no way back.
+    Delete(SessionArgs),
+
+    /// Print the history of a session.
+    Export {
+        #[command(flatten)]
+        session: SessionArgs,
+
+        /// What to print
+        #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
+        format: ExportFormat,
+    },
+}
+
+/// A session of an agent.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(in crate::cli) struct SessionArgs {
+    /// The session's id
+    #[arg(value_name = "SESSION")]
+    pub(in crate::cli) id: String,
+
+    /// The session's directory [default: as the agent lists it, or the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) cwd: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(in crate::cli) agent: AgentArgs,
+}
+
+/// The format of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum ExportFormat {
+    /// For people
+    Markdown,
+    /// One JSON object a line: the session, then each update as the agent sent it
+    Json,
+}
+
+impl SessionsCommand {
+    fn agent(&self) -> &AgentArgs {
+        match self {
+            Self::List { agent, .. } => agent,
+            Self::Show { session, .. } | Self::Export { session, .. } => &session.agent,
+            Self::Fork(session) | Self::Delete(session) => &session.agent,
+        }
+    }
+
+    /// Refuses arguments without an agent.
+    pub(super) fn settle(&self) -> Result<(), (ErrorKind, String)> {
+        self.agent().settle()
+    }
+}
+
+const SESSIONS_HELP: &str = "\
+The agent is started, asked, and ended; it must support what it is asked for:
+  list    session/list
+  show    session/list or session/load
+  fork    session/fork, a proposal that few agents support
+  delete  session/delete
+  export  session/load: the agent repeats the history, some of them without tool calls
+
+Exit codes:
+  0    done
+  1    the agent answered with an error, or does not support it; or the output cannot be written
+  2    wrong usage
+  3    the agent could not be started or reached, or ended too early
+  4    the agent wants you to authenticate first
+  5    the agent did not answer in time
+  130  cancelled
+
+Examples:
+  acp sessions list -- opencode acp
+  acp sessions export --agent codex SESSION > session.md
+  acp sessions export --format json SESSION -- acp-server | jq -c 'select(.update)'";

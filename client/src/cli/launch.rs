@@ -1,0 +1,78 @@
+//! A command line with its variables, from wherever it came.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::agents::Agents;
+use super::args::AgentArgs;
+use crate::process::AgentCommand;
+
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: BTreeMap<String, String>,
+}
+
+impl Launch {
+    /// Returns the agent of a command's arguments, configured or not.
+    ///
+    /// # Errors
+    ///
+    /// Why the name cannot be used, and what to do.
+    pub(super) fn of(args: &AgentArgs) -> Result<Self, String> {
+        if let Some(name) = &args.name {
+            return Agents::read().launch(name);
+        }
+        let mut words = args.command.iter().cloned();
+        Ok(Self {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            env: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn command(&self) -> AgentCommand {
+        let command = AgentCommand::new(&self.program).args(&self.args);
+        let env = self.env.iter();
+        env.fold(command, |command, (name, value)| command.env(name, value))
+    }
+
+    /// Returns whether the program exists, as far as can be seen without starting it.
+    pub(super) fn exists(&self) -> bool {
+        let path = Path::new(&self.program);
+        if path.components().count() > 1 || path.is_absolute() {
+            return is_program(path);
+        }
+        let own = self.env.get("PATH").map(OsString::from);
+        let Some(folders) = own.or_else(|| std::env::var_os("PATH")) else {
+            return false;
+        };
+        std::env::split_paths(&folders).any(|folder| is_program(&folder.join(path)))
+    }
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    let with = |extension: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(extension);
+        PathBuf::from(name).is_file()
+    };
+    ["", ".exe", ".cmd", ".bat"].into_iter().any(with)
+}
+
+/// A path of a configuration file: `~/` stands for the user's home.
+pub(super) fn expanded(path: &str, home: Option<PathBuf>) -> OsString {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest).into_os_string(),
+        _ => OsStr::new(path).to_owned(),
+    }
+}

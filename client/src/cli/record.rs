@@ -1,0 +1,180 @@
+//! `acp record`: stands between an editor and an agent, and writes down what they exchange.
+//!
+//! The bytes pass unchanged, whatever they are. The transcript is written by a thread that nothing
+//! waits for. The agent ends with the editor, and acp ends with the agent, with its exit code.
+
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use acp_sdk::{Recording, Transcript};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use super::args::RecordArgs;
+use super::exit::Code;
+use super::launch::Launch;
+use super::lines::{Line, Splitter};
+use super::notes::Notes;
+use super::stop::Stop;
+use super::task::say;
+use crate::process::{AgentProcess, Exit};
+
+/// Bytes that are read at once: what a pipe usually holds.
+const CHUNK: usize = 64 << 10;
+
+/// The longest message that is kept, in bytes.
+const LONGEST_MESSAGE: usize = 32 << 20;
+
+/// How long forwarding may go on when the agent is being ended by a signal.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// The side that writes.
+#[derive(Debug, Clone, Copy)]
+enum From {
+    Client,
+    Agent,
+}
+
+/// Why a direction has ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// Whoever writes has closed its output.
+    Source,
+    /// Whoever reads has left.
+    Sink,
+}
+
+/// Forwards standard input and output to and from an agent until the agent ends.
+pub(super) async fn record(args: RecordArgs) -> ExitCode {
+    let (stop, notes, mut process, recording) = match begin(&args).await {
+        Ok(begun) => begun,
+        Err((code, message)) => {
+            say(&message).await;
+            return code.into();
+        }
+    };
+    let exit = match process.take_streams() {
+        Some((output, input)) => {
+            let upward = forward(From::Client, tokio::io::stdin(), input, &recording);
+            let downward = forward(From::Agent, output, tokio::io::stdout(), &recording);
+            connected(&process, &stop, upward, downward).await
+        }
+        // They are taken once, here.
+        None => process.terminate().await,
+    };
+    recording.finish().await;
+    // Standard error, to its end.
+    process.last_words().await;
+    notes.written().await;
+    code(&exit)
+}
+
+async fn begin(
+    args: &RecordArgs,
+) -> Result<(Stop, Notes, AgentProcess, Recording), (Code, String)> {
+    let failed = |error: io::Error| (Code::Failed, format!("cannot listen to signals: {error}"));
+    let stop = Stop::listen(None).map_err(failed)?;
+    let launch = Launch::of(&args.agent).map_err(|message| (Code::Usage, message))?;
+    let recording = recording(&args.file, args.verbatim).map_err(|error| {
+        let message = format!("{error}. Choose the name of a file that does not exist");
+        (Code::Usage, message)
+    })?;
+    let notes = Notes::new();
+    let passed_on = notes.clone();
+    let command = launch.command().on_stderr(move |line| passed_on.line(line));
+    let process = command
+        .spawn()
+        .map_err(|error| (Code::of_error(&error), error.to_string()))?;
+    Ok((stop, notes, process, recording))
+}
+
+fn recording(file: &Path, verbatim: bool) -> acp_sdk::Result<Recording> {
+    let mut transcript = Transcript::file(file)?;
+    if verbatim {
+        transcript = transcript.verbatim();
+    }
+    transcript.record()
+}
+
+/// Forwards in both directions, and returns how the agent ended.
+async fn connected(
+    process: &AgentProcess,
+    stop: &Stop,
+    upward: impl Future<Output = End>,
+    downward: impl Future<Output = End>,
+) -> Exit {
+    let editor = async {
+        upward.await;
+        // The agent sees the end of its input, and may still answer; then it is made to end.
+        process.await_end().await;
+        std::future::pending::<Infallible>().await
+    };
+    let agent = async {
+        match downward.await {
+            End::Source => process.await_end().await,
+            End::Sink => process.terminate().await,
+        }
+    };
+    tokio::pin!(agent);
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {
+            // What the agent still writes is forwarded, as long as the editor reads it.
+            let last_words = timeout(LAST_WORDS, &mut agent);
+            tokio::join!(process.terminate(), last_words).0
+        }
+        exit = &mut agent => exit,
+        never = editor => match never {},
+    }
+}
+
+/// Copies bytes until either end is closed.
+async fn forward(
+    from: From,
+    mut source: impl AsyncRead + Unpin,
+    mut sink: impl AsyncWrite + Unpin,
+    recording: &Recording,
+) -> End {
+    let mut lines = Splitter::new(LONGEST_MESSAGE);
+    let mut chunk = vec![0; CHUNK];
+    let end = loop {
+        let bytes = match source.read(&mut chunk).await {
+            Ok(0) | Err(_) => break End::Source,
+            Ok(read) => chunk.get(..read).unwrap_or_default(),
+        };
+        // Recorded first: an answer never stands before its question.
+        lines.push(bytes, |line| keep(recording, from, &line));
+        if sink.write_all(bytes).await.is_err() || sink.flush().await.is_err() {
+            break End::Sink;
+        }
+    };
+    lines.finish(|line| keep(recording, from, &line));
+    // Whoever reads has left, if this fails.
+    let _ = sink.shutdown().await;
+    end
+}
+
+fn keep(recording: &Recording, from: From, line: &Line<'_>) {
+    match (from, line) {
+        (_, Line::Whole(b"")) => {}
+        (From::Client, Line::Whole(line)) => recording.from_client(line),
+        (From::Agent, Line::Whole(line)) => recording.from_agent(line),
+        (from, Line::TooLong(bytes)) => {
+            let why = format!("a line of {bytes} bytes, which is more than {LONGEST_MESSAGE}");
+            match from {
+                From::Client => recording.skipped_from_client(why),
+                From::Agent => recording.skipped_from_agent(why),
+            }
+        }
+    }
+}
+
+/// The exit code of an agent, as a shell tells it.
+fn code(exit: &Exit) -> ExitCode {
+    let code = exit.code.or(exit.signal.map(|signal| 128 + signal));
+    let code = code.and_then(|code| u8::try_from(code).ok());
+    code.map_or(Code::Failed.into(), ExitCode::from)
+}

@@ -1,0 +1,222 @@
+//! `acp sessions`: what an agent keeps of past conversations.
+
+mod export;
+mod history;
+mod markdown;
+
+use std::path::{Path, PathBuf};
+
+use acp_sdk::v1::{ErrorCode, SessionId, SessionInfo};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::history::Counts;
+use super::args::{ListFormat, SessionArgs, SessionsArgs, SessionsCommand};
+use super::exit::Code;
+use super::open;
+use super::task::{Failure, Results};
+use crate::client::Client;
+use crate::error::Error;
+use crate::text::one_line;
+
+/// Characters shown of a title.
+const LONGEST_TITLE: usize = 80;
+
+/// Runs a command about sessions.
+pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Result<Code, Failure> {
+    match &args.command {
+        SessionsCommand::List { cwd, format, agent } => {
+            let client = open::client(agent, open::builder()).await?;
+            list(&client, cwd.as_deref(), *format, results).await?;
+            client.shutdown().await;
+        }
+        SessionsCommand::Show { session, format } => show(session, *format, results).await?,
+        SessionsCommand::Fork(session) => {
+            let client = open::client(&session.agent, open::builder()).await?;
+            let cwd = directory(&client, session).await?;
+            let copy = fork(&client, &session.id, &cwd).await?;
+            client.shutdown().await;
+            results.line(&copy).await?;
+        }
+        SessionsCommand::Delete(session) => {
+            let client = open::client(&session.agent, open::builder()).await?;
+            client.delete_session(session.id.as_str()).await?;
+            client.shutdown().await;
+        }
+        SessionsCommand::Export { session, format } => {
+            export::export(session, *format, results).await?;
+        }
+    }
+    Ok(Code::EndTurn)
+}
+
+async fn list(
+    client: &Client,
+    cwd: Option<&Path>,
+    format: ListFormat,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    for session in client.list_sessions(cwd).await? {
+        let line = match format {
+            ListFormat::Json => json(&session)?,
+            ListFormat::Text => {
+                let updated = session.updated_at.as_deref().unwrap_or("-");
+                let title = session.title.as_deref().unwrap_or("-");
+                // The id comes first, for it is what other commands take.
+                format!(
+                    "{}  {}  {}  {}",
+                    one_line(session.session_id.as_str(), usize::MAX),
+                    one_line(updated, 40),
+                    one_line(&session.cwd, 200),
+                    one_line(title, LONGEST_TITLE)
+                )
+            }
+        };
+        results.line(&line).await?;
+    }
+    Ok(())
+}
+
+/// What is known of a session.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    info: SessionInfo,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Counts>,
+}
+
+async fn show(
+    args: &SessionArgs,
+    format: ListFormat,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let (layer, updates) = history::tap(args.id.as_str());
+    let client = open::client(&args.agent, open::builder().layer(layer)).await?;
+    let listed = listed(&client, &args.id).await?;
+    let mut info = listed.unwrap_or_else(|| {
+        let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
+        SessionInfo::new(args.id.as_str(), cwd.to_string_lossy())
+    });
+    let mut counts = None;
+    if client.agent_info().agent_capabilities.load_session {
+        let cwd = directory_of(args, Some(&info));
+        let mut counted = Counts::default();
+        let each = async |update: history::Update| {
+            counted.count(&update, &mut info);
+            Ok(())
+        };
+        history::replay(&client, &args.id, &cwd, updates, each).await?;
+        counts = Some(counted);
+    } else if client
+        .agent_info()
+        .agent_capabilities
+        .session_capabilities
+        .list
+        .is_none()
+    {
+        return Err(Error::unsupported("session/load", "loadSession").into());
+    }
+    client.shutdown().await;
+    let shown = Shown {
+        info,
+        history: counts,
+    };
+    match format {
+        ListFormat::Json => results.line(&json(&shown)?).await,
+        ListFormat::Text => text(&shown, results).await,
+    }
+}
+
+async fn text(shown: &Shown, results: &mut Results) -> Result<(), Failure> {
+    let info = &shown.info;
+    let mut lines = vec![
+        ("session", info.session_id.to_string()),
+        ("directory", info.cwd.clone()),
+    ];
+    lines.extend(info.title.clone().map(|title| ("title", title)));
+    lines.extend(info.updated_at.clone().map(|time| ("updated", time)));
+    lines.extend(
+        shown
+            .history
+            .as_ref()
+            .map(|history| ("history", history.to_string())),
+    );
+    for (name, value) in lines {
+        results
+            .line(&format!(
+                "{:<10} {}",
+                format!("{name}:"),
+                one_line(&value, 1000)
+            ))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Returns the list's entry of a session, if the agent has a list and the session is in it.
+///
+/// # Errors
+///
+/// When the agent lists sessions, and not this one, and cannot load it either.
+async fn listed(client: &Client, id: &str) -> Result<Option<SessionInfo>, Failure> {
+    let capabilities = &client.agent_info().agent_capabilities;
+    if capabilities.session_capabilities.list.is_none() {
+        return Ok(None);
+    }
+    let sessions = client.list_sessions(None).await?;
+    let found = sessions
+        .into_iter()
+        .find(|session| session.session_id.as_str() == id);
+    if found.is_none() && !capabilities.load_session {
+        return Err(Failure::failed(format!(
+            "the agent lists no session {id:?}; `acp sessions list` shows those that it knows"
+        )));
+    }
+    Ok(found)
+}
+
+/// Returns the directory of a session: as given, as listed, or the current one.
+async fn directory(client: &Client, args: &SessionArgs) -> Result<PathBuf, Failure> {
+    let listed = match args.cwd {
+        Some(_) => None,
+        None => listed(client, &args.id).await?,
+    };
+    Ok(directory_of(args, listed.as_ref()))
+}
+
+fn directory_of(args: &SessionArgs, listed: Option<&SessionInfo>) -> PathBuf {
+    let listed = || listed.map(|session| PathBuf::from(&session.cwd));
+    let given = args.cwd.clone().or_else(listed);
+    given.unwrap_or_else(|| PathBuf::from("."))
+}
+
+/// Calls `session/fork`, which is a proposal without a type of its own here.
+async fn fork(client: &Client, id: &str, cwd: &Path) -> Result<String, Failure> {
+    let cwd = std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned());
+    let params = json!({"sessionId": id, "cwd": cwd.to_string_lossy(), "mcpServers": []});
+    let params = acp_sdk::Json::from(params);
+    let answer = client
+        .agent()
+        .peer()
+        .call_ext("session/fork", Some(&params))
+        .await;
+    let answer = answer.map_err(|error| match error.code() {
+        Some(ErrorCode::METHOD_NOT_FOUND) => {
+            Error::unsupported("session/fork", "sessionCapabilities.fork")
+        }
+        _ => Error::Sdk(error),
+    })?;
+    let answer = answer.to_value().unwrap_or(Value::Null);
+    match answer.get("sessionId").and_then(Value::as_str) {
+        Some(copy) => Ok(SessionId::from(copy).to_string()),
+        None => Err(Failure::failed(
+            "the agent's answer to session/fork has no sessionId",
+        )),
+    }
+}
+
+/// A line of JSON.
+fn json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::Output(error.into()))
+}

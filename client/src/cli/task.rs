@@ -1,0 +1,129 @@
+//! Commands without a turn: they print results until they are done, or stopped.
+
+use std::io;
+
+use tokio::io::{AsyncWriteExt as _, Stdout};
+
+use super::exit::{Code, hint};
+use super::stop::{Reason, Stop};
+use super::text;
+use crate::error::Error;
+
+/// Why a command has no result.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// A call of the agent failed.
+    Error(Error),
+    /// Something else did; the message says what to do.
+    Message(Code, String),
+    /// Standard output cannot be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self::Message(Code::Usage, message.into())
+    }
+
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self::Message(Code::Failed, message.into())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Standard output, written from a thread of tokio's: a reader that takes nothing stops neither
+/// the connection nor Ctrl-C.
+#[derive(Debug)]
+pub(super) struct Results(Stdout);
+
+impl Results {
+    /// Writes a line.
+    ///
+    /// # Errors
+    ///
+    /// When standard output cannot be written.
+    pub(super) async fn line(&mut self, line: &str) -> Result<(), Failure> {
+        self.text(&format!("{line}\n")).await
+    }
+
+    /// Writes text as it is.
+    ///
+    /// # Errors
+    ///
+    /// When standard output cannot be written.
+    pub(super) async fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.0
+            .write_all(text.as_bytes())
+            .await
+            .map_err(Failure::Output)
+    }
+
+    async fn flush(&mut self) -> Result<(), Failure> {
+        self.0.flush().await.map_err(Failure::Output)
+    }
+}
+
+/// Runs a command until it is done, or until Ctrl-C. Agents that it has started end with it.
+pub(super) async fn until_stopped(
+    work: impl AsyncFnOnce(&mut Results) -> Result<Code, Failure>,
+) -> Code {
+    let stop = match Stop::listen(None) {
+        Ok(stop) => stop,
+        Err(error) => {
+            say(&format!("cannot listen to signals: {error}")).await;
+            return Code::Failed;
+        }
+    };
+    let mut results = Results(tokio::io::stdout());
+    let work = async {
+        let done = work(&mut results).await;
+        let flushed = results.flush().await;
+        let failure = match (done, flushed) {
+            (Ok(code), Ok(())) => return code,
+            (Err(failure), _) | (Ok(_), Err(failure)) => failure,
+        };
+        report(failure).await
+    };
+    tokio::select! {
+        code = work => code,
+        () = stop.cancelled() => Code::of_reason(stop.reason().unwrap_or(Reason::Interrupt)),
+    }
+}
+
+async fn report(failure: Failure) -> Code {
+    match failure {
+        Failure::Error(error) => {
+            say(&error.to_string()).await;
+            if let Some(details) = text::details(&error) {
+                say(&details).await;
+            }
+            if let Some(hint) = hint(&error) {
+                say(hint).await;
+            }
+            Code::of_error(&error)
+        }
+        Failure::Message(code, message) => {
+            say(&message).await;
+            code
+        }
+        Failure::Output(error) => {
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                say(&format!("cannot write to standard output: {error}")).await;
+            }
+            Code::of_lost(error.kind())
+        }
+    }
+}
+
+/// Writes a line to standard error. If that is closed, nobody wants to know.
+pub(super) async fn say(line: &str) {
+    let line = format!("acp: {}\n", text::printable(line));
+    let mut stderr = tokio::io::stderr();
+    let _ = stderr.write_all(line.as_bytes()).await;
+    let _ = stderr.flush().await;
+}
