@@ -42,16 +42,21 @@ impl Launch {
 
     /// Returns whether the program exists, as far as can be seen without starting it.
     pub(super) fn exists(&self) -> bool {
-        let path = Path::new(&self.program);
-        if path.components().count() > 1 || path.is_absolute() {
-            return is_program(path);
-        }
-        let own = self.env.get("PATH").map(OsString::from);
-        let Some(folders) = own.or_else(|| std::env::var_os("PATH")) else {
-            return false;
-        };
-        std::env::split_paths(&folders).any(|folder| is_program(&folder.join(path)))
+        found(&self.program, self.env.get("PATH").map(OsStr::new)).is_some()
     }
+}
+
+/// Returns where a program is: a path as it is, a name in `folders` or else in `PATH`.
+pub(super) fn found(program: &OsStr, folders: Option<&OsStr>) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 || path.is_absolute() {
+        return is_program(path).then(|| path.to_owned());
+    }
+    let folders = folders
+        .map(OsStr::to_owned)
+        .or_else(|| std::env::var_os("PATH"))?;
+    let mut paths = std::env::split_paths(&folders).map(|folder| folder.join(path));
+    paths.find(|path| is_program(path))
 }
 
 #[cfg(unix)]

@@ -9,13 +9,16 @@ mod args;
 mod exit;
 mod folders;
 mod json;
+mod kept;
 mod launch;
 mod lines;
 mod manual;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod mcp_servers;
 mod notes;
 mod open;
+mod opening;
 mod output;
 mod record;
 #[cfg(feature = "remote")]

@@ -13,6 +13,7 @@ use super::complain;
 use super::exit::Code;
 use super::launch::Launch;
 use super::notes::Notes;
+use super::opening::{self, Opening};
 use super::output::Output;
 use super::stop::{Reason, Stop};
 use crate::client::{Client, ClientBuilder, Session};
@@ -44,8 +45,20 @@ enum Failure {
     Stopped,
     /// Standard input cannot be read as a prompt.
     Prompt(String),
+    /// The session that is asked for cannot be had.
+    Session(String),
     /// An option cannot be used.
     Usage(String),
+}
+
+impl From<opening::Failure> for Failure {
+    fn from(failure: opening::Failure) -> Self {
+        match failure {
+            opening::Failure::Error(error) => Self::Error(error),
+            opening::Failure::Session(message) => Self::Session(message),
+            opening::Failure::Usage(message) => Self::Usage(message),
+        }
+    }
 }
 
 impl From<Error> for Failure {
@@ -67,8 +80,10 @@ pub(super) async fn run(args: RunArgs) -> Code {
     };
     let notes = Notes::new();
     let (mut client, mut begun) = (None, None);
+    // A session's name is this run's until the end.
+    let mut opening = None;
     let turn = tokio::select! {
-        turn = take_turn(&args, &stop, &mut output, &notes, &mut client, &mut begun) => turn,
+        turn = take_turn(&args, &stop, &mut output, &notes, &mut client, &mut opening, &mut begun) => turn,
         () = stop.ended() => Err(Failure::Stopped),
     };
     if let Some(begun) = begun.take()
@@ -112,10 +127,11 @@ async fn take_turn(
     output: &mut Output,
     notes: &Notes,
     slot: &mut Option<Client>,
+    opening: &mut Option<Opening>,
     begun: &mut Option<Turn>,
 ) -> Result<Outcome, Failure> {
     let (session, mut events) = tokio::select! {
-        session = begin(args, output, notes, slot) => session?,
+        session = begin(args, output, notes, slot, opening) => session?,
         () = stop.cancelled() => return Err(Failure::Stopped),
     };
     let prompt = prompt(args, stop).await?;
@@ -170,6 +186,7 @@ async fn begin(
     output: &mut Output,
     notes: &Notes,
     slot: &mut Option<Client>,
+    opening: &mut Option<Opening>,
 ) -> Result<(Session, Events), Failure> {
     let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     let answers = Answers::new(&args.permissions);
@@ -190,6 +207,7 @@ async fn begin(
     if args.terminals == Offered::No {
         workspace = workspace.without_terminals();
     }
+    let opening = opening.insert(Opening::prepare(args, &cwd)?);
     let builder = Client::builder()
         .name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
         .workspace(workspace)
@@ -206,13 +224,12 @@ async fn begin(
     if let Some(method) = &args.auth {
         client.authenticate(method.as_str()).await?;
     }
-    let session = client.new_session(&cwd).await?;
+    let (session, events) = opening.open(client, &cwd).await?;
     let shown = cwd.to_string_lossy();
     let _ = output
         .session(session.id(), &shown, client.agent_info())
         .await;
     let _ = output.flush().await;
-    let events = session.events();
     Ok((session, events))
 }
 
@@ -289,6 +306,7 @@ fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
         }
         (Err(Failure::Error(error)), _) => Code::of_error(error),
         (Err(Failure::Stopped), None) => Code::Failed,
+        (Err(Failure::Session(_)), _) => Code::Failed,
         (Err(Failure::Prompt(_) | Failure::Usage(_)), _) => Code::Usage,
     }
 }
@@ -303,6 +321,7 @@ async fn tell(
         Ok(outcome) => output.outcome(code, outcome).await?,
         Err(Failure::Error(error)) => output.error(code, error).await?,
         Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await?,
+        Err(Failure::Session(message)) => output.failure(code, "session", message).await?,
         Err(Failure::Usage(message)) => output.failure(code, "usage", message).await?,
         Err(Failure::Stopped) => {
             let reason = stop.reason().unwrap_or(Reason::Interrupt);

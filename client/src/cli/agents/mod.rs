@@ -184,6 +184,11 @@ fn registry_folder() -> Option<PathBuf> {
 
 /// Reads a file of configuration; `None` if there is none.
 fn text(file: &Path) -> Result<Option<String>, String> {
+    text_up_to(file, LARGEST_FILE)
+}
+
+/// Reads a file of less than `most` bytes; `None` if there is none.
+pub(super) fn text_up_to(file: &Path, most: u64) -> Result<Option<String>, String> {
     match file.metadata() {
         // Reading a pipe would wait.
         Ok(metadata) if !metadata.is_file() => return Err("it is not a file".to_owned()),
@@ -192,11 +197,9 @@ fn text(file: &Path) -> Result<Option<String>, String> {
         Err(error) => return Err(error.to_string()),
     }
     let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(LARGEST_FILE).read_to_string(&mut text));
+    let read = File::open(file).and_then(|file| file.take(most).read_to_string(&mut text));
     match read {
-        Ok(_) if text.len() as u64 == LARGEST_FILE => {
-            Err(format!("it is larger than {LARGEST_FILE} bytes"))
-        }
+        Ok(_) if text.len() as u64 == most => Err(format!("it has {most} bytes or more")),
         Ok(_) => Ok(Some(text)),
         Err(error) => Err(error.to_string()),
     }

@@ -32,6 +32,18 @@ pub(in crate::cli) struct AgentArgs {
 }
 
 impl AgentArgs {
+    /// A text that is the same for the same agent.
+    pub(in crate::cli) fn identity(&self) -> String {
+        if let Some(name) = &self.name {
+            return format!("name {name}");
+        }
+        if let Some(url) = &self.remote.url {
+            return format!("url {url}");
+        }
+        let words = self.command.iter().map(|word| word.to_string_lossy());
+        format!("command {:?}", words.collect::<Vec<_>>())
+    }
+
     /// Returns whether there is an agent.
     pub(super) fn is_given(&self) -> bool {
         self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()

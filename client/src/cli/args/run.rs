@@ -31,6 +31,24 @@ pub(in crate::cli) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) rules: Option<PathBuf>,
 
+    /// Work in the session of this name; a later run with the same name, agent and directory
+    /// continues it
+    #[arg(long, value_name = "NAME", value_parser = words, conflicts_with = "resume")]
+    pub(in crate::cli) session: Option<String>,
+
+    /// With --session: start a new session, which takes the name
+    #[arg(long, requires = "session")]
+    pub(in crate::cli) new_session: bool,
+
+    /// Continue the session of this id
+    #[arg(long, value_name = "ID", value_parser = words)]
+    pub(in crate::cli) resume: Option<String>,
+
+    /// Have the agent use an MCP server: NAME=COMMAND, NAME=URL, or a JSON file with `mcpServers`;
+    /// can be given several times
+    #[arg(long, value_name = "SERVER")]
+    pub(in crate::cli) mcp_server: Vec<String>,
+
     /// What to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(in crate::cli) format: Format,
@@ -127,6 +145,20 @@ Remote agents:
   serve`. The working directory is one of the server's machine. Files and commands are served
   to the agent from this machine all the same. A lost connection is opened again.
 
+Sessions:
+  By default each run is a session of its own. acp keeps the names given with --session per agent
+  and directory in its folder of data, and continues the session by session/resume, or by
+  session/load, whose history is not printed. If the agent offers neither, or does not know the
+  session any more, the run fails: acp never replaces a session silently. One run at a time uses
+  a name.
+
+MCP servers:
+  --mcp-server 'files=npx -y server /data' is a command that the agent starts; words are split as
+  a shell does, and nothing else is. NAME=https://... is a server over HTTP. A file has the form
+    { \"mcpServers\": { \"files\": { \"command\": \"npx\", \"args\": [\"-y\", \"server\"], \"env\": {} },
+      \"web\": { \"type\": \"http\", \"url\": \"https://...\", \"headers\": {} } } }
+  with the types stdio, http and sse. What the agent does not support is an error.
+
 Interrupting:
   Ctrl-C cancels the turn: the agent's open questions are answered with `cancelled`, and it
   is given 10 seconds to end the turn. A second Ctrl-C ends the agent.
@@ -157,6 +189,7 @@ Examples:
   acp run --approve-all 'Fix the failing test' -- codex-acp
   git diff | acp run --deny-all - -- opencode acp
   acp run --format json --timeout 60 Hello -- gemini --acp | jq -r 'select(.stopReason).text'
+  acp run --session fix codex 'Find the bug' && acp run --session fix codex 'Mend it'
   acp run --url https://host/acp --token-file token 'Hello'
   acp run 'think' -- acp-server        (an agent without a model, to try things out)";
 

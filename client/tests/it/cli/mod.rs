@@ -6,6 +6,7 @@ mod acp;
 mod agents;
 mod errors;
 mod formats;
+mod named;
 mod permissions;
 mod record;
 mod sessions;

@@ -1,0 +1,180 @@
+//! Names of sessions, kept per agent and directory from one run to the next.
+//!
+//! A file per name in the folder of data, replaced as a whole. A file beside it is locked while a run
+//! uses the name, and unlocked by the system when that run ends, however it ends.
+
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use acp_sdk::v1::SessionId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::folders;
+
+/// The largest file, in bytes; an agent's id may be long.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record {
+    name: String,
+    agent: String,
+    directory: String,
+    session_id: Option<SessionId>,
+}
+
+/// A name that this process uses.
+#[derive(Debug)]
+pub(super) struct Kept {
+    file: PathBuf,
+    record: Record,
+    /// Unlocked when it is closed.
+    _lock: File,
+}
+
+impl Kept {
+    /// Takes a name for this process.
+    ///
+    /// # Errors
+    ///
+    /// When another process uses it, or its file cannot be used, and what to do.
+    pub(super) fn take(name: &str, agent: &str, directory: &str) -> Result<Self, String> {
+        let folder = folders::data().ok_or("the system has no folder for data")?;
+        Self::take_in(&folder.join("sessions"), name, agent, directory)
+    }
+
+    fn take_in(folder: &Path, name: &str, agent: &str, directory: &str) -> Result<Self, String> {
+        let failed = |what: &Path, error: &dyn std::fmt::Display| {
+            format!("cannot use {}: {error}", what.display())
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        let wanted = Record {
+            name: name.to_owned(),
+            agent: agent.to_owned(),
+            directory: directory.to_owned(),
+            session_id: None,
+        };
+        let stem = stem(&wanted);
+        let lock_file = folder.join(format!("{stem}.lock"));
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        let lock = options
+            .open(&lock_file)
+            .map_err(|error| failed(&lock_file, &error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another acp uses the session {name:?}. Wait for its end, or use another name"
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(&lock_file, &error)),
+        }
+        let file = folder.join(format!("{stem}.json"));
+        let text = super::agents::text_up_to(&file, LARGEST_FILE);
+        let record = match text.map_err(|reason| failed(&file, &reason))? {
+            None => wanted,
+            Some(text) => {
+                let record: Record =
+                    serde_json::from_str(&text).map_err(|error| failed(&file, &error))?;
+                let same = (&record.name, &record.agent, &record.directory)
+                    == (&wanted.name, &wanted.agent, &wanted.directory);
+                if !same {
+                    return Err(failed(&file, &"it is about another session. Remove it"));
+                }
+                record
+            }
+        };
+        Ok(Self {
+            file,
+            record,
+            _lock: lock,
+        })
+    }
+
+    /// The session of the name, if it has one.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        self.record.session_id.as_ref()
+    }
+
+    /// Keeps a session under the name.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub(super) fn keep(&mut self, session: &SessionId) -> Result<(), String> {
+        self.record.session_id = Some(session.clone());
+        let written = || {
+            let folder = self.file.parent().unwrap_or(Path::new("."));
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            serde_json::to_writer(&mut file, &self.record)?;
+            file.flush()?;
+            file.as_file().sync_all()?;
+            file.persist(&self.file)?;
+            Ok::<_, std::io::Error>(())
+        };
+        written().map_err(|error| format!("cannot write {}: {error}", self.file.display()))
+    }
+}
+
+/// The name of the files: what is in it may be anything.
+fn stem(record: &Record) -> String {
+    let mut hash = Sha256::new();
+    for part in [&record.name, &record.agent, &record.directory] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let digits = hash.finalize();
+    digits
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_kept_for_an_agent_and_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let take = |name, agent, cwd| Kept::take_in(dir.path(), name, agent, cwd);
+        let mut kept = take("a/../b", "agent", "/").unwrap();
+        assert_eq!(kept.session(), None);
+        kept.keep(&SessionId::from("1")).unwrap();
+        drop(kept);
+        let kept = take("a/../b", "agent", "/").unwrap();
+        assert_eq!(kept.session(), Some(&SessionId::from("1")));
+        for (name, agent, cwd) in [
+            ("a", "agent", "/"),
+            ("a/../b", "agent/", ""),
+            ("a/../b", "x", "/"),
+        ] {
+            assert_eq!(take(name, agent, cwd).unwrap().session(), None);
+        }
+    }
+
+    #[test]
+    fn a_name_is_used_once_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Kept::take_in(dir.path(), "n", "a", "/").unwrap();
+        let error = Kept::take_in(dir.path(), "n", "a", "/").unwrap_err();
+        assert!(error.contains("another acp uses"), "{error}");
+        drop(first);
+        Kept::take_in(dir.path(), "n", "a", "/").unwrap();
+    }
+
+    #[test]
+    fn a_broken_file_is_no_new_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut kept = Kept::take_in(dir.path(), "n", "a", "/").unwrap();
+        kept.keep(&SessionId::from("1")).unwrap();
+        std::fs::write(&kept.file, "{").unwrap();
+        drop(kept);
+        assert!(Kept::take_in(dir.path(), "n", "a", "/").is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! Which session a run works in: a new one, one by its id, or one that a name stands for.
+//!
+//! A session that cannot be continued is an error, never a new session: whoever asked for it would
+//! talk to an agent that has forgotten everything.
+
+use std::path::Path;
+
+use acp_sdk::v1::{
+    LoadSessionRequest, McpServer, NewSessionRequest, ResumeSessionRequest, SessionId,
+};
+
+use super::args::RunArgs;
+use super::kept::Kept;
+use super::mcp_servers;
+use crate::client::{Client, Session};
+use crate::error::Error;
+use crate::session::{Event, Events};
+
+/// Why there is no session.
+pub(super) enum Failure {
+    Error(Error),
+    /// What is asked for cannot be had; the message says what to do.
+    Session(String),
+    /// An argument cannot be used.
+    Usage(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Opening {
+    servers: Vec<McpServer>,
+    resume: Option<SessionId>,
+    /// Held until the run ends.
+    kept: Option<Kept>,
+    is_new: bool,
+}
+
+impl Opening {
+    /// Takes the name of the session, before any agent is started.
+    ///
+    /// # Errors
+    ///
+    /// When it is in use, or an MCP server cannot be used; the message says what to do.
+    pub(super) fn prepare(args: &RunArgs, cwd: &Path) -> Result<Self, Failure> {
+        let here = args.agent.remote.url.is_none();
+        let servers = mcp_servers::servers(&args.mcp_server, here).map_err(Failure::Usage)?;
+        let directory = cwd.to_string_lossy();
+        let kept = match &args.session {
+            Some(name) => {
+                let kept = Kept::take(name, &args.agent.identity(), &directory);
+                Some(kept.map_err(Failure::Session)?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            servers,
+            resume: args.resume.as_deref().map(SessionId::from),
+            kept,
+            is_new: args.new_session,
+        })
+    }
+
+    /// Opens the session, and returns what happens in it from now on.
+    pub(super) async fn open(
+        &mut self,
+        client: &Client,
+        cwd: &Path,
+    ) -> Result<(Session, Events), Failure> {
+        mcp_servers::check(&self.servers, client.agent_info())?;
+        if let Some(id) = self.resume.clone() {
+            return self.again(client, id, cwd).await;
+        }
+        let known = self.kept.as_ref().and_then(Kept::session).cloned();
+        if let (Some(id), false) = (known, self.is_new) {
+            return self.again(client, id, cwd).await;
+        }
+        if self.kept.is_some() && !can_continue(client) {
+            return Err(Failure::Session(
+                "the agent offers neither session/resume nor session/load, so no later run could \
+                 continue the session. Leave out --session"
+                    .to_owned(),
+            ));
+        }
+        let cwd = utf8(cwd)?;
+        let request = NewSessionRequest::new(cwd, self.servers.clone());
+        let session = client.new_session_with(request).await?;
+        if let Some(kept) = &mut self.kept {
+            kept.keep(session.id()).map_err(Failure::Session)?;
+        }
+        let events = session.events();
+        Ok((session, events))
+    }
+
+    /// Continues a session, without its history where the agent can.
+    async fn again(
+        &self,
+        client: &Client,
+        id: SessionId,
+        cwd: &Path,
+    ) -> Result<(Session, Events), Failure> {
+        let cwd = utf8(cwd)?;
+        let capabilities = &client.agent_info().agent_capabilities;
+        let resumes = capabilities.session_capabilities.resume.is_some();
+        if !can_continue(client) {
+            return Err(Failure::Session(
+                "the agent offers neither session/resume nor session/load: it cannot continue a \
+                 session in a new process"
+                    .to_owned(),
+            ));
+        }
+        let opened = if resumes {
+            let mut request = ResumeSessionRequest::new(id.clone(), cwd);
+            request.mcp_servers.clone_from(&self.servers);
+            client.resume_session_with(request).await
+        } else {
+            let request = LoadSessionRequest::new(id.clone(), cwd, self.servers.clone());
+            client.load_session_with(request).await
+        };
+        let session = opened.map_err(|error| self.refused(&id, error))?;
+        let mut events = session.events();
+        if !resumes {
+            // The history was printed by the runs before.
+            while let Some(event) = events.next().await {
+                if matches!(event.event, Event::HistoryEnd) {
+                    break;
+                }
+            }
+        }
+        Ok((session, events))
+    }
+
+    /// Why a session is not continued, and what to do.
+    fn refused(&self, id: &SessionId, error: Error) -> Failure {
+        if !matches!(error, Error::Sdk(acp_sdk::Error::Response { .. })) {
+            return Failure::Error(error);
+        }
+        let remedy = match &self.kept {
+            Some(_) => "Run again with --new-session to start a new one under this name",
+            None => "`acp sessions list` shows the sessions that the agent knows",
+        };
+        Failure::Session(format!(
+            "the agent does not continue the session {id}: {error}. {remedy}"
+        ))
+    }
+}
+
+fn can_continue(client: &Client) -> bool {
+    let capabilities = &client.agent_info().agent_capabilities;
+    capabilities.load_session || capabilities.session_capabilities.resume.is_some()
+}
+
+fn utf8(path: &Path) -> Result<String, Error> {
+    let text = path.to_str().ok_or_else(|| Error::Directory {
+        path: path.display().to_string(),
+        reason: "its name is not UTF-8, which the protocol needs".to_owned(),
+    })?;
+    Ok(text.to_owned())
+}
