@@ -274,6 +274,76 @@ async fn the_agent_is_started_once_and_again_when_it_has_died() {
     assert_eq!(starts(), 5);
 }
 
+/// An agent that is asked for a session, and dies of it.
+#[derive(Clone, Default)]
+struct Dying {
+    asked: Arc<tokio::sync::Notify>,
+}
+
+impl Agent for Dying {
+    async fn initialize(
+        &self,
+        _: &AgentContext,
+        _: InitializeRequest,
+    ) -> acp_sdk::HandlerResult<InitializeResponse> {
+        Ok(InitializeResponse::new(ProtocolVersion::V1))
+    }
+
+    async fn new_session(
+        &self,
+        _: &AgentContext,
+        _: NewSessionRequest,
+    ) -> acp_sdk::HandlerResult<NewSessionResponse> {
+        self.asked.notify_one();
+        std::future::pending().await
+    }
+
+    async fn prompt(
+        &self,
+        _: &AgentContext,
+        _: PromptRequest,
+    ) -> acp_sdk::HandlerResult<PromptResponse> {
+        std::future::pending().await
+    }
+
+    async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> acp_sdk::HandlerResult<()> {
+        Ok(())
+    }
+}
+
+/// The death of an agent may be noticed only when it is asked for a session. It is started again
+/// once for that, not for ever.
+#[tokio::test]
+async fn an_agent_that_dies_of_a_call_is_started_again_once() {
+    for (dying, expected) in [(1, 2), (5, 2)] {
+        let starts = Arc::new(AtomicUsize::new(0));
+        let counted = starts.clone();
+        let tool = ExternalAgent::start_with(move || {
+            let number = counted.fetch_add(1, Ordering::Relaxed) + 1;
+            async move {
+                let (ours, theirs) = tokio::io::duplex(1 << 16);
+                let streams = tokio::io::split(theirs);
+                tokio::spawn(async move {
+                    if number > dying {
+                        let _ = acp_sdk::serve(TestAgent::default(), streams).await;
+                        return;
+                    }
+                    let agent = Dying::default();
+                    let asked = agent.asked.clone();
+                    tokio::select! {
+                        _ = acp_sdk::serve(agent, streams) => {}
+                        () = asked.notified() => {}
+                    }
+                });
+                Client::builder().connect(tokio::io::split(ours)).await
+            }
+        });
+        let result = within(tool.call("work").directory("/")).await;
+        assert_eq!(result.is_ok(), dying < expected, "{result:?}");
+        assert_eq!(starts.load(Ordering::Relaxed), expected);
+    }
+}
+
 #[tokio::test]
 async fn an_agent_that_cannot_be_started_is_tried_again_by_the_next_call() {
     let starts = Arc::new(AtomicUsize::new(0));

@@ -12,6 +12,8 @@ const LONGEST: usize = 4096;
 /// A path of a tool call, judged: absolute, with `.` and `..` folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallPath {
+    /// Absolute, and otherwise as it was written.
+    written: PathBuf,
     /// By the text alone.
     lexical: PathBuf,
     /// With the links followed, as far as it exists on this machine.
@@ -57,13 +59,14 @@ impl CallPath {
             return None;
         }
         let path = Path::new(text);
-        let absolute = match path.is_absolute() {
-            true => fold(path),
-            false => fold(&base?.lexical.join(path)),
+        let written = match path.is_absolute() {
+            true => path.to_owned(),
+            false => base?.lexical.join(path),
         };
         // On Windows, `C:x` and `\x` depend on more than the session's directory.
-        absolute.is_absolute().then_some(Self {
-            lexical: absolute,
+        written.is_absolute().then(|| Self {
+            lexical: fold(&written),
+            written,
             real: None,
             is_dir: false,
         })
@@ -71,7 +74,8 @@ impl CallPath {
 
     /// Follows links. It blocks for as long as the file system takes.
     pub(super) fn follow_links(&mut self) {
-        self.real = real(&self.lexical);
+        // Where a link stands before it, `..` is the parent of the link's target.
+        self.real = real(&self.written);
         self.is_dir = self.lexical.is_dir();
     }
 
@@ -119,7 +123,8 @@ fn real(path: &Path) -> Option<PathBuf> {
         let rest = path.strip_prefix(ancestor).ok()?;
         Some(match rest.as_os_str().is_empty() {
             true => real,
-            false => real.join(rest),
+            // What does not exist has no links.
+            false => fold(&real.join(rest)),
         })
     })
 }
@@ -354,6 +359,9 @@ mod tests {
         assert!(judge("src/a") && judge("src/new/dir/a"));
         assert!(!judge("src/link/a") && !judge("src/link") && !judge("src/link/new/a"));
         assert!(!judge("src/dangling"));
+        // By its text it is `src/b`, for the system it is beside the target of the link.
+        assert!(!judge("src/link/../b") && !judge("src/link/../../b"));
+        assert!(judge("src/../src/b") && judge("src/new/../b"));
         let out = PathPattern::new(&format!("{}/**", outside.canonicalize().unwrap().display()));
         let mut path = CallPath::resolve("src/link/a", Some(&base)).unwrap();
         path.follow_links();
