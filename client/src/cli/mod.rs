@@ -6,6 +6,8 @@
 
 mod agents;
 mod args;
+mod chat;
+mod connect;
 mod exit;
 mod folders;
 mod json;
@@ -70,6 +72,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let code = match args.command {
         Command::Run(args) => runtime.block_on(run::run(*args)),
+        Command::Chat(args) => runtime.block_on(chat::chat(*args)),
         Command::Agents(args) => runtime.block_on(agents_command(args)),
         Command::Sessions(args) => {
             let run = async |results: &mut Results| sessions::sessions(&args, results).await;

@@ -37,5 +37,5 @@ async fn remote(url: &str, args: &AgentArgs, builder: ClientBuilder) -> Result<C
 /// Refuses a URL: this build cannot use it.
 #[cfg(not(feature = "remote"))]
 async fn remote(_: &str, _: &AgentArgs, _: ClientBuilder) -> Result<Client, Failure> {
-    Err(Failure::usage(super::run::NO_REMOTE))
+    Err(Failure::usage(super::connect::NO_REMOTE))
 }

@@ -1,4 +1,4 @@
-//! Which session a run works in: a new one, one by its id, or one that a name stands for.
+//! Which session a run or a conversation works in: a new one, one by its id, or one that a name stands for.
 //!
 //! A session that cannot be continued is an error, never a new session: whoever asked for it would
 //! talk to an agent that has forgotten everything.
@@ -9,7 +9,7 @@ use acp_sdk::v1::{
     LoadSessionRequest, McpServer, NewSessionRequest, ResumeSessionRequest, SessionId,
 };
 
-use super::args::RunArgs;
+use super::args::SetupArgs;
 use super::kept::Kept;
 use super::mcp_servers;
 use crate::client::{Client, Session};
@@ -47,7 +47,7 @@ impl Opening {
     /// # Errors
     ///
     /// When it is in use, or an MCP server cannot be used; the message says what to do.
-    pub(super) fn prepare(args: &RunArgs, cwd: &Path) -> Result<Self, Failure> {
+    pub(super) fn prepare(args: &SetupArgs, cwd: &Path) -> Result<Self, Failure> {
         let here = args.agent.remote.url.is_none();
         let servers = mcp_servers::servers(&args.mcp_server, here).map_err(Failure::Usage)?;
         let directory = cwd.to_string_lossy();
@@ -98,7 +98,7 @@ impl Opening {
     }
 
     /// Continues a session, without its history where the agent can.
-    async fn again(
+    pub(super) async fn again(
         &self,
         client: &Client,
         id: SessionId,

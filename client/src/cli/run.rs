@@ -1,42 +1,26 @@
 //! `acp run`: one agent, one session, one turn.
 
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use acp_sdk::Observer;
-use acp_sdk::v1::Implementation;
-
-use super::args::{Offered, PermissionArgs, RunArgs};
+use super::args::RunArgs;
 use super::complain;
+use super::connect::{connect, directory};
 use super::exit::Code;
-use super::launch::Launch;
 use super::notes::Notes;
 use super::opening::{self, Opening};
 use super::output::Output;
 use super::stop::{Reason, Stop};
-use crate::client::{Client, ClientBuilder, Session};
+use crate::client::{Client, Session};
 use crate::error::{Error, Result};
-use crate::permission::{Ask, Decision, Permissions, Policy, Question, Rules};
-use crate::process::AgentCommand;
+use crate::permission::Ask;
 use crate::session::{Events, Outcome, SessionEvent, Turn};
-use crate::text::one_line;
-use crate::workspace::Workspace;
 
 /// The longest prompt taken from standard input, in bytes; JSON may double it.
 const LONGEST_PROMPT: u64 = 15 << 20;
 
 /// How long writing the last words may take once the run is to end at once.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Why a URL cannot be used.
-#[cfg(not(feature = "remote"))]
-pub(super) const NO_REMOTE: &str = "this acp was built without its feature `remote`, which --url \
-    needs; install it by `cargo install acp-client --features cli,remote`";
-
-/// Lines of noise that are shown.
-const NOISE_SHOWN: u64 = 5;
 
 /// Why a run has no outcome.
 enum Failure {
@@ -188,42 +172,9 @@ async fn begin(
     slot: &mut Option<Client>,
     opening: &mut Option<Opening>,
 ) -> Result<(Session, Events), Failure> {
-    let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
-    let answers = Answers::new(&args.permissions);
-    let mut may_approve = answers.may_approve();
-    let rules = match &args.rules {
-        Some(path) => Rules::read(path).map_err(|error| Failure::Usage(error.to_string()))?,
-        None => Rules::new(),
-    };
-    may_approve |= rules.may_approve();
-    let cwd = cwd.canonicalize().map_err(|error| Error::Directory {
-        path: cwd.display().to_string(),
-        reason: error.to_string(),
-    })?;
-    let mut workspace = Workspace::new();
-    if !may_approve {
-        workspace = workspace.read_only();
-    }
-    if args.terminals == Offered::No {
-        workspace = workspace.without_terminals();
-    }
-    let opening = opening.insert(Opening::prepare(args, &cwd)?);
-    let builder = Client::builder()
-        .name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
-        .workspace(workspace)
-        .permissions(rules.fallback(answers))
-        .observer(Listener::new(args.verbose, notes.clone()));
-    let client = match &args.agent.remote.url {
-        Some(url) => reach(builder, url, args).await?,
-        None => {
-            let agent = agent(args, &cwd, notes).map_err(Failure::Usage)?;
-            builder.spawn(agent).await?
-        }
-    };
-    let client = slot.insert(client);
-    if let Some(method) = &args.auth {
-        client.authenticate(method.as_str()).await?;
-    }
+    let cwd = directory(&args.setup)?;
+    let opening = opening.insert(Opening::prepare(&args.setup, &cwd)?);
+    let client = connect(&args.setup, &cwd, Ask::terminal().ok(), notes, slot).await?;
     let (session, events) = opening.open(client, &cwd).await?;
     let shown = cwd.to_string_lossy();
     let _ = output
@@ -231,30 +182,6 @@ async fn begin(
         .await;
     let _ = output.flush().await;
     Ok((session, events))
-}
-
-/// Connects to a remote agent.
-#[cfg(feature = "remote")]
-async fn reach(builder: ClientBuilder, url: &str, args: &RunArgs) -> Result<Client, Failure> {
-    let agent = super::remote::agent(url, &args.agent.remote).map_err(Error::from)?;
-    Ok(builder.connect_remote(agent).await?)
-}
-
-/// Refuses a URL: this build cannot use it.
-#[cfg(not(feature = "remote"))]
-async fn reach(_: ClientBuilder, _: &str, _: &RunArgs) -> Result<Client, Failure> {
-    Err(Failure::Usage(NO_REMOTE.to_owned()))
-}
-
-/// Returns the agent's command, or why there is none.
-fn agent(args: &RunArgs, cwd: &Path, notes: &Notes) -> Result<AgentCommand, String> {
-    let command = Launch::of(&args.agent)?.command().current_dir(cwd);
-    if args.verbose {
-        let notes = notes.clone();
-        return Ok(command
-            .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000)))));
-    }
-    Ok(command)
 }
 
 /// The prompt, from standard input if so wanted.
@@ -333,7 +260,7 @@ async fn tell(
 }
 
 /// Ends the agent: gently if the turn is over, and not so gently if the user insists.
-async fn end(client: Option<Client>, stop: &Stop, gently: bool) {
+pub(super) async fn end(client: Option<Client>, stop: &Stop, gently: bool) {
     let Some(client) = client else { return };
     if gently {
         tokio::select! {
@@ -343,108 +270,5 @@ async fn end(client: Option<Client>, stop: &Stop, gently: bool) {
     }
     if let Some(process) = client.process() {
         process.terminate().await;
-    }
-}
-
-/// Who answers the agent's questions.
-enum Answers {
-    Policy(Policy),
-    Ask(Ask),
-}
-
-impl Answers {
-    fn new(args: &PermissionArgs) -> Self {
-        if args.approve_all {
-            return Self::Policy(Policy::ApproveAll);
-        }
-        if args.deny_all {
-            return Self::Policy(Policy::DenyAll);
-        }
-        match (Ask::terminal(), args.approve_reads) {
-            (Ok(ask), true) => Self::Ask(ask.approve_reads()),
-            (Ok(ask), false) => Self::Ask(ask),
-            (Err(_), true) => Self::Policy(Policy::ApproveReads),
-            (Err(_), false) => Self::Policy(Policy::DenyAll),
-        }
-    }
-
-    /// Whether more than reading may be approved.
-    fn may_approve(&self) -> bool {
-        matches!(self, Self::Policy(Policy::ApproveAll) | Self::Ask(_))
-    }
-}
-
-impl Permissions for Answers {
-    async fn decide(&self, question: &Question) -> Decision {
-        match self {
-            Self::Policy(policy) => policy.decide(question).await,
-            Self::Ask(ask) => ask.decide(question).await,
-        }
-    }
-
-    fn in_order(&self) -> bool {
-        match self {
-            Self::Policy(policy) => policy.in_order(),
-            Self::Ask(ask) => ask.in_order(),
-        }
-    }
-}
-
-/// Tells what the agent writes that cannot be used.
-struct Listener {
-    verbose: bool,
-    noise: AtomicU64,
-    notes: Notes,
-}
-
-impl Listener {
-    fn new(verbose: bool, notes: Notes) -> Self {
-        Self {
-            verbose,
-            noise: AtomicU64::new(0),
-            notes,
-        }
-    }
-
-    fn noise(&self, what: impl FnOnce() -> String) {
-        match self.noise.fetch_add(1, Ordering::Relaxed) {
-            0..NOISE_SHOWN => self.notes.line(format_args!("acp: skipped {}", what())),
-            NOISE_SHOWN => self
-                .notes
-                .line("acp: skipped more of the agent's output, which is not shown"),
-            _ => {}
-        }
-    }
-}
-
-impl Observer for Listener {
-    fn invalid_message(&self, line: &[u8], _: &str) {
-        self.noise(|| {
-            let start = line.get(..1000).unwrap_or(line);
-            let start = one_line(&String::from_utf8_lossy(start), 120);
-            format!("what is no message on the agent's output: {start}")
-        });
-    }
-
-    fn message_too_long(&self, bytes: u64) {
-        self.noise(|| format!("a message of {bytes} bytes, which is more than acp reads"));
-    }
-
-    fn dropped(&self, method: &str, path: &str, reason: &str) {
-        if self.verbose {
-            self.notes.line(format_args!(
-                "acp: left out of {method} at {path:?}: {}",
-                one_line(reason, 200)
-            ));
-        }
-    }
-
-    fn uncorrelated_error(&self, error: &str) {
-        if self.verbose {
-            self.notes.line(format_args!(
-                "acp: the agent complains: {}",
-                one_line(error, 500)
-            ));
-        }
     }
 }

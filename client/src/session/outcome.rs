@@ -246,7 +246,7 @@ fn append(text: &mut String, joint: &mut Joint, chunk: &ContentChunk) {
 /// What an update leaves out stays as it was; lists are replaced as a whole.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#updating>
-fn merge(call: &mut ToolCall, update: ToolCallUpdate) {
+pub(crate) fn merge(call: &mut ToolCall, update: ToolCallUpdate) {
     fn set<T>(field: &mut T, value: Option<T>) {
         if let Some(value) = value {
             *field = value;

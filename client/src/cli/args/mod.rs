@@ -2,6 +2,7 @@
 
 mod agent;
 mod agents;
+mod chat;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod record;
@@ -18,10 +19,11 @@ pub(super) use self::agent::AgentArgs;
 #[cfg(feature = "remote")]
 pub(super) use self::agent::RemoteArgs;
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, ListFormat};
+pub(super) use self::chat::ChatArgs;
 #[cfg(feature = "mcp")]
 pub(super) use self::mcp::McpArgs;
 pub(super) use self::record::RecordArgs;
-pub(super) use self::run::{Format, Offered, PermissionArgs, RunArgs};
+pub(super) use self::run::{Format, Offered, PermissionArgs, RunArgs, SetupArgs};
 
 /// Drives agents that speak the Agent Client Protocol (ACP) from a shell.
 #[derive(Debug, Parser)]
@@ -34,6 +36,7 @@ pub(super) struct Args {
 const AFTER_HELP: &str = "\
 Try it:
   acp run 'What is in this directory?' -- opencode acp
+  acp chat -- opencode acp
 
 `acp run --help` explains permissions, formats and exit codes.";
 
@@ -45,6 +48,12 @@ pub(super) enum Command {
     /// and the answers to its questions go to standard error. Files and commands are served to
     /// it inside the working directory only.
     Run(Box<RunArgs>),
+
+    /// Talk with an agent in this terminal.
+    ///
+    /// Text is shown as Markdown while it arrives, tool calls with their status and diffs, and
+    /// questions for permission are answered with one key.
+    Chat(Box<ChatArgs>),
 
     /// List the configured agents.
     ///
@@ -97,6 +106,7 @@ impl Args {
         let mut args = Self::try_parse_from(args)?;
         let (name, settled) = match &mut args.command {
             Command::Run(run) => ("run", run.settle()),
+            Command::Chat(chat) => ("chat", chat.settle()),
             Command::Sessions(sessions) => ("sessions", sessions.command.settle()),
             Command::Record(record) => ("record", record.agent.settle_local()),
             #[cfg(feature = "mcp")]

@@ -18,6 +18,22 @@ pub(in crate::cli) struct RunArgs {
     second: Option<String>,
 
     #[command(flatten)]
+    pub(in crate::cli) setup: SetupArgs,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(in crate::cli) format: Format,
+
+    /// Cancel the turn after so many seconds, and end the agent
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(in crate::cli) timeout: Option<std::time::Duration>,
+}
+
+/// The agent of a run or a conversation, its session, and what it may do.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(in crate::cli) struct SetupArgs {
+    #[command(flatten)]
     pub(in crate::cli) agent: AgentArgs,
 
     /// Where the agent works [default: the current directory]
@@ -49,17 +65,9 @@ pub(in crate::cli) struct RunArgs {
     #[arg(long, value_name = "SERVER")]
     pub(in crate::cli) mcp_server: Vec<String>,
 
-    /// What to print
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(in crate::cli) format: Format,
-
     /// Whether to offer terminals; an agent without them runs commands by its own means
     #[arg(long, value_enum, default_value = "yes")]
     pub(in crate::cli) terminals: Offered,
-
-    /// Cancel the turn after so many seconds, and end the agent
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(in crate::cli) timeout: Option<std::time::Duration>,
 
     /// Authenticate first, by this method of the agent's
     #[arg(long, value_name = "METHOD")]
@@ -110,14 +118,14 @@ impl RunArgs {
     /// When there is no agent, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         if let Some(prompt) = self.second.take() {
-            if self.agent.is_given() {
+            if self.setup.agent.is_given() {
                 let message = "expected one PROMPT beside the agent, got two words. Put the \
                     prompt between quotes";
                 return Err((ErrorKind::TooManyValues, message.to_owned()));
             }
-            self.agent.name = Some(std::mem::replace(&mut self.prompt, prompt));
+            self.setup.agent.name = Some(std::mem::replace(&mut self.prompt, prompt));
         }
-        self.agent.settle()
+        self.setup.agent.settle()
     }
 }
 
@@ -230,7 +238,7 @@ mod tests {
         ]);
         let run = run.unwrap();
         assert_eq!(run.prompt, "hi");
-        assert_eq!(run.agent.command, ["agent", "--", "-x"]);
+        assert_eq!(run.setup.agent.command, ["agent", "--", "-x"]);
         assert_eq!(run.format, Format::Json);
         assert!(parse(&["acp", "run", "hi"]).is_err());
         assert!(parse(&["acp", "run", "hi", "there", "--", "agent"]).is_err());
@@ -240,7 +248,7 @@ mod tests {
     #[test]
     fn a_url_stands_for_the_agent() {
         let run = parse(&["acp", "run", "--url", "ws://h/acp", "hi"]).unwrap();
-        assert_eq!(run.agent.remote.url.as_deref(), Some("ws://h/acp"));
+        assert_eq!(run.setup.agent.remote.url.as_deref(), Some("ws://h/acp"));
         assert!(parse(&["acp", "run", "--url", "ws://h/acp", "hi", "--", "a"]).is_err());
         assert!(parse(&["acp", "run", "--token-file", "t", "hi", "--", "a"]).is_err());
     }
@@ -248,10 +256,10 @@ mod tests {
     #[test]
     fn of_two_words_the_first_is_the_agents_name() {
         let run = parse(&["acp", "run", "codex", "hi"]).unwrap();
-        assert_eq!(run.agent.name.as_deref(), Some("codex"));
+        assert_eq!(run.setup.agent.name.as_deref(), Some("codex"));
         assert_eq!(run.prompt, "hi");
         let run = parse(&["acp", "run", "--agent", "codex", "hi"]).unwrap();
-        assert_eq!(run.agent.name.as_deref(), Some("codex"));
+        assert_eq!(run.setup.agent.name.as_deref(), Some("codex"));
         assert_eq!(run.prompt, "hi");
         for line in [
             &["acp", "run", "--agent", "codex", "hi", "there"][..],

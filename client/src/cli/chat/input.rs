@@ -1,0 +1,289 @@
+//! The keyboard, on a thread of its own: lines with an editor between turns, keys during them.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc as sync};
+use std::time::Duration;
+
+use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use crossterm::terminal;
+use reedline::{
+    ColumnarMenu, Completer, DefaultHinter, EditCommand, Emacs, ExternalPrinter, FileBackedHistory,
+    KeyCode, KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline,
+    ReedlineEvent, ReedlineMenu, Signal, Span, Suggestion, ValidationResult, Validator,
+    default_emacs_keybindings,
+};
+use tokio::sync::mpsc;
+
+use super::style::clean;
+
+/// Prompts in the history file.
+const HISTORY: usize = 1000;
+
+/// Keys that wait to be handled; more are dropped.
+const WAITING: usize = 256;
+
+/// Messages that wait to be shown above the editor; more are dropped.
+const MESSAGES: usize = 1000;
+
+/// How long restoring the terminal may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How often the thread sees whether keys are still wanted.
+const POLL: Duration = Duration::from_millis(30);
+
+/// What was typed.
+#[derive(Debug)]
+pub(super) enum Input {
+    Line(String),
+    /// Ctrl-C in the editor; the line was empty, or not.
+    Abandoned,
+    /// Ctrl-D in an empty line.
+    End,
+    Key(KeyEvent),
+    Paste(String),
+    /// The terminal cannot be read.
+    Failed(String),
+}
+
+enum Order {
+    Line { prefill: String },
+    Keys,
+}
+
+/// The thread, and what it has read.
+pub(super) struct Keyboard {
+    orders: sync::Sender<Order>,
+    pub(super) inputs: mpsc::Receiver<Input>,
+    reads_keys: Arc<AtomicBool>,
+    completions: Arc<Mutex<Vec<(String, String)>>>,
+    messages: ExternalPrinter<String>,
+}
+
+impl Keyboard {
+    /// Starts the thread. Nobody waits for it: a read from a terminal cannot be taken back.
+    pub(super) fn start(history: Option<PathBuf>, colours: bool) -> Self {
+        let (orders, ordered) = sync::channel();
+        let (sender, inputs) = mpsc::channel(WAITING);
+        let keyboard = Self {
+            orders,
+            inputs,
+            reads_keys: Arc::default(),
+            completions: Arc::default(),
+            messages: ExternalPrinter::new(MESSAGES),
+        };
+        let editor = editor(
+            history,
+            colours,
+            keyboard.completions.clone(),
+            keyboard.messages.clone(),
+        );
+        let reads_keys = keyboard.reads_keys.clone();
+        std::thread::spawn(move || read(editor, &ordered, &sender, &reads_keys));
+        keyboard
+    }
+
+    /// Has a line read, which begins with `prefill`.
+    pub(super) fn read_line(&self, prefill: String) {
+        self.reads_keys.store(false, Ordering::Release);
+        // If the thread has gone, `inputs` says so.
+        let _ = self.orders.send(Order::Line { prefill });
+    }
+
+    /// Has keys read, until the next line.
+    pub(super) fn read_keys(&self) {
+        self.reads_keys.store(true, Ordering::Release);
+        let _ = self.orders.send(Order::Keys);
+    }
+
+    /// Sets what Tab completes.
+    pub(super) fn set_completions(&self, list: Vec<(String, String)>) {
+        *self
+            .completions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = list;
+    }
+
+    /// Shows text above the line that is being read.
+    pub(super) fn show(&self, text: &str) {
+        let text = text.trim_end_matches('\n');
+        if !text.is_empty() {
+            // Of a flood between turns, some is left out.
+            let _ = self.messages.sender().try_send(text.to_owned());
+        }
+    }
+}
+
+/// Leaves the terminal as it was found, whatever the thread is doing. `below` begins a new line.
+pub(super) fn restore(below: bool) {
+    let _ = terminal::disable_raw_mode();
+    let (done, is_done) = sync::channel();
+    // A terminal that accepts nothing must not keep the process from ending.
+    std::thread::spawn(move || {
+        let end = if below { "\r\n" } else { "" };
+        let (paste, show) = (event::DisableBracketedPaste, crossterm::cursor::Show);
+        let print = crossterm::style::Print(end);
+        let _ = crossterm::execute!(std::io::stdout(), print, paste, show);
+        let _ = done.send(());
+    });
+    let _ = is_done.recv_timeout(LAST_WORDS);
+}
+
+fn read(
+    mut editor: Reedline,
+    orders: &sync::Receiver<Order>,
+    inputs: &mpsc::Sender<Input>,
+    reads_keys: &AtomicBool,
+) {
+    for order in orders {
+        let input = match order {
+            Order::Line { prefill } => {
+                if !prefill.is_empty() {
+                    editor.run_edit_commands(&[EditCommand::InsertString(prefill)]);
+                }
+                match editor.read_line(&Sign) {
+                    Ok(Signal::Success(line)) => Input::Line(line),
+                    Ok(Signal::CtrlC) => Input::Abandoned,
+                    Ok(Signal::CtrlD) => Input::End,
+                    Ok(_) => Input::Line(String::new()),
+                    Err(error) => Input::Failed(error.to_string()),
+                }
+            }
+            Order::Keys => match keys(inputs, reads_keys) {
+                Ok(()) => continue,
+                Err(error) => Input::Failed(error.to_string()),
+            },
+        };
+        if inputs.blocking_send(input).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads keys for as long as they are wanted.
+fn keys(inputs: &mpsc::Sender<Input>, wanted: &AtomicBool) -> std::io::Result<()> {
+    terminal::enable_raw_mode()?;
+    while wanted.load(Ordering::Acquire) {
+        if !event::poll(POLL)? {
+            continue;
+        }
+        let input = match event::read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Input::Key(key),
+            Event::Paste(text) => Input::Paste(text),
+            _ => continue,
+        };
+        // Never waits: a key that nobody handles must not keep the next Ctrl-C from being read.
+        if let Err(mpsc::error::TrySendError::Closed(_)) = inputs.try_send(input) {
+            break;
+        }
+    }
+    terminal::disable_raw_mode()
+}
+
+fn editor(
+    history: Option<PathBuf>,
+    colours: bool,
+    completions: Arc<Mutex<Vec<(String, String)>>>,
+    messages: ExternalPrinter<String>,
+) -> Reedline {
+    let mut bindings = default_emacs_keybindings();
+    let complete = ReedlineEvent::UntilFound(vec![
+        ReedlineEvent::Menu(MENU.to_owned()),
+        ReedlineEvent::MenuNext,
+    ]);
+    bindings.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
+    let new_line = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+    for (modifier, key) in [
+        (KeyModifiers::ALT, KeyCode::Enter),
+        (KeyModifiers::SHIFT, KeyCode::Enter),
+        (KeyModifiers::CONTROL, KeyCode::Char('j')),
+    ] {
+        bindings.add_binding(modifier, key, new_line.clone());
+    }
+    let menu = ColumnarMenu::default()
+        .with_name(MENU)
+        .with_columns(2)
+        .with_marker("› ");
+    let mut editor = Reedline::create()
+        .with_edit_mode(Box::new(Emacs::new(bindings)))
+        .with_completer(Box::new(Completions(completions)))
+        .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+        .with_partial_completions(true)
+        .with_quick_completions(true)
+        .with_validator(Box::new(Lines))
+        .with_external_printer(messages)
+        .with_ansi_colors(colours)
+        .use_bracketed_paste(true);
+    if colours {
+        editor = editor.with_hinter(Box::new(DefaultHinter::default()));
+    }
+    // Without a file, prompts are remembered as long as the process lives.
+    let file = history.and_then(|file| FileBackedHistory::with_file(HISTORY, file).ok());
+    match file {
+        Some(file) => editor.with_history(Box::new(file)),
+        None => editor,
+    }
+}
+
+const MENU: &str = "commands";
+
+/// Completes the whole line.
+struct Completions(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Completer for Completions {
+    fn complete(&mut self, line: &str, pos: usize) -> Vec<Suggestion> {
+        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = line.get(..pos).unwrap_or(line);
+        let words = begun.matches(' ').count();
+        let fitting = list.iter().filter(|(line, _)| {
+            begun.starts_with('/') && line.starts_with(begun) && line.matches(' ').count() == words
+        });
+        fitting
+            .map(|(line, what)| Suggestion {
+                value: line.clone(),
+                description: Some(what.clone()).filter(|what| !what.is_empty()),
+                span: Span::new(0, pos),
+                append_whitespace: true,
+                ..Suggestion::default()
+            })
+            .collect()
+    }
+}
+
+/// A backslash at the end continues the prompt in the next line.
+struct Lines;
+
+impl Validator for Lines {
+    fn validate(&self, line: &str) -> ValidationResult {
+        match line.ends_with('\\') {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Complete,
+        }
+    }
+}
+
+/// The sign before what is typed.
+struct Sign;
+
+impl Prompt for Sign {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("› ")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("  ")
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        Cow::Owned(format!("search: {} ", clean(&search.term)))
+    }
+}

@@ -1,0 +1,161 @@
+//! `acp chat`: a conversation in a terminal.
+//!
+//! One thread reads the keyboard, tokio's threads write to the terminal, and the conversation goes
+//! on between them; a terminal that accepts nothing stops neither the connection nor Ctrl-C.
+
+mod ask;
+mod commands;
+mod diff;
+mod input;
+mod markdown;
+mod screen;
+mod style;
+mod talk;
+mod tools;
+mod turn;
+mod view;
+
+use std::io::{self, IsTerminal as _};
+
+use tokio::sync::mpsc;
+
+use self::ask::Keys;
+use self::input::Keyboard;
+use self::style::Paint;
+use self::talk::Talk;
+use super::args::ChatArgs;
+use super::exit::{Code, hint};
+use super::notes::Notes;
+use super::opening;
+use super::stop::{Reason, Stop};
+use super::{complain, folders, run, text};
+use crate::error::Error;
+
+/// Why a conversation ends, if not because somebody wants it to.
+enum Failure {
+    Error(Error),
+    Usage(String),
+    /// The session that is asked for cannot be had.
+    Session(String),
+    /// The terminal cannot be used.
+    Terminal(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Terminal(error.to_string())
+    }
+}
+
+impl From<opening::Failure> for Failure {
+    fn from(failure: opening::Failure) -> Self {
+        match failure {
+            opening::Failure::Error(error) => Self::Error(error),
+            opening::Failure::Session(message) => Self::Session(message),
+            opening::Failure::Usage(message) => Self::Usage(message),
+        }
+    }
+}
+
+/// Holds a conversation.
+pub(super) async fn chat(args: ChatArgs) -> Code {
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if dumb || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        complain(
+            "acp: `acp chat` needs a terminal that can move its cursor on standard input and \
+             output. Use `acp run`",
+        );
+        return Code::Usage;
+    }
+    let stop = match Stop::listen(None) {
+        Ok(stop) => stop,
+        Err(error) => {
+            complain(format_args!("acp: cannot listen to signals: {error}"));
+            return Code::Failed;
+        }
+    };
+    let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let paint = Paint { colours };
+    let (ask, questions) = Keys::new();
+    let mut client = None;
+    let conversation = async {
+        let notes = Notes::new();
+        let talk = Talk::begin(&args, ask, &notes, paint, &mut client).await?;
+        converse(talk, questions, &stop, paint).await
+    };
+    let ended = tokio::select! {
+        ended = conversation => ended,
+        () = stop.cancelled() => Ok(()),
+    };
+    input::restore(stop.reason().is_some());
+    let code = match (&ended, stop.reason()) {
+        (Err(failure), _) => report(failure),
+        (Ok(()), Some(reason)) => Code::of_reason(reason),
+        (Ok(()), None) => Code::EndTurn,
+    };
+    run::end(client, &stop, true).await;
+    code
+}
+
+async fn converse(
+    mut talk: Talk<'_>,
+    questions: mpsc::Receiver<ask::Asked>,
+    stop: &Stop,
+    paint: Paint,
+) -> Result<(), Failure> {
+    let keyboard = Keyboard::start(history(), paint.colours);
+    talk.converse(keyboard, questions, stop).await
+}
+
+/// The file of earlier prompts. Its folder is made for the user alone.
+fn history() -> Option<std::path::PathBuf> {
+    let folder = folders::data()?;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&folder).ok()?;
+    Some(folder.join("chat-history"))
+}
+
+fn report(failure: &Failure) -> Code {
+    match failure {
+        Failure::Error(error) => {
+            for line in explained(error) {
+                complain(format_args!("acp: {line}"));
+            }
+            Code::of_error(error)
+        }
+        Failure::Usage(message) => {
+            complain(format_args!("acp: {}", text::printable(message)));
+            Code::Usage
+        }
+        Failure::Session(message) => {
+            complain(format_args!("acp: {}", text::printable(message)));
+            Code::Failed
+        }
+        Failure::Terminal(message) => {
+            complain(format_args!("acp: cannot use the terminal: {message}"));
+            Code::Failed
+        }
+    }
+}
+
+/// An error, in lines: what happened, and what to do.
+fn explained(error: &Error) -> Vec<String> {
+    let mut lines = vec![style::clean(&error.to_string())];
+    lines.extend(text::details(error).map(|details| style::clean(&details)));
+    lines.extend(hint(error).map(str::to_owned));
+    lines
+}
+
+/// Ends the conversation because of Ctrl-C.
+fn interrupt(stop: &Stop) {
+    stop.cancel(Reason::Interrupt);
+}

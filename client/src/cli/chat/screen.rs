@@ -1,0 +1,158 @@
+//! The terminal: text that stays, and below it lines that change until they are erased.
+
+use std::io;
+
+use tokio::io::{AsyncWriteExt as _, Stdout};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::style::{Paint, clean};
+
+/// A line that changes: as it is shown, and the columns that it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Live {
+    shown: String,
+    columns: usize,
+}
+
+impl Live {
+    pub(super) fn new(paint: Paint, face: super::style::Face, plain: &str) -> Self {
+        Self {
+            columns: plain.width(),
+            shown: paint.text(face, &clean(plain)),
+        }
+    }
+}
+
+/// Gathers what is to be written; [`flush`](Self::flush) writes it, without blocking the runtime.
+#[derive(Debug)]
+pub(super) struct Screen {
+    stdout: Stdout,
+    gathered: String,
+    live: Vec<Live>,
+    /// The cursor is at the beginning of a line, apart from live lines.
+    at_start: bool,
+    hidden: bool,
+}
+
+impl Screen {
+    pub(super) fn new() -> Self {
+        Self {
+            stdout: tokio::io::stdout(),
+            gathered: String::new(),
+            live: Vec::new(),
+            at_start: true,
+            hidden: false,
+        }
+    }
+
+    /// Columns of the terminal as it is now.
+    pub(super) fn width() -> usize {
+        let size = crossterm::terminal::size();
+        size.map_or(80, |(columns, _)| usize::from(columns))
+            .clamp(20, 1000)
+    }
+
+    /// Lines of the terminal as it is now.
+    pub(super) fn height() -> usize {
+        crossterm::terminal::size().map_or(24, |(_, lines)| usize::from(lines))
+    }
+
+    /// Writes text that stays. Its lines end in `\n`; it holds nothing else that moves the cursor.
+    pub(super) fn print(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.erase();
+        // The terminal is in raw mode, where a line feed only goes down.
+        self.gathered.push_str(&text.replace('\n', "\r\n"));
+        self.at_start = text.ends_with('\n');
+    }
+
+    /// Shows these lines below the text, if it ends with a whole line.
+    pub(super) fn set_live(&mut self, lines: Vec<Live>) {
+        if !self.at_start || lines == self.live {
+            return;
+        }
+        self.erase();
+        let shown: Vec<_> = lines.iter().map(|line| line.shown.as_str()).collect();
+        self.gathered.push_str(&shown.join("\r\n"));
+        self.live = lines;
+    }
+
+    /// Hides the cursor, or shows it.
+    pub(super) fn hide_cursor(&mut self, hide: bool) {
+        if self.hidden != hide {
+            let sequence = if hide { "\u{1b}[?25l" } else { "\u{1b}[?25h" };
+            self.gathered.push_str(sequence);
+            self.hidden = hide;
+        }
+    }
+
+    fn erase(&mut self) {
+        if self.live.is_empty() {
+            return;
+        }
+        // A terminal that has become narrower has wrapped them.
+        let width = Self::width();
+        let rows: usize = self
+            .live
+            .iter()
+            .map(|line| line.columns.div_ceil(width).max(1))
+            .sum();
+        self.gathered.push('\r');
+        if rows > 1 {
+            self.gathered.push_str(&format!("\u{1b}[{}A", rows - 1));
+        }
+        self.gathered.push_str("\u{1b}[J");
+        self.live.clear();
+    }
+
+    /// Erases the lines that change.
+    pub(super) fn end_live(&mut self) {
+        self.erase();
+    }
+
+    /// Writes what has gathered.
+    ///
+    /// # Errors
+    ///
+    /// When the terminal is gone.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let gathered = std::mem::take(&mut self.gathered);
+        self.stdout.write_all(gathered.as_bytes()).await?;
+        self.stdout.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::style::Face;
+    use super::*;
+
+    fn live(text: &str) -> Live {
+        Live::new(Paint { colours: false }, Face::DIM, text)
+    }
+
+    #[tokio::test]
+    async fn text_replaces_the_lines_that_change() {
+        let mut screen = Screen::new();
+        screen.set_live(vec![live("one"), live("two")]);
+        assert_eq!(screen.gathered, "one\r\ntwo");
+        screen.gathered.clear();
+        screen.set_live(vec![live("one"), live("two")]);
+        assert_eq!(screen.gathered, "", "nothing has changed");
+        screen.print("text\n");
+        assert_eq!(screen.gathered, "\r\u{1b}[1A\u{1b}[Jtext\r\n");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_not_complete_has_nothing_below_it() {
+        let mut screen = Screen::new();
+        screen.print("half");
+        screen.set_live(vec![live("below")]);
+        assert_eq!(screen.gathered, "half");
+    }
+}

@@ -1,0 +1,157 @@
+//! Colours, columns, and text of an agent made harmless.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// How a piece of text looks. Several apply at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Face {
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+    pub(super) underline: bool,
+    pub(super) dim: bool,
+    pub(super) colour: Option<Colour>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Colour {
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Face {
+    pub(super) const DIM: Self = Self {
+        bold: false,
+        italic: false,
+        underline: false,
+        dim: true,
+        colour: None,
+    };
+
+    pub(super) const BOLD: Self = Self {
+        bold: true,
+        dim: false,
+        ..Self::DIM
+    };
+
+    pub(super) const fn of(colour: Colour) -> Self {
+        Self {
+            dim: false,
+            colour: Some(colour),
+            ..Self::DIM
+        }
+    }
+}
+
+/// Paints text, or leaves it plain where colours are not wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paint {
+    pub(super) colours: bool,
+}
+
+impl Paint {
+    pub(super) fn text(self, face: Face, text: &str) -> String {
+        if !self.colours || face == Face::default() || text.is_empty() {
+            return text.to_owned();
+        }
+        let mut codes = Vec::new();
+        for (set, code) in [
+            (face.bold, "1"),
+            (face.dim, "2"),
+            (face.italic, "3"),
+            (face.underline, "4"),
+        ] {
+            if set {
+                codes.push(code);
+            }
+        }
+        codes.extend(face.colour.map(|colour| match colour {
+            Colour::Red => "31",
+            Colour::Green => "32",
+            Colour::Yellow => "33",
+            Colour::Cyan => "36",
+        }));
+        format!("\u{1b}[{}m{text}\u{1b}[0m", codes.join(";"))
+    }
+}
+
+/// Text without what controls a terminal: escape sequences, control characters, and those that
+/// reverse the direction of writing. Tabs become spaces; line feeds stay.
+pub(super) fn clean(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\n' => cleaned.push(c),
+            '\t' => cleaned.push_str("    "),
+            // A whole sequence, for what is left of it without its beginning says nothing.
+            '\u{1b}' if characters.next_if_eq(&'[').is_some() => {
+                while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+                characters.next_if(|c| matches!(c, '@'..='~'));
+            }
+            c if c.is_control() || reverses(c) => {}
+            c => cleaned.push(c),
+        }
+    }
+    cleaned
+}
+
+/// Whether a character makes what follows look like something else than it is.
+fn reverses(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The first line of harmless text, with at most so many columns.
+pub(super) fn fit(text: &str, columns: usize) -> String {
+    let text = clean(text);
+    let text = text.trim_end_matches('\n').replace('\n', " ");
+    if text.width() <= columns {
+        return text;
+    }
+    let mut shown = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        shown.push(c);
+    }
+    shown.push('…');
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_controls_the_terminal() {
+        assert_eq!(clean("a\u{1b}[2J\u{1b}[1;31mb\r\u{7}\tc\nd"), "ab    c\nd");
+        assert_eq!(clean("\u{1b}]0;title\u{7}x\u{9b}2J"), "]0;titlex2J");
+        assert_eq!(clean("rm \u{202e}gpj.exe\u{2066}"), "rm gpj.exe");
+        // A sequence in two pieces leaves letters, not a sequence.
+        assert_eq!(clean("\u{1b}[") + &clean("2J"), "2J");
+        assert_eq!(clean("\u{1b}\u{1b}[2Jx"), "x");
+    }
+
+    #[test]
+    fn a_line_fits_its_columns() {
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abcd", 3), "ab…");
+        assert_eq!(fit("日本語", 5), "日本…");
+        assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!(fit("a\nb\n", 9), "a b");
+    }
+
+    #[test]
+    fn colours_are_left_out() {
+        let paint = Paint { colours: false };
+        assert_eq!(paint.text(Face::BOLD, "a"), "a");
+        let paint = Paint { colours: true };
+        let red = Face::of(Colour::Red);
+        assert_eq!(paint.text(red, "a"), "\u{1b}[31ma\u{1b}[0m");
+        assert_eq!(paint.text(Face::default(), "a"), "a");
+    }
+}

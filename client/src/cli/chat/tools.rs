@@ -1,0 +1,319 @@
+//! Tool calls: a line that changes while one runs, and what stays when it has ended.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use acp_sdk::v1::{
+    ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
+};
+use tokio::time::Instant;
+
+use super::diff;
+use super::style::{Colour, Face, Paint, clean, fit};
+use crate::session::merge;
+
+/// Tool calls of a turn that are remembered; more are shown when they begin.
+const MOST_CALLS: usize = 1000;
+
+/// Lines of text of a tool call that are shown.
+const MOST_LINES: usize = 6;
+
+/// Frames of the sign that something goes on.
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Returns the sign that something goes on, ten of them a second.
+pub(super) fn spinner(elapsed: Duration) -> &'static str {
+    let frame = elapsed.as_millis() / 100 % FRAMES.len() as u128;
+    FRAMES[usize::try_from(frame).unwrap_or_default()]
+}
+
+/// The tool calls of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    calls: Vec<Running>,
+    /// Where a call stands in the list.
+    places: HashMap<ToolCallId, usize>,
+}
+
+#[derive(Debug)]
+struct Running {
+    call: ToolCall,
+    begun: Instant,
+    /// Nothing more is shown of it.
+    done: bool,
+    /// A question for permission has shown its diffs.
+    diffs_shown: bool,
+}
+
+impl Tools {
+    /// Takes a call that is announced. Returns its lines if it has ended.
+    pub(super) fn announced(
+        &mut self,
+        call: &ToolCall,
+        width: usize,
+        paint: Paint,
+    ) -> Option<String> {
+        let running = self.running(&call.tool_call_id);
+        let done = running.done;
+        *running = Running::new(call.clone());
+        running.done = done;
+        running.ended(width, paint)
+    }
+
+    /// Takes what is new of a call. Returns its lines if it has ended.
+    pub(super) fn updated(
+        &mut self,
+        update: &ToolCallUpdate,
+        width: usize,
+        paint: Paint,
+    ) -> Option<String> {
+        let running = self.running(&update.tool_call_id);
+        merge(&mut running.call, update.clone());
+        running.ended(width, paint)
+    }
+
+    fn running(&mut self, id: &ToolCallId) -> &mut Running {
+        if self.calls.len() >= MOST_CALLS && !self.places.contains_key(id) {
+            self.calls.clear();
+            self.places.clear();
+        }
+        let calls = &mut self.calls;
+        let place = *self.places.entry(id.clone()).or_insert_with(|| {
+            calls.push(Running::new(ToolCall::new(id.clone(), "")));
+            calls.len() - 1
+        });
+        &mut calls[place]
+    }
+
+    /// Lines of the calls that run.
+    pub(super) fn live(&self, width: usize) -> Vec<String> {
+        let running = self.calls.iter().filter(|running| !running.done);
+        let line = |running: &Running| {
+            let elapsed = running.begun.elapsed();
+            let tail = format!(" {}", seconds(elapsed));
+            let title = fit(&running.title(), width.saturating_sub(4 + tail.len()));
+            format!("{} {title}{tail}", spinner(elapsed))
+        };
+        running.map(line).collect()
+    }
+
+    /// The diffs of a call, for a question about it.
+    pub(super) fn diffs(
+        &mut self,
+        update: &ToolCallUpdate,
+        width: usize,
+        paint: Paint,
+    ) -> Vec<String> {
+        let running = self.running(&update.tool_call_id);
+        let content = update.content.as_ref().unwrap_or(&running.call.content);
+        let lines: Vec<_> = content
+            .iter()
+            .filter_map(of_diff)
+            .flat_map(|diff| of_file(diff, width, paint))
+            .collect();
+        running.diffs_shown |= !lines.is_empty();
+        lines
+    }
+
+    /// The turn has ended: lines of the calls that have not.
+    pub(super) fn end(&mut self, width: usize, paint: Paint) -> String {
+        let mut text = String::new();
+        for running in &mut self.calls {
+            if !running.done {
+                text.push_str(&running.shown(width, paint));
+            }
+        }
+        self.calls.clear();
+        self.places.clear();
+        text
+    }
+}
+
+impl Running {
+    fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            begun: Instant::now(),
+            done: false,
+            diffs_shown: false,
+        }
+    }
+
+    fn title(&self) -> String {
+        let title = match self.call.title.trim() {
+            "" => self.call.tool_call_id.as_str(),
+            title => title,
+        };
+        match &self.call.kind {
+            Some(kind) => format!("{title} ({kind})"),
+            None => title.to_owned(),
+        }
+    }
+
+    fn ended(&mut self, width: usize, paint: Paint) -> Option<String> {
+        use ToolCallStatus::{Completed, Failed};
+        let ended = matches!(self.call.status, Some(Completed | Failed));
+        if !ended || self.done {
+            return None;
+        }
+        self.done = true;
+        Some(self.shown(width, paint))
+    }
+
+    fn shown(&self, width: usize, paint: Paint) -> String {
+        let (sign, face) = match &self.call.status {
+            Some(ToolCallStatus::Completed) => ("✓", Face::of(Colour::Green)),
+            Some(ToolCallStatus::Failed) => ("✗", Face::of(Colour::Red)),
+            _ => ("∙", Face::DIM),
+        };
+        let tail = match &self.call.status {
+            Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => {
+                seconds(self.begun.elapsed())
+            }
+            _ => "not completed".to_owned(),
+        };
+        let title = fit(&self.title(), width.saturating_sub(4 + tail.len()));
+        let mut text = format!(
+            "{} {title} {}\n",
+            paint.text(face, sign),
+            paint.text(Face::DIM, &tail)
+        );
+        for content in &self.call.content {
+            let lines = match content {
+                ToolCallContent::Content(content) => of_block(&content.content, width, paint),
+                ToolCallContent::Diff(diff) if !self.diffs_shown => of_file(diff, width, paint),
+                _ => Vec::new(),
+            };
+            for line in lines {
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+fn of_diff(content: &ToolCallContent) -> Option<&Diff> {
+    match content {
+        ToolCallContent::Diff(diff) => Some(diff),
+        _ => None,
+    }
+}
+
+fn of_file(diff: &Diff, width: usize, paint: Paint) -> Vec<String> {
+    diff::lines(
+        &diff.path,
+        diff.old_text.as_deref(),
+        &diff.new_text,
+        width,
+        paint,
+    )
+}
+
+/// The first lines of a text.
+fn of_block(block: &ContentBlock, width: usize, paint: Paint) -> Vec<String> {
+    let ContentBlock::Text(text) = block else {
+        return vec![paint.text(Face::DIM, &format!("  {}", kind(block)))];
+    };
+    let text = clean(text.text.trim_matches('\n'));
+    // Code often stands between fences, which say nothing.
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("```"))
+        .collect();
+    let left_out = lines.len().saturating_sub(MOST_LINES);
+    let mut shown: Vec<_> = lines
+        .iter()
+        .take(MOST_LINES)
+        .map(|line| format!("  {}", fit(line, width.saturating_sub(3))))
+        .map(|line| paint.text(Face::DIM, line.trim_end()))
+        .collect();
+    if left_out > 0 {
+        shown.push(paint.text(Face::DIM, &format!("  … {left_out} more lines")));
+    }
+    shown
+}
+
+/// A word for content that is no text.
+pub(super) fn kind(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Image(_) => "[image]".to_owned(),
+        ContentBlock::Audio(_) => "[audio]".to_owned(),
+        ContentBlock::ResourceLink(link) => format!("[{}]", fit(&link.uri, 200)),
+        ContentBlock::Resource(_) => "[embedded resource]".to_owned(),
+        _ => "[content of another kind]".to_owned(),
+    }
+}
+
+/// A duration: tenths of seconds, later seconds, and minutes.
+pub(super) fn seconds(duration: Duration) -> String {
+    match duration.as_secs() {
+        0..10 => format!("{:.1} s", duration.as_secs_f64()),
+        seconds @ 10..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::{Content, ToolKind};
+
+    use super::*;
+
+    const PLAIN: Paint = Paint { colours: false };
+
+    fn text(text: &str) -> ToolCallContent {
+        ToolCallContent::Content(Content::new(ContentBlock::from(text)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_live_and_then_stays() {
+        let mut tools = Tools::default();
+        let call = ToolCall::new("1", "Edit\n\u{1b}[2Jx").with_kind(ToolKind::Edit);
+        assert_eq!(tools.announced(&call, 80, PLAIN), None);
+        assert_eq!(tools.live(80), ["⠋ Edit x (edit) 0.0 s"]);
+        tokio::time::advance(Duration::from_millis(1200)).await;
+        assert_eq!(tools.live(80), ["⠹ Edit x (edit) 1.2 s"]);
+        let done = ToolCallUpdate::new("1")
+            .with_status(ToolCallStatus::Completed)
+            .with_content(vec![
+                text("```\none\u{1b}]0;x\u{7}\n```"),
+                ToolCallContent::Diff(Diff::new("/a", "new\n").with_old_text("old\n")),
+            ]);
+        let shown = tools.updated(&done, 80, PLAIN).unwrap();
+        assert_eq!(
+            shown,
+            "✓ Edit x (edit) 1.2 s\n  one]0;x\n  /a +1 -1\n    - old\n    + new\n"
+        );
+        assert_eq!(tools.updated(&done, 80, PLAIN), None, "once is enough");
+        assert_eq!(tools.live(80), Vec::<String>::new());
+        assert_eq!(tools.end(80, PLAIN), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_not_ended_stays_as_well() {
+        let mut tools = Tools::default();
+        tools.announced(&ToolCall::new("1", "Wait"), 80, PLAIN);
+        assert_eq!(tools.end(80, PLAIN), "∙ Wait not completed\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_fit_and_are_few() {
+        let mut tools = Tools::default();
+        let call = ToolCall::new("1", "日本語".repeat(50))
+            .with_status(ToolCallStatus::Failed)
+            .with_content(vec![text(&"x".repeat(200)), text(&"y\n".repeat(9))]);
+        for width in [20, 80, 200] {
+            let shown = tools.announced(&call, width, PLAIN);
+            tools.end(width, PLAIN);
+            let shown = shown.unwrap();
+            assert!(shown.ends_with("  … 3 more lines\n"), "{shown}");
+            for line in shown.lines() {
+                assert!(
+                    unicode_width::UnicodeWidthStr::width(line) < width,
+                    "{line}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A turn: events, keys, questions and the clock.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::ask::{self, Asked};
+use super::input::{Input, Keyboard};
+use super::screen::{Live, Screen};
+use super::style::{Colour, Face, fit};
+use super::talk::Talk;
+use super::{Failure, interrupt};
+use crate::cli::stop::Stop;
+use crate::session::SessionEvent;
+
+/// How often lines that change are written.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Prompts that are typed ahead; more wait in the line.
+const MOST_QUEUED: usize = 10;
+
+/// Bytes that are typed ahead.
+const MOST_TYPED: usize = 1 << 20;
+
+/// How one turn is being ended.
+struct Ending {
+    cancel: CancellationToken,
+    announced: bool,
+}
+
+impl Talk<'_> {
+    /// Sends a prompt and shows what comes of it.
+    pub(super) async fn turn(
+        &mut self,
+        prompt: &str,
+        keyboard: &mut Keyboard,
+        questions: &mut mpsc::Receiver<Asked>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        let mut turn = match self.session.prompt(prompt).await {
+            Ok(turn) => turn,
+            Err(error) => return self.complain(&error).await,
+        };
+        self.view.begin();
+        self.screen.hide_cursor(true);
+        keyboard.read_keys();
+        let begun = Instant::now();
+        let mut clock = interval(TICK);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut question: Option<Asked> = None;
+        let mut ending = Ending {
+            cancel: CancellationToken::new(),
+            announced: false,
+        };
+        let mut events_end = false;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(input) = keyboard.inputs.recv() => {
+                    question = self.input(input, question, &mut ending, stop)?;
+                }
+                event = self.events.next(), if !events_end => match event {
+                    Some(event) => self.show(&event),
+                    None => events_end = true,
+                },
+                Some(asked) = questions.recv(), if question.is_none() => {
+                    let shown = self.view.question(&asked.question, Screen::width());
+                    self.screen.print(&shown);
+                    question = Some(asked);
+                }
+                // Everything before the end of the turn has been shown.
+                outcome = turn.finish() => break outcome,
+                _ = clock.tick() => {
+                    question = question.filter(Asked::is_open);
+                    let settled = self.view.settle();
+                    self.screen.print(&settled);
+                }
+            }
+            if ending.cancel.is_cancelled() && !ending.announced {
+                ending.announced = true;
+                turn.cancel();
+            }
+            self.draw(begun.elapsed(), question.as_ref(), &ending);
+            // A terminal that accepts nothing must not keep Ctrl-C from cancelling.
+            loop {
+                tokio::select! {
+                    biased;
+                    written = self.screen.flush() => {
+                        written?;
+                        break;
+                    }
+                    Some(input) = keyboard.inputs.recv() => {
+                        question = self.input(input, question, &mut ending, stop)?;
+                        if ending.cancel.is_cancelled() {
+                            turn.cancel();
+                        }
+                    }
+                }
+            }
+        };
+        while let Some(event) = self.events.next_ready() {
+            self.show(&event);
+        }
+        self.screen.end_live();
+        let width = Screen::width();
+        match outcome {
+            Ok(outcome) => {
+                let shown = self.view.outcome(&outcome, width);
+                self.screen.print(&shown);
+            }
+            Err(error) => {
+                let shown = self.view.end(width);
+                self.screen.print(&shown);
+                self.complain(&error).await?;
+            }
+        }
+        self.view.begin();
+        self.lost |= events_end;
+        Ok(())
+    }
+
+    fn show(&mut self, event: &SessionEvent) {
+        let width = Screen::width();
+        let shown = self.view.event(event, width);
+        self.screen.print(&shown);
+        // What has gathered is written at once.
+        for _ in 0..1000 {
+            let Some(event) = self.events.next_ready() else {
+                break;
+            };
+            let shown = self.view.event(&event, width);
+            self.screen.print(&shown);
+        }
+    }
+
+    fn draw(&mut self, elapsed: Duration, question: Option<&Asked>, ending: &Ending) {
+        let (width, height) = (Screen::width(), Screen::height());
+        let paint = self.paint;
+        let mut lines = Vec::new();
+        if let Some(asked) = question {
+            let keys = ask::keys(&asked.question, width);
+            lines.extend(
+                keys.iter()
+                    .map(|line| Live::new(paint, Face::default(), line)),
+            );
+        } else if ending.cancel.is_cancelled() {
+            let line = "cancelling … Ctrl-C ends acp";
+            lines.push(Live::new(paint, Face::of(Colour::Yellow), line));
+        } else {
+            let live = self.view.live(elapsed, width, height);
+            lines.extend(live.iter().map(|line| Live::new(paint, Face::DIM, line)));
+        }
+        for line in &self.queued {
+            let line = format!("  next: {}", fit(line, width.saturating_sub(10)));
+            lines.push(Live::new(paint, Face::DIM, &line));
+        }
+        if !self.typed.is_empty() {
+            let line = format!("› {}", fit(&self.typed, width.saturating_sub(4)));
+            lines.push(Live::new(paint, Face::default(), &line));
+        }
+        self.screen.set_live(lines);
+    }
+
+    fn input(
+        &mut self,
+        input: Input,
+        question: Option<Asked>,
+        ending: &mut Ending,
+        stop: &Stop,
+    ) -> Result<Option<Asked>, Failure> {
+        let key = match input {
+            Input::Key(key) => key,
+            Input::Paste(text) => {
+                if self.typed.len() + text.len() <= MOST_TYPED {
+                    self.typed.push_str(&text.replace('\r', "\n"));
+                }
+                return Ok(question);
+            }
+            Input::Failed(reason) => return Err(Failure::Terminal(reason)),
+            _ => return Ok(question),
+        };
+        if is_interrupt(key) {
+            match ending.cancel.is_cancelled() {
+                true => interrupt(stop),
+                false => ending.cancel.cancel(),
+            }
+            return Ok(question);
+        }
+        if let Some(asked) = question {
+            let letter = match key.code {
+                KeyCode::Char(letter) => letter,
+                KeyCode::Esc => '\u{1b}',
+                _ => return Ok(Some(asked)),
+            };
+            return Ok(asked.key(letter));
+        }
+        self.type_ahead(key, ending, stop);
+        Ok(None)
+    }
+
+    fn type_ahead(&mut self, key: KeyEvent, ending: &mut Ending, stop: &Stop) {
+        let plain = !key
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Char(letter) if plain && self.typed.len() < MOST_TYPED => {
+                self.typed.push(letter);
+            }
+            KeyCode::Backspace => {
+                self.typed.pop();
+            }
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.typed.clear(),
+            KeyCode::Enter => match self.typed.trim() {
+                "" => self.typed.clear(),
+                "/cancel" => {
+                    self.typed.clear();
+                    ending.cancel.cancel();
+                }
+                "/quit" | "/exit" => interrupt(stop),
+                _ if self.queued.len() < MOST_QUEUED => {
+                    self.queued.push_back(std::mem::take(&mut self.typed));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+fn is_interrupt(key: KeyEvent) -> bool {
+    key.modifiers.contains(KeyModifiers::CONTROL) && matches!(key.code, KeyCode::Char('c'))
+}

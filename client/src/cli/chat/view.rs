@@ -1,0 +1,315 @@
+//! What happens in a session, as text that stays and lines that change.
+
+use std::time::Duration;
+
+use acp_sdk::v1::{
+    ContentBlock, ContentChunk, Plan, PlanEntryStatus, SessionUpdate, StopReason, UsageUpdate,
+};
+
+use super::markdown::Markdown;
+use super::style::{Colour, Face, Paint, clean, fit};
+use super::tools::{Tools, kind, seconds, spinner};
+use crate::cli::text::{self, Lines};
+use crate::permission::Question;
+use crate::session::{Answered, Event, Joint, Outcome, SessionEvent};
+
+/// What was shown last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// Nothing, or an empty line.
+    Empty,
+    Text,
+    Thought,
+    User,
+    Tool,
+    Note,
+}
+
+/// Turns events into text whose lines end in `\n`.
+#[derive(Debug)]
+pub(super) struct View {
+    paint: Paint,
+    text: Markdown,
+    thought: Markdown,
+    user: Markdown,
+    message: Joint,
+    last: Last,
+    tools: Tools,
+    lines: Lines,
+    plan: Option<Plan>,
+    /// The plan has changed since it was shown.
+    plan_changed: bool,
+    usage: Option<UsageUpdate>,
+}
+
+impl View {
+    pub(super) fn new(paint: Paint) -> Self {
+        Self {
+            paint,
+            text: Markdown::new(paint, Face::default()),
+            thought: Markdown::new(paint, Face::DIM),
+            user: Markdown::new(paint, Face::BOLD),
+            message: Joint::default(),
+            last: Last::Empty,
+            tools: Tools::default(),
+            lines: Lines::default(),
+            plan: None,
+            plan_changed: false,
+            usage: None,
+        }
+    }
+
+    /// Returns what an event adds.
+    pub(super) fn event(&mut self, event: &SessionEvent, width: usize) -> String {
+        match &event.event {
+            Event::Update(update) => self.update(update, width),
+            Event::Permission(answered) => self.permission(answered),
+            Event::Gap(gap) => self.note(Colour::Yellow, text::gap(*gap)),
+            Event::Missed(count) => {
+                let line = format!("{count} events are missing here");
+                self.note(Colour::Yellow, &line)
+            }
+            Event::HistoryEnd => self.end(width) + &self.dim("end of the history"),
+            _ => String::new(),
+        }
+    }
+
+    fn update(&mut self, update: &SessionUpdate, width: usize) -> String {
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => self.said(chunk, width),
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                let mut shown = self.turn_to(Last::Thought);
+                shown += &self.thought.push(&in_words(&chunk.content), width);
+                shown
+            }
+            SessionUpdate::UserMessageChunk(chunk) => {
+                let mut shown = self.turn_to(Last::User);
+                shown += &self.user.push(&in_words(&chunk.content), width);
+                shown
+            }
+            SessionUpdate::ToolCall(call) => {
+                self.message.interrupt();
+                let shown = self.tools.announced(call, width, self.paint);
+                self.tool(shown)
+            }
+            SessionUpdate::ToolCallUpdate(call) => {
+                self.message.interrupt();
+                let shown = self.tools.updated(call, width, self.paint);
+                self.tool(shown)
+            }
+            SessionUpdate::Plan(plan) => {
+                self.plan_changed |= self.plan.as_ref() != Some(plan);
+                self.plan = Some(plan.clone());
+                String::new()
+            }
+            SessionUpdate::UsageUpdate(usage) => {
+                self.usage = Some(usage.clone());
+                String::new()
+            }
+            update => match self.lines.update(update) {
+                Some(line) => self.dim(&line),
+                None => String::new(),
+            },
+        }
+    }
+
+    fn said(&mut self, chunk: &ContentChunk, width: usize) -> String {
+        let new = self.message.is_new_message(chunk);
+        let mut shown = match new && self.last == Last::Text {
+            true => self.text.finish() + "\n",
+            false => self.turn_to(Last::Text),
+        };
+        match &chunk.content {
+            ContentBlock::Text(text) => shown += &self.text.push(&text.text, width),
+            block => {
+                shown += &self.text.finish();
+                shown += &format!("{}\n", self.paint.text(Face::DIM, &kind(block)));
+            }
+        }
+        shown
+    }
+
+    /// Ends what was shown last, and keeps a distance to it.
+    fn turn_to(&mut self, next: Last) -> String {
+        if self.last == next {
+            return String::new();
+        }
+        let mut shown = match self.last {
+            Last::Text => self.text.finish(),
+            Last::Thought => self.thought.finish(),
+            Last::User => self.user.finish(),
+            _ => String::new(),
+        };
+        if self.last != Last::Empty {
+            shown.push('\n');
+        }
+        if next == Last::User {
+            shown += &self.paint.text(Face::of(Colour::Green), "› ");
+        }
+        self.last = next;
+        shown
+    }
+
+    fn tool(&mut self, shown: Option<String>) -> String {
+        match shown {
+            Some(shown) => self.turn_to(Last::Tool) + &shown,
+            None => self.end_line(),
+        }
+    }
+
+    /// Ends a line of text that is not complete, for something goes on that is shown below it.
+    fn end_line(&mut self) -> String {
+        match self.last {
+            Last::Text => self.text.finish(),
+            Last::Thought => self.thought.finish(),
+            _ => String::new(),
+        }
+    }
+
+    fn permission(&mut self, answered: &Answered) -> String {
+        self.dim(&text::permission(answered))
+    }
+
+    /// The question, below what was shown before it.
+    pub(super) fn question(&mut self, question: &Question, width: usize) -> String {
+        let update = &question.request.tool_call;
+        let diffs = self.tools.diffs(update, width, self.paint);
+        let shown = super::ask::shown(question, &diffs, width, self.paint);
+        self.turn_to(Last::Note) + &shown
+    }
+
+    /// A line of our own.
+    pub(super) fn note(&mut self, colour: Colour, line: &str) -> String {
+        let line = clean(line);
+        let shown = self.turn_to(Last::Note);
+        shown + &self.paint.text(Face::of(colour), &line) + "\n"
+    }
+
+    /// A line of less importance.
+    pub(super) fn dim(&mut self, line: &str) -> String {
+        let line = clean(line);
+        let shown = self.turn_to(Last::Note);
+        let line: Vec<_> = line
+            .lines()
+            .map(|line| self.paint.text(Face::DIM, line))
+            .collect();
+        shown + &line.join("\n") + "\n"
+    }
+
+    /// Text that is finished.
+    pub(super) fn block(&mut self, text: &str) -> String {
+        self.turn_to(Last::Note) + text
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&mut self) {
+        self.last = Last::Empty;
+        self.message = Joint::default();
+    }
+
+    /// Nothing has followed for a moment: the word that is not complete.
+    pub(super) fn settle(&mut self) -> String {
+        match self.last {
+            Last::Text => self.text.settle(),
+            Last::Thought => self.thought.settle(),
+            _ => String::new(),
+        }
+    }
+
+    /// Ends what is going on.
+    pub(super) fn end(&mut self, width: usize) -> String {
+        let calls = self.tools.end(width, self.paint);
+        let mut shown = match calls.is_empty() {
+            true => String::new(),
+            false => self.turn_to(Last::Tool) + &calls,
+        };
+        if self.plan_changed {
+            shown += &self.turn_to(Last::Note);
+            shown += &self.plan(width);
+            self.plan_changed = false;
+        }
+        shown += &self.turn_to(Last::Empty);
+        shown
+    }
+
+    /// What a turn came to, in a line.
+    pub(super) fn outcome(&mut self, outcome: &Outcome, width: usize) -> String {
+        let mut shown = self.end(width);
+        let mut parts = vec![match &outcome.stop_reason {
+            StopReason::EndTurn => seconds(outcome.elapsed),
+            StopReason::Cancelled => format!("cancelled after {}", seconds(outcome.elapsed)),
+            reason => format!("ended with {reason} after {}", seconds(outcome.elapsed)),
+        }];
+        if let Some(tokens) = outcome.tokens {
+            let (input, output) = (tokens.input_tokens, tokens.output_tokens);
+            parts.push(format!("{input} tokens in, {output} out"));
+        }
+        if outcome.usage.is_some() {
+            parts.push(self.usage());
+        }
+        let face = match &outcome.stop_reason {
+            StopReason::EndTurn => Face::DIM,
+            _ => Face::of(Colour::Yellow),
+        };
+        let line = fit(&parts.join(" · "), width.saturating_sub(1));
+        shown += &format!("{}\n\n", self.paint.text(face, &line));
+        shown
+    }
+
+    /// Tokens and cost so far.
+    pub(super) fn usage(&self) -> String {
+        match &self.usage {
+            Some(usage) => {
+                let line = text::usage(usage);
+                line.strip_prefix("usage: ").unwrap_or(&line).to_owned()
+            }
+            None => "the agent has reported no usage".to_owned(),
+        }
+    }
+
+    /// The plan as it is.
+    pub(super) fn plan(&self, width: usize) -> String {
+        let Some(plan) = &self.plan else {
+            return "There is no plan.\n".to_owned();
+        };
+        let mut shown = format!("{}\n", self.paint.text(Face::BOLD, "Plan"));
+        for entry in &plan.entries {
+            let (sign, face) = match entry.status {
+                PlanEntryStatus::Completed => ("✓", Face::DIM),
+                PlanEntryStatus::InProgress => ("▸", Face::BOLD),
+                _ => ("○", Face::default()),
+            };
+            let line = fit(&entry.content, width.saturating_sub(5));
+            shown += &format!("  {sign} {}\n", self.paint.text(face, &line));
+        }
+        shown
+    }
+
+    /// Lines that change while a turn runs.
+    pub(super) fn live(&self, elapsed: Duration, width: usize, height: usize) -> Vec<String> {
+        let room = height.saturating_sub(8).clamp(1, 8);
+        let mut lines = self.tools.live(width);
+        let calls = lines.len();
+        if calls > room {
+            lines.truncate(room);
+            lines.push(format!("  … {} more tool calls", calls - room));
+        }
+        let current = self.plan.as_ref().filter(|_| self.plan_changed);
+        let current = current.and_then(|plan| {
+            let mut entries = plan.entries.iter();
+            entries.find(|entry| entry.status == PlanEntryStatus::InProgress)
+        });
+        let task = current.map_or_else(|| "working".to_owned(), |entry| entry.content.clone());
+        let tail = format!(" · {} · Ctrl-C cancels", seconds(elapsed));
+        let task = fit(&task, width.saturating_sub(tail.len() + 4));
+        lines.push(format!("{} {task}{tail}", spinner(elapsed)));
+        lines
+    }
+}
+
+fn in_words(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        block => kind(block),
+    }
+}

@@ -1,0 +1,213 @@
+//! Connects to the agent of a conversation: with files, terminals and somebody who decides.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use acp_sdk::Observer;
+
+use super::args::{Offered, PermissionArgs, SetupArgs};
+use super::launch::Launch;
+use super::notes::Notes;
+use super::open::builder;
+use super::opening::Failure;
+use crate::client::{Client, ClientBuilder};
+use crate::error::{Error, Result};
+use crate::permission::{Decision, Permissions, Policy, Question, Rules};
+use crate::process::AgentCommand;
+use crate::text::one_line;
+use crate::workspace::Workspace;
+
+/// Lines of noise that are shown.
+const NOISE_SHOWN: u64 = 5;
+
+/// Why a URL cannot be used.
+#[cfg(not(feature = "remote"))]
+pub(super) const NO_REMOTE: &str = "this acp was built without its feature `remote`, which --url \
+    needs; install it by `cargo install acp-client --features cli,remote`";
+
+/// Returns the directory that the agent works in.
+///
+/// # Errors
+///
+/// When it cannot be used.
+pub(super) fn directory(args: &SetupArgs) -> Result<PathBuf> {
+    let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
+    cwd.canonicalize().map_err(|error| Error::Directory {
+        path: cwd.display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+/// Starts the agent, or connects to it, and authenticates if so wanted. The client is put where
+/// its agent can be ended from, whatever becomes of the rest.
+///
+/// `ask` asks a person, if there is one.
+///
+/// # Errors
+///
+/// When an option cannot be used, or the agent cannot be started or reached.
+pub(super) async fn connect<'a>(
+    args: &SetupArgs,
+    cwd: &Path,
+    ask: Option<impl Permissions>,
+    notes: &Notes,
+    slot: &'a mut Option<Client>,
+) -> Result<&'a Client, Failure> {
+    let answers = Answers::new(&args.permissions, ask);
+    let mut may_approve = answers.may_approve();
+    let rules = match &args.rules {
+        Some(path) => Rules::read(path).map_err(|error| Failure::Usage(error.to_string()))?,
+        None => Rules::new(),
+    };
+    may_approve |= rules.may_approve();
+    let mut workspace = Workspace::new();
+    if !may_approve {
+        workspace = workspace.read_only();
+    }
+    if args.terminals == Offered::No {
+        workspace = workspace.without_terminals();
+    }
+    let builder = builder()
+        .workspace(workspace)
+        .permissions(rules.fallback(answers))
+        .observer(Listener::new(args.verbose, notes.clone()));
+    let client = match &args.agent.remote.url {
+        Some(url) => reach(builder, url, args).await?,
+        None => {
+            let agent = agent(args, cwd, notes).map_err(Failure::Usage)?;
+            builder.spawn(agent).await?
+        }
+    };
+    let client = slot.insert(client);
+    if let Some(method) = &args.auth {
+        client.authenticate(method.as_str()).await?;
+    }
+    Ok(client)
+}
+
+/// Connects to a remote agent.
+#[cfg(feature = "remote")]
+async fn reach(builder: ClientBuilder, url: &str, args: &SetupArgs) -> Result<Client, Failure> {
+    let agent = super::remote::agent(url, &args.agent.remote).map_err(Error::from)?;
+    Ok(builder.connect_remote(agent).await?)
+}
+
+/// Refuses a URL: this build cannot use it.
+#[cfg(not(feature = "remote"))]
+async fn reach(_: ClientBuilder, _: &str, _: &SetupArgs) -> Result<Client, Failure> {
+    Err(Failure::Usage(NO_REMOTE.to_owned()))
+}
+
+/// Returns the agent's command, or why there is none.
+fn agent(args: &SetupArgs, cwd: &Path, notes: &Notes) -> Result<AgentCommand, String> {
+    let command = Launch::of(&args.agent)?.command().current_dir(cwd);
+    if args.verbose {
+        let notes = notes.clone();
+        return Ok(command
+            .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000)))));
+    }
+    Ok(command)
+}
+
+/// Who answers the agent's questions.
+enum Answers<A> {
+    Policy(Policy),
+    Ask { ask: A, approve_reads: bool },
+}
+
+impl<A> Answers<A> {
+    fn new(args: &PermissionArgs, ask: Option<A>) -> Self {
+        let approve_reads = args.approve_reads;
+        match ask {
+            _ if args.approve_all => Self::Policy(Policy::ApproveAll),
+            _ if args.deny_all => Self::Policy(Policy::DenyAll),
+            Some(ask) => Self::Ask { ask, approve_reads },
+            None if approve_reads => Self::Policy(Policy::ApproveReads),
+            None => Self::Policy(Policy::DenyAll),
+        }
+    }
+
+    /// Whether more than reading may be approved.
+    fn may_approve(&self) -> bool {
+        matches!(self, Self::Policy(Policy::ApproveAll) | Self::Ask { .. })
+    }
+}
+
+impl<A: Permissions> Permissions for Answers<A> {
+    async fn decide(&self, question: &Question) -> Decision {
+        match self {
+            Self::Policy(policy) => policy.decide(question).await,
+            Self::Ask {
+                approve_reads: true,
+                ..
+            } if question.only_reads() => Decision::AllowOnce,
+            Self::Ask { ask, .. } => ask.decide(question).await,
+        }
+    }
+
+    fn in_order(&self) -> bool {
+        match self {
+            Self::Policy(policy) => policy.in_order(),
+            Self::Ask { ask, .. } => ask.in_order(),
+        }
+    }
+}
+
+/// Tells what the agent writes that cannot be used.
+struct Listener {
+    verbose: bool,
+    noise: AtomicU64,
+    notes: Notes,
+}
+
+impl Listener {
+    fn new(verbose: bool, notes: Notes) -> Self {
+        Self {
+            verbose,
+            noise: AtomicU64::new(0),
+            notes,
+        }
+    }
+
+    fn noise(&self, what: impl FnOnce() -> String) {
+        match self.noise.fetch_add(1, Ordering::Relaxed) {
+            0..NOISE_SHOWN => self.notes.line(format_args!("acp: skipped {}", what())),
+            NOISE_SHOWN => self
+                .notes
+                .line("acp: skipped more of the agent's output, which is not shown"),
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Listener {
+    fn invalid_message(&self, line: &[u8], _: &str) {
+        self.noise(|| {
+            let start = line.get(..1000).unwrap_or(line);
+            let start = one_line(&String::from_utf8_lossy(start), 120);
+            format!("what is no message on the agent's output: {start}")
+        });
+    }
+
+    fn message_too_long(&self, bytes: u64) {
+        self.noise(|| format!("a message of {bytes} bytes, which is more than acp reads"));
+    }
+
+    fn dropped(&self, method: &str, path: &str, reason: &str) {
+        if self.verbose {
+            self.notes.line(format_args!(
+                "acp: left out of {method} at {path:?}: {}",
+                one_line(reason, 200)
+            ));
+        }
+    }
+
+    fn uncorrelated_error(&self, error: &str) {
+        if self.verbose {
+            self.notes.line(format_args!(
+                "acp: the agent complains: {}",
+                one_line(error, 500)
+            ));
+        }
+    }
+}
