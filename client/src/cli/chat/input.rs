@@ -30,6 +30,9 @@ const MESSAGES: usize = 1000;
 /// How long restoring the terminal may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How often the position of the cursor is asked for.
+const TRIES: usize = 5;
+
 /// How often the thread sees whether keys are still wanted.
 const POLL: Duration = Duration::from_millis(30);
 
@@ -94,6 +97,8 @@ impl Keyboard {
     /// Has keys read, until the next line.
     pub(super) fn read_keys(&self) {
         self.reads_keys.store(true, Ordering::Release);
+        // At once: in another mode, Ctrl-C would be a signal. A failure is reported by the thread.
+        let _ = terminal::enable_raw_mode();
         let _ = self.orders.send(Order::Keys);
     }
 
@@ -142,7 +147,7 @@ fn read(
                 if !prefill.is_empty() {
                     editor.run_edit_commands(&[EditCommand::InsertString(prefill)]);
                 }
-                match editor.read_line(&Sign) {
+                match read_line(&mut editor) {
                     Ok(Signal::Success(line)) => Input::Line(line),
                     Ok(Signal::CtrlC) => Input::Abandoned,
                     Ok(Signal::CtrlD) => Input::End,
@@ -159,6 +164,17 @@ fn read(
             return;
         }
     }
+}
+
+/// Reads a line. The editor asks the terminal where the cursor is and waits two seconds; a terminal
+/// at the other end of a slow connection answers the next try.
+fn read_line(editor: &mut Reedline) -> reedline::Result<Signal> {
+    for _ in 1..TRIES {
+        if let Ok(signal) = editor.read_line(&Sign) {
+            return Ok(signal);
+        }
+    }
+    Ok(editor.read_line(&Sign)?)
 }
 
 /// Reads keys for as long as they are wanted.
@@ -178,7 +194,8 @@ fn keys(inputs: &mpsc::Sender<Input>, wanted: &AtomicBool) -> std::io::Result<()
             break;
         }
     }
-    terminal::disable_raw_mode()
+    // The mode stays, for the editor has the same.
+    Ok(())
 }
 
 fn editor(

@@ -28,6 +28,8 @@ impl Live {
 pub(super) struct Screen {
     stdout: Stdout,
     gathered: String,
+    /// What is being written, and has not been taken by the terminal yet.
+    writing: Vec<u8>,
     live: Vec<Live>,
     /// The cursor is at the beginning of a line, apart from live lines.
     at_start: bool,
@@ -39,6 +41,7 @@ impl Screen {
         Self {
             stdout: tokio::io::stdout(),
             gathered: String::new(),
+            writing: Vec::new(),
             live: Vec::new(),
             at_start: true,
             hidden: false,
@@ -112,17 +115,18 @@ impl Screen {
         self.erase();
     }
 
-    /// Writes what has gathered.
+    /// Writes what has gathered. Dropping the future loses nothing.
     ///
     /// # Errors
     ///
     /// When the terminal is gone.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
-        if self.gathered.is_empty() {
-            return Ok(());
+        self.writing
+            .append(&mut std::mem::take(&mut self.gathered).into_bytes());
+        while !self.writing.is_empty() {
+            let written = self.stdout.write(&self.writing).await?;
+            self.writing.drain(..written);
         }
-        let gathered = std::mem::take(&mut self.gathered);
-        self.stdout.write_all(gathered.as_bytes()).await?;
         self.stdout.flush().await
     }
 }

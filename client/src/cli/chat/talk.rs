@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use acp_sdk::v1::SessionConfigKind;
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOption, SessionUpdate};
 use tokio::sync::mpsc;
 
 use super::ask::{Asked, Keys};
@@ -170,34 +170,51 @@ impl<'a> Talk<'a> {
         self.screen.flush().await?;
         keyboard.set_completions(commands::completions(&self.session.settings()));
         keyboard.read_line(std::mem::take(&mut self.typed));
+        // Pieces of text come together in lines.
+        let mut shown = String::new();
+        let mut unfinished = false;
         loop {
             tokio::select! {
-                input = keyboard.inputs.recv() => match input {
-                    // What was typed before the editor began.
-                    Some(Input::Key(_) | Input::Paste(_)) => {}
-                    Some(input) => return Ok(input),
-                    None => return Ok(Input::End),
-                },
+                input = keyboard.inputs.recv() => {
+                    let input = match input {
+                        // What was typed before the editor began.
+                        Some(Input::Key(_) | Input::Paste(_)) => continue,
+                        input => input.unwrap_or(Input::End),
+                    };
+                    shown += &self.view.end(Screen::width());
+                    self.screen.print(&shown);
+                    return Ok(input);
+                }
                 event = self.events.next(), if !self.lost => match event {
                     Some(event) => {
-                        let width = Screen::width();
-                        let mut shown = self.view.event(&event, width);
-                        if !matches!(event.event, Event::Update(_)) {
-                            shown += &self.view.end(width);
+                        shown += &self.view.event(&event, Screen::width());
+                        unfinished = true;
+                        if let Some(end) = shown.rfind('\n') {
+                            let rest = shown.split_off(end + 1);
+                            keyboard.show(&shown);
+                            shown = rest;
                         }
-                        // Pieces of text come together in lines.
-                        keyboard.show(&shown);
-                        keyboard.set_completions(commands::completions(&self.session.settings()));
+                        if let Event::Update(SessionUpdate::AvailableCommandsUpdate(_)) = event.event {
+                            let settings = self.session.settings();
+                            keyboard.set_completions(commands::completions(&settings));
+                        }
                     }
                     None => {
                         self.lost = true;
-                        keyboard.show(&self.view.note(Colour::Yellow, LOST));
+                        shown += &self.view.note(Colour::Yellow, LOST);
+                        keyboard.show(&std::mem::take(&mut shown));
                     }
                 },
-                // Outside of turns nobody is asked: dropping a question refuses it.
+                () = tokio::time::sleep(QUIET), if unfinished => {
+                    unfinished = false;
+                    shown += &self.view.end(Screen::width());
+                    keyboard.show(&std::mem::take(&mut shown));
+                }
+                // Dropping a question refuses it.
                 Some(_) = questions.recv() => {
                     let note = "the agent asked for permission outside of a turn, and was refused";
-                    keyboard.show(&self.view.note(Colour::Yellow, note));
+                    shown += &self.view.note(Colour::Yellow, note);
+                    keyboard.show(&std::mem::take(&mut shown));
                 }
             }
         }
@@ -291,9 +308,8 @@ impl<'a> Talk<'a> {
                 }
             }
             Typed::Option(id, value) if value.is_empty() => {
-                let wanted = |option: &acp_sdk::v1::SessionConfigOption| {
-                    id.is_empty() || option.id.as_str() == id
-                };
+                let wanted =
+                    |option: &SessionConfigOption| id.is_empty() || option.id.as_str() == id;
                 commands::options(settings, wanted, width)
             }
             Typed::Option(id, value) => self.set(settings, &id, &value).await,
@@ -339,6 +355,9 @@ impl<'a> Talk<'a> {
         }
     }
 }
+
+/// How long nothing may follow until a line that is not complete is shown above the editor.
+const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
 const LOST: &str = "the connection to the agent was lost; the next prompt connects again";
 

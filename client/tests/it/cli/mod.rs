@@ -4,6 +4,7 @@ pub mod script;
 
 mod acp;
 mod agents;
+mod chat;
 mod errors;
 mod formats;
 mod named;
