@@ -57,7 +57,7 @@ mod session;
 mod text;
 mod workspace;
 
-pub use crate::client::{Client, ClientBuilder, Session};
+pub use crate::client::{Client, ClientBuilder, Session, SessionList};
 pub use crate::error::{Error, Result};
 pub use crate::external::{
     Call, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind, Forward, TaskInput,

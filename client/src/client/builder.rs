@@ -9,7 +9,7 @@ use acp_sdk::v1::{
     CompactionCapabilities, Implementation, InitializeRequest, NoticeCapabilities, ProtocolVersion,
     SessionConfigOptionsCapabilities,
 };
-use acp_sdk::{ConnectionBuilder, Observer, Transport};
+use acp_sdk::{ConnectionBuilder, Observer, Transcript, Transport};
 use tokio_util::sync::CancellationToken;
 
 use super::handler::{Handler, Hooks};
@@ -38,6 +38,7 @@ pub struct ClientBuilder {
     name: Implementation,
     hooks: Hooks,
     observer: Option<Box<dyn Observer>>,
+    transcript: Option<Transcript>,
     layers: Vec<Box<dyn Layer>>,
     max_message_bytes: Option<usize>,
     limits: Limits,
@@ -64,6 +65,7 @@ impl ClientBuilder {
                 extensions: None,
             },
             observer: None,
+            transcript: None,
             layers: Vec::new(),
             max_message_bytes: None,
             limits: Limits {
@@ -118,6 +120,12 @@ impl ClientBuilder {
     /// Who is notified of input that was tolerated, such as lines that are no message.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observer = Some(Box::new(observer));
+        self
+    }
+
+    /// Records the messages of both sides (default: no transcript), masked as the transcript says.
+    pub fn transcript(mut self, transcript: Transcript) -> Self {
+        self.transcript = Some(transcript);
         self
     }
 
@@ -219,6 +227,9 @@ impl ClientBuilder {
             .max_queued_bytes(QUEUED_BYTES)
             .max_requests(REQUESTS)
             .shutdown_timeout(DRAIN);
+        if let Some(transcript) = self.transcript {
+            connection = connection.transcript(transcript);
+        }
         for layer in self.layers {
             connection = connection.layer(layer);
         }

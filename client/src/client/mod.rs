@@ -4,6 +4,7 @@ mod builder;
 mod calls;
 mod handler;
 mod noise;
+mod past;
 mod session;
 
 use std::path::Path;
@@ -13,10 +14,9 @@ use std::time::Duration;
 use acp_sdk::RpcError;
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
-    AgentHandle, AuthMethodId, AuthenticateRequest, DeleteSessionRequest, InitializeResponse,
-    ListSessionsRequest, LoadSessionRequest, LoadSessionResponse, LogoutRequest, NewSessionRequest,
-    NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId, SessionInfo,
-    methods,
+    AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, LoadSessionRequest,
+    LoadSessionResponse, LogoutRequest, NewSessionRequest, NewSessionResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SessionId, methods,
 };
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::builder::ClientBuilder;
 use self::calls::utf8_directory;
 use self::noise::Noise;
+pub use self::past::SessionList;
 pub use self::session::Session;
 use crate::error::{Error, Result};
 use crate::hooks::{AnyTerminals, Place};
@@ -299,61 +300,6 @@ impl Client {
         let id = request.session_id.clone();
         self.open_again::<methods::ResumeSession>(id, inbox, &request, state)
             .await
-    }
-
-    /// The sessions that the agent knows, at most 10,000 of them; those of one directory if
-    /// one is given.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
-    /// or is gone.
-    pub async fn list_sessions(&self, cwd: Option<&Path>) -> Result<Vec<SessionInfo>> {
-        const MOST: usize = 10_000;
-        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
-        if capabilities.list.is_none() {
-            return Err(Error::unsupported(
-                "session/list",
-                "sessionCapabilities.list",
-            ));
-        }
-        let mut request = ListSessionsRequest::new();
-        request.cwd = cwd.map(utf8_directory).transpose()?;
-        let mut sessions = Vec::new();
-        loop {
-            let call = self.inner.agent.list_sessions(request.clone());
-            let page = self.inner.answer("session/list", call).await?;
-            let empty = page.sessions.is_empty();
-            sessions.extend(page.sessions);
-            sessions.truncate(MOST);
-            // An agent that repeats its cursor would be asked for ever.
-            if page.next_cursor.is_none() || page.next_cursor == request.cursor || empty {
-                return Ok(sessions);
-            }
-            if sessions.len() == MOST {
-                return Ok(sessions);
-            }
-            request.cursor = page.next_cursor;
-        }
-    }
-
-    /// Has the agent forget a session of the past, with its history.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
-    /// or is gone.
-    pub async fn delete_session(&self, id: impl Into<SessionId>) -> Result<()> {
-        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
-        if capabilities.delete.is_none() {
-            return Err(Error::unsupported(
-                "session/delete",
-                "sessionCapabilities.delete",
-            ));
-        }
-        let request = DeleteSessionRequest::new(id);
-        let call = self.inner.agent.delete_session(request);
-        self.inner.answer("session/delete", call).await.map(drop)
     }
 
     /// Ends the connection: the agent sees the end of its input, and if it was started for

@@ -336,3 +336,75 @@ async fn a_session_can_be_opened_again_as_soon_as_its_turn_is_over() {
         within(turn.outcome()).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_session_is_copied_where_the_agent_can() {
+    let (client, mut raw) = Raw::connect(Client::builder()).await;
+    let (forked, params) = tokio::join!(
+        client.fork_session("s", "/"),
+        raw.params(
+            "session/fork",
+            json!({"sessionId": "copy", "modes":
+            {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}})
+        )
+    );
+    assert_eq!(
+        params,
+        json!({"sessionId": "s", "cwd": "/", "mcpServers": []})
+    );
+    let session = forked.unwrap();
+    assert_eq!(session.id().as_str(), "copy");
+    assert_eq!(
+        session.settings().modes.unwrap().current_mode_id.as_str(),
+        "ask"
+    );
+    raw.say("copy", "hello").await;
+    let event = within(session.events().next()).await.unwrap();
+    assert!(matches!(event.event, Event::Update(update) if update == said("hello")));
+
+    let forking = async {
+        let request = raw.next().await;
+        let error = json!({"code": -32601, "message": "no"});
+        raw.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+            .await;
+    };
+    let (refused, ()) = tokio::join!(client.fork_session("s", "/"), forking);
+    let error = refused.unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn messages_of_both_sides_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("transcript.jsonl");
+    let transcript = acp_sdk::Transcript::file(&path).unwrap();
+    let client = connect(
+        TestAgent::default(),
+        Client::builder().transcript(transcript),
+    )
+    .await;
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("echo").await.unwrap();
+    within(turn.outcome()).await.unwrap();
+    drop(session);
+    within(client.shutdown()).await;
+    drop(client);
+    let recorded = async {
+        loop {
+            let text = std::fs::read_to_string(&path).unwrap();
+            if [
+                "initialize",
+                "session/new",
+                "session/prompt",
+                "session/update",
+            ]
+            .iter()
+            .all(|method| text.contains(method))
+            {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    within(recorded).await;
+}

@@ -6,9 +6,8 @@ mod markdown;
 
 use std::path::{Path, PathBuf};
 
-use acp_sdk::v1::{ErrorCode, SessionId, SessionInfo};
+use acp_sdk::v1::SessionInfo;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use self::history::Counts;
 use super::args::{ListFormat, SessionArgs, SessionsArgs, SessionsCommand};
@@ -34,9 +33,9 @@ pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Resu
         SessionsCommand::Fork(session) => {
             let client = open::client(&session.agent, open::builder()).await?;
             let cwd = directory(&client, session).await?;
-            let copy = fork(&client, &session.id, &cwd).await?;
+            let copy = client.fork_session(session.id.as_str(), &cwd).await?;
             client.shutdown().await;
-            results.line(&copy).await?;
+            results.line(copy.id().as_str()).await?;
         }
         SessionsCommand::Delete(session) => {
             let client = open::client(&session.agent, open::builder()).await?;
@@ -189,31 +188,6 @@ fn directory_of(args: &SessionArgs, listed: Option<&SessionInfo>) -> PathBuf {
     let listed = || listed.map(|session| PathBuf::from(&session.cwd));
     let given = args.cwd.clone().or_else(listed);
     given.unwrap_or_else(|| PathBuf::from("."))
-}
-
-/// Calls `session/fork`, which is a proposal without a type of its own here.
-async fn fork(client: &Client, id: &str, cwd: &Path) -> Result<String, Failure> {
-    let cwd = std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned());
-    let params = json!({"sessionId": id, "cwd": cwd.to_string_lossy(), "mcpServers": []});
-    let params = acp_sdk::Json::from(params);
-    let answer = client
-        .agent()
-        .peer()
-        .call_ext("session/fork", Some(&params))
-        .await;
-    let answer = answer.map_err(|error| match error.code() {
-        Some(ErrorCode::METHOD_NOT_FOUND) => {
-            Error::unsupported("session/fork", "sessionCapabilities.fork")
-        }
-        _ => Error::Sdk(error),
-    })?;
-    let answer = answer.to_value().unwrap_or(Value::Null);
-    match answer.get("sessionId").and_then(Value::as_str) {
-        Some(copy) => Ok(SessionId::from(copy).to_string()),
-        None => Err(Failure::failed(
-            "the agent's answer to session/fork has no sessionId",
-        )),
-    }
 }
 
 /// A line of JSON.

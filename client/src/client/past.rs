@@ -1,0 +1,162 @@
+//! Sessions of the past: listing, copying, deleting them.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use acp_sdk::Json;
+use acp_sdk::v1::{
+    DeleteSessionRequest, ErrorCode, ListSessionsRequest, SessionConfigOption, SessionId,
+    SessionInfo, SessionModeState,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::calls::utf8_directory;
+use super::{Client, Session};
+use crate::error::{Error, Result};
+use crate::hooks::Place;
+
+/// The sessions that an agent knows, asked for page by page. Made by [`Client::sessions`].
+#[derive(Debug)]
+pub struct SessionList {
+    client: Client,
+    request: ListSessionsRequest,
+    page: VecDeque<SessionInfo>,
+    is_last: bool,
+}
+
+impl SessionList {
+    /// Returns the next session; `None` after the last. Dropping the future loses nothing.
+    ///
+    /// An agent whose pages have no end is asked as long as the caller goes on.
+    ///
+    /// # Errors
+    ///
+    /// When the agent refuses, does not answer in time, or is gone.
+    pub async fn next(&mut self) -> Result<Option<SessionInfo>> {
+        while self.page.is_empty() && !self.is_last {
+            let inner = &self.client.inner;
+            let call = inner.agent.list_sessions(self.request.clone());
+            let page = inner.answer("session/list", call).await?;
+            // An agent that repeats its cursor would be asked for ever.
+            let repeats = page.next_cursor == self.request.cursor;
+            self.is_last = page.next_cursor.is_none() || repeats || page.sessions.is_empty();
+            self.request.cursor = page.next_cursor;
+            self.page = page.sessions.into();
+        }
+        Ok(self.page.pop_front())
+    }
+}
+
+/// The answer to `session/fork`, a proposal without a type of its own.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Forked {
+    session_id: SessionId,
+    #[serde(default)]
+    modes: Option<SessionModeState>,
+    #[serde(default)]
+    config_options: Option<Vec<SessionConfigOption>>,
+}
+
+impl Client {
+    /// Lists the sessions that the agent knows; those of one directory if one is given.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent cannot.
+    pub fn sessions(&self, cwd: Option<&Path>) -> Result<SessionList> {
+        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
+        if capabilities.list.is_none() {
+            return Err(Error::unsupported(
+                "session/list",
+                "sessionCapabilities.list",
+            ));
+        }
+        let mut request = ListSessionsRequest::new();
+        request.cwd = cwd.map(utf8_directory).transpose()?;
+        Ok(SessionList {
+            client: self.clone(),
+            request,
+            page: VecDeque::new(),
+            is_last: false,
+        })
+    }
+
+    /// The sessions that the agent knows, at most 10,000 of them; those of one directory if
+    /// one is given.
+    ///
+    /// # Errors
+    ///
+    /// As [`sessions`](Self::sessions) and [`SessionList::next`].
+    pub async fn list_sessions(&self, cwd: Option<&Path>) -> Result<Vec<SessionInfo>> {
+        const MOST: usize = 10_000;
+        let (mut list, mut sessions) = (self.sessions(cwd)?, Vec::new());
+        while sessions.len() < MOST
+            && let Some(session) = list.next().await?
+        {
+            sessions.push(session);
+        }
+        Ok(sessions)
+    }
+
+    /// Copies a session with its history, and opens the copy: both can go on from there. The agent
+    /// tells no history.
+    ///
+    /// `session/fork` is a proposal that few agents support.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent does not know the method, and as
+    /// [`new_session`](Self::new_session).
+    pub async fn fork_session(
+        &self,
+        id: impl Into<SessionId>,
+        cwd: impl AsRef<Path>,
+    ) -> Result<Session> {
+        const METHOD: &str = "session/fork";
+        let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
+        let place = Place::open(&cwd, []);
+        let _creating = self.inner.sessions.creating(&place);
+        let params = Json::from(json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
+        let call = self.inner.agent.peer().call_ext(METHOD, Some(&params));
+        let answer = self.inner.answer(METHOD, call).await;
+        let answer = answer.map_err(|error| match error.code() {
+            Some(ErrorCode::METHOD_NOT_FOUND) => {
+                Error::unsupported(METHOD, "sessionCapabilities.fork")
+            }
+            _ => error,
+        })?;
+        let forked: Forked = serde_json::from_str(answer.get()).map_err(|error| {
+            Error::Sdk(acp_sdk::Error::Decode {
+                method: METHOD.to_owned(),
+                path: String::new(),
+                reason: error.to_string(),
+            })
+        })?;
+        let inbox = self.claim(&forked.session_id)?;
+        inbox.set_place(place);
+        let state = (forked.modes, forked.config_options);
+        inbox.change_settings(|settings| settings.opened(state));
+        Ok(Session::new(self.inner.clone(), forked.session_id, inbox))
+    }
+
+    /// Has the agent forget a session of the past, with its history.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
+    /// or is gone.
+    pub async fn delete_session(&self, id: impl Into<SessionId>) -> Result<()> {
+        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
+        if capabilities.delete.is_none() {
+            return Err(Error::unsupported(
+                "session/delete",
+                "sessionCapabilities.delete",
+            ));
+        }
+        let request = DeleteSessionRequest::new(id);
+        let call = self.inner.agent.delete_session(request);
+        self.inner.answer("session/delete", call).await.map(drop)
+    }
+}
