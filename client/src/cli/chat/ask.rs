@@ -15,6 +15,8 @@ pub(super) struct Keys(mpsc::Sender<Asked>);
 pub(super) struct Asked {
     pub(super) question: Question,
     answer: oneshot::Sender<Decision>,
+    /// It stands on the terminal: keys before that answer nothing.
+    pub(super) shown: bool,
 }
 
 impl Keys {
@@ -29,7 +31,14 @@ impl Permissions for Keys {
         let (answer, answered) = oneshot::channel();
         let question = question.clone();
         // Nobody listens when the conversation is at its end.
-        let _ = self.0.send(Asked { question, answer }).await;
+        let _ = self
+            .0
+            .send(Asked {
+                question,
+                answer,
+                shown: false,
+            })
+            .await;
         answered.await.unwrap_or(Decision::Reject)
     }
 

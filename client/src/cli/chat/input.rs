@@ -149,7 +149,11 @@ fn read(
                 }
                 match read_line(&mut editor) {
                     Ok(Signal::Success(line)) => Input::Line(line),
-                    Ok(Signal::CtrlC) => Input::Abandoned,
+                    Ok(Signal::CtrlC) => {
+                        // The next line is read at once: nothing that is typed now is echoed.
+                        let _ = terminal::enable_raw_mode();
+                        Input::Abandoned
+                    }
                     Ok(Signal::CtrlD) => Input::End,
                     Ok(_) => Input::Line(String::new()),
                     Err(error) => Input::Failed(error.to_string()),

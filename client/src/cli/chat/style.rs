@@ -122,6 +122,25 @@ pub(super) fn fit(text: &str, columns: usize) -> String {
     shown
 }
 
+/// Lines of harmless text, wrapped at words.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let text = clean(text);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let mut wrapped = String::new();
+        for word in line.split_inclusive(' ') {
+            let width = wrapped.width() + word.trim_end().width();
+            if !wrapped.is_empty() && width > columns {
+                lines.push(wrapped.trim_end().to_owned());
+                wrapped.clear();
+            }
+            wrapped.push_str(word);
+        }
+        lines.push(wrapped.trim_end().to_owned());
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +162,12 @@ mod tests {
         assert_eq!(fit("日本語", 5), "日本…");
         assert_eq!(fit("日本語", 4), "日…");
         assert_eq!(fit("a\nb\n", 9), "a b");
+    }
+
+    #[test]
+    fn lines_are_wrapped_at_words() {
+        assert_eq!(wrap("aa bb cc\n  dd\u{7}", 5), ["aa bb", "cc", "  dd"]);
+        assert_eq!(wrap("aaaaaaaa b", 5), ["aaaaaaaa", "b"]);
     }
 
     #[test]

@@ -90,6 +90,9 @@ impl Talk<'_> {
                     biased;
                     written = self.screen.flush() => {
                         written?;
+                        if let Some(asked) = &mut question {
+                            asked.shown = true;
+                        }
                         break;
                     }
                     Some(input) = keyboard.inputs.recv() => {
@@ -190,6 +193,9 @@ impl Talk<'_> {
             return Ok(question);
         }
         if let Some(asked) = question {
+            if !asked.shown {
+                return Ok(Some(asked));
+            }
             let letter = match key.code {
                 KeyCode::Char(letter) => letter,
                 KeyCode::Esc => '\u{1b}',

@@ -7,7 +7,7 @@ use acp_sdk::v1::{
 };
 
 use super::markdown::Markdown;
-use super::style::{Colour, Face, Paint, clean, fit};
+use super::style::{Colour, Face, Paint, fit, wrap};
 use super::tools::{Tools, kind, seconds, spinner};
 use crate::cli::text::{self, Lines};
 use crate::permission::Question;
@@ -29,6 +29,8 @@ enum Last {
 #[derive(Debug)]
 pub(super) struct View {
     paint: Paint,
+    /// Columns of the terminal, when something was shown last.
+    width: usize,
     text: Markdown,
     thought: Markdown,
     user: Markdown,
@@ -46,6 +48,7 @@ impl View {
     pub(super) fn new(paint: Paint) -> Self {
         Self {
             paint,
+            width: 80,
             text: Markdown::new(paint, Face::default()),
             thought: Markdown::new(paint, Face::DIM),
             user: Markdown::new(paint, Face::BOLD),
@@ -61,6 +64,7 @@ impl View {
 
     /// Returns what an event adds.
     pub(super) fn event(&mut self, event: &SessionEvent, width: usize) -> String {
+        self.width = width;
         match &event.event {
             Event::Update(update) => self.update(update, width),
             Event::Permission(answered) => self.permission(answered),
@@ -180,20 +184,21 @@ impl View {
 
     /// A line of our own.
     pub(super) fn note(&mut self, colour: Colour, line: &str) -> String {
-        let line = clean(line);
-        let shown = self.turn_to(Last::Note);
-        shown + &self.paint.text(Face::of(colour), &line) + "\n"
+        self.painted(Face::of(colour), line)
     }
 
     /// A line of less importance.
     pub(super) fn dim(&mut self, line: &str) -> String {
-        let line = clean(line);
-        let shown = self.turn_to(Last::Note);
-        let line: Vec<_> = line
-            .lines()
-            .map(|line| self.paint.text(Face::DIM, line))
-            .collect();
-        shown + &line.join("\n") + "\n"
+        self.painted(Face::DIM, line)
+    }
+
+    fn painted(&mut self, face: Face, line: &str) -> String {
+        let mut shown = self.turn_to(Last::Note);
+        for line in wrap(line, self.width) {
+            shown += &self.paint.text(face, &line);
+            shown.push('\n');
+        }
+        shown
     }
 
     /// Text that is finished.
@@ -288,11 +293,15 @@ impl View {
     /// Lines that change while a turn runs.
     pub(super) fn live(&self, elapsed: Duration, width: usize, height: usize) -> Vec<String> {
         let room = height.saturating_sub(8).clamp(1, 8);
-        let mut lines = self.tools.live(width);
-        let calls = lines.len();
-        if calls > room {
-            lines.truncate(room);
-            lines.push(format!("  … {} more tool calls", calls - room));
+        let mut lines = Vec::new();
+        if matches!(self.last, Last::Text | Last::Thought) {
+            lines.push(String::new());
+        }
+        let calls = self.tools.live(width);
+        let more = calls.len().saturating_sub(room);
+        lines.extend(calls.into_iter().take(room));
+        if more > 0 {
+            lines.push(format!("  … {more} more tool calls"));
         }
         let current = self.plan.as_ref().filter(|_| self.plan_changed);
         let current = current.and_then(|plan| {
@@ -311,5 +320,74 @@ fn in_words(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         block => kind(block),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::{
+        Content, PlanEntry, PlanEntryPriority, ToolCall, ToolCallContent, ToolCallStatus,
+    };
+
+    use super::*;
+    use crate::session::Phase;
+
+    fn shown(updates: Vec<SessionUpdate>) -> String {
+        let mut view = View::new(Paint { colours: false });
+        let mut shown = String::new();
+        for update in updates {
+            let event = SessionEvent {
+                event: Event::Update(update),
+                phase: Phase::Live,
+                turn: Some(1),
+                number: None,
+            };
+            shown += &view.event(&event, 80);
+        }
+        shown + &view.end(80)
+    }
+
+    fn said(text: &str) -> SessionUpdate {
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(text)))
+    }
+
+    fn thought(text: &str) -> SessionUpdate {
+        SessionUpdate::AgentThoughtChunk(ContentChunk::new(ContentBlock::from(text)))
+    }
+
+    #[test]
+    fn different_things_are_kept_apart() {
+        let done = ToolCall::new("1", "Read").with_status(ToolCallStatus::Completed);
+        let other = done
+            .clone()
+            .with_content(vec![ToolCallContent::Content(Content::new(
+                ContentBlock::from("x"),
+            ))]);
+        let mut other = other;
+        other.tool_call_id = "2".into();
+        let text = shown(vec![
+            thought("h"),
+            thought("m"),
+            said("a **b"),
+            said("** c"),
+            SessionUpdate::ToolCall(done),
+            SessionUpdate::ToolCall(other),
+            said("d"),
+        ]);
+        let expected = "hm\n\na b c\n\n✓ Read 0.0 s\n✓ Read 0.0 s\n  x\n\nd\n\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_plan_is_shown_once_as_it_is_in_the_end() {
+        let plan = |status| {
+            let entry = PlanEntry::new("Te\u{1b}[2Jst", PlanEntryPriority::Low, status);
+            SessionUpdate::Plan(Plan::new(vec![entry]))
+        };
+        let text = shown(vec![
+            plan(PlanEntryStatus::InProgress),
+            plan(PlanEntryStatus::Completed),
+        ]);
+        assert_eq!(text, "Plan\n  ✓ Test\n\n");
     }
 }
