@@ -244,7 +244,7 @@ impl Turn {
         self.inner.cancel();
     }
 
-    /// Waits for the end of the turn and returns what it came to.
+    /// Waits for the end of the turn and returns its outcome.
     ///
     /// # Errors
     ///

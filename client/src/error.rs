@@ -65,7 +65,7 @@ pub enum Error {
         /// The first lines of its standard output that were no messages.
         noise: Vec<String>,
     },
-    /// The agent was told to cancel a turn and did not end it in time.
+    /// A cancelled turn did not end within [`cancel_within`](crate::ClientBuilder::cancel_within).
     #[error("the agent did not end the cancelled turn of session {session} within {} s", .limit.as_secs_f32())]
     NotCancelled {
         /// The session.
@@ -90,7 +90,7 @@ pub enum Error {
         agent: String,
     },
     /// The task that awaits the agent's answer is gone, as when its runtime is shut down.
-    #[error("the turn was given up before the agent answered")]
+    #[error("the turn was dropped before the agent answered")]
     TurnLost,
     /// A session is opened that is open already; or the agent gives two sessions the same id.
     #[error("session {session} is open already")]

@@ -32,7 +32,7 @@ const REQUESTS: usize = 256;
 /// that wait for something else end when the agent is gone.
 const DRAIN: Duration = Duration::from_secs(3600);
 
-/// What can be set about a [`Client`]; made by [`Client::builder`].
+/// Configures and opens a [`Client`]. Created by [`Client::builder`].
 #[must_use]
 pub struct ClientBuilder {
     name: Implementation,
@@ -76,7 +76,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Who the client says it is (default `acp-client` and its version).
+    /// Sets `clientInfo` of `initialize` (default `acp-client` and its version).
     pub fn name(mut self, name: Implementation) -> Self {
         self.name = name;
         self
@@ -99,25 +99,25 @@ impl ClientBuilder {
         self
     }
 
-    /// Who answers when the agent asks for permission (default: everything is refused).
+    /// Answers permission requests (default: all are refused).
     pub fn permissions(mut self, permissions: impl Permissions) -> Self {
         self.hooks.permissions = Arc::new(permissions);
         self
     }
 
-    /// Who asks the user what the agent wants to know (default: nobody, which the agent learns).
+    /// Answers elicitations (default: none, and the capability is not declared).
     pub fn elicitation(mut self, elicitation: impl Elicitation) -> Self {
         self.hooks.elicitation = Some(Arc::new(elicitation));
         self
     }
 
-    /// Who answers methods that the protocol does not define (default: they do not exist).
+    /// Answers extension methods (default: -32601).
     pub fn extensions(mut self, extensions: impl Extensions) -> Self {
         self.hooks.extensions = Some(Arc::new(extensions));
         self
     }
 
-    /// Who is notified of input that was tolerated, such as lines that are no message.
+    /// Sets the callbacks for invalid input that was tolerated (default: no-op).
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observer = Some(Box::new(observer));
         self
@@ -129,29 +129,30 @@ impl ClientBuilder {
         self
     }
 
-    /// The longest message accepted, in bytes (default 32 MiB).
+    /// Sets the maximum size of a message, in bytes (default 32 MiB).
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.max_message_bytes = Some(bytes);
         self
     }
 
-    /// How long the agent may take to answer anything but a prompt (default 60 s).
+    /// Sets the timeout of every request except prompts (default 60 s).
     pub fn answer_within(mut self, limit: Duration) -> Self {
         self.limits.answer = limit;
         self
     }
 
-    /// How long the agent may take to end a turn that was cancelled (default 10 s).
+    /// Sets the timeout for the end of a cancelled turn (default 10 s).
     pub fn cancel_within(mut self, limit: Duration) -> Self {
         self.limits.cancel = limit;
         self
     }
 
-    /// How long the connection waits for a reader of events, a [`Turn`](crate::Turn) or
-    /// [`Events`](crate::Events), that has 1 MiB unread and takes nothing, while other sessions or
-    /// calls need the connection (default 10 s). Then the reader is left behind: what comes until it
-    /// has read everything is lost to it, which [`Event::Missed`](crate::Event::Missed) says. As long
-    /// as nothing else needs the connection it is waited for without a limit.
+    /// Sets how long a reader of events may block the connection (default 10 s).
+    ///
+    /// A reader is a [`Turn`](crate::Turn) or [`Events`](crate::Events). One with 1 MiB unread blocks
+    /// the connection. The limit counts while other sessions or requests need the connection; without
+    /// them there is no limit. After it, events are dropped until the reader has read all it has,
+    /// and then [`Event::Missed`](crate::Event::Missed) follows with their number.
     pub fn reader_timeout(mut self, limit: Duration) -> Self {
         self.limits.reader = limit;
         self

@@ -127,7 +127,7 @@ impl Drop for Wire {
 }
 
 impl Client {
-    /// What can be set about a client.
+    /// Returns a builder with default settings.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
     }
@@ -143,26 +143,25 @@ impl Client {
         Self::builder().connect_remote(url.as_ref()).await
     }
 
-    /// What the agent answered to `initialize`: its name, capabilities and ways to
-    /// authenticate.
+    /// Returns the agent's response to `initialize`: name, capabilities, authentication methods.
     #[must_use]
     pub fn agent_info(&self) -> &InitializeResponse {
         &self.inner.agent_info
     }
 
-    /// The typed calls of the protocol, for what this client has no method for.
+    /// Returns the typed caller, for requests without a method here.
     #[must_use]
     pub fn agent(&self) -> &AgentHandle {
         &self.inner.agent
     }
 
-    /// The agent's process, if it was started for this client.
+    /// Returns the agent's process, if this client started it.
     #[must_use]
     pub fn process(&self) -> Option<&AgentProcess> {
         self.inner.wire.process()
     }
 
-    /// Authenticates by one of the methods that the agent offers.
+    /// Sends `authenticate` with one of the agent's authentication methods.
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/authentication>
     ///
@@ -175,7 +174,7 @@ impl Client {
         self.inner.answer("authenticate", call).await.map(drop)
     }
 
-    /// Has the agent forget who the user is.
+    /// Sends `logout`.
     ///
     /// # Errors
     ///
@@ -189,7 +188,7 @@ impl Client {
         self.inner.answer("logout", call).await.map(drop)
     }
 
-    /// Starts a session in a directory.
+    /// Sends `session/new` for a directory and returns the session.
     ///
     /// # Errors
     ///
@@ -201,7 +200,7 @@ impl Client {
             .await
     }
 
-    /// Starts a session, with MCP servers and more directories if wanted.
+    /// Sends `session/new` with all its parameters, such as MCP servers.
     ///
     /// # Errors
     ///
@@ -227,8 +226,10 @@ impl Client {
         Ok(Session::new(self.inner.clone(), id, inbox))
     }
 
-    /// Opens a session of the past. Its [events](Session::events) begin with the history, which ends
-    /// with [`Event::HistoryEnd`](crate::Event::HistoryEnd).
+    /// Sends `session/load` and returns the session.
+    ///
+    /// Its [events](Session::events) begin with the replayed history, which ends with
+    /// [`Event::HistoryEnd`](crate::Event::HistoryEnd).
     ///
     /// The latest 8 MiB of the history are kept for the first reader.
     ///
@@ -245,7 +246,7 @@ impl Client {
             .await
     }
 
-    /// Opens a session of the past, with MCP servers and more directories if wanted.
+    /// Sends `session/load` with all its parameters, such as MCP servers.
     ///
     /// # Errors
     ///
@@ -264,7 +265,7 @@ impl Client {
             .await
     }
 
-    /// Opens a session of the past without its history.
+    /// Sends `session/resume` and returns the session, without its history.
     ///
     /// # Errors
     ///
@@ -279,8 +280,7 @@ impl Client {
             .await
     }
 
-    /// Opens a session of the past without its history, with MCP servers and more directories if
-    /// wanted.
+    /// Sends `session/resume` with all its parameters, such as MCP servers.
     ///
     /// # Errors
     ///
@@ -317,8 +317,7 @@ impl Client {
         }
     }
 
-    /// Opens a session of the past. It is known before the call, so that nothing that the agent
-    /// writes of it is lost.
+    /// Opens an existing session. It is registered before the call: updates may precede the answer.
     async fn open_again<M: Method>(
         &self,
         id: SessionId,

@@ -16,7 +16,7 @@ use super::{Client, Session};
 use crate::error::{Error, Result};
 use crate::hooks::Place;
 
-/// The sessions that an agent knows, asked for page by page. Made by [`Client::sessions`].
+/// The sessions of an agent, requested page by page. Created by [`Client::sessions`].
 #[derive(Debug)]
 pub struct SessionList {
     client: Client,
@@ -28,7 +28,7 @@ pub struct SessionList {
 impl SessionList {
     /// Returns the next session; `None` after the last. Dropping the future loses nothing.
     ///
-    /// An agent whose pages have no end is asked as long as the caller goes on.
+    /// The number of pages is not limited.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ struct Forked {
 }
 
 impl Client {
-    /// Lists the sessions that the agent knows; those of one directory if one is given.
+    /// Lists the agent's sessions page by page; those of one directory if one is given.
     ///
     /// # Errors
     ///
@@ -83,8 +83,7 @@ impl Client {
         })
     }
 
-    /// The sessions that the agent knows, at most 10,000 of them; those of one directory if
-    /// one is given.
+    /// Returns the agent's sessions, at most 10,000; those of one directory if one is given.
     ///
     /// # Errors
     ///
@@ -100,10 +99,7 @@ impl Client {
         Ok(sessions)
     }
 
-    /// Copies a session with its history, and opens the copy: both can go on from there. The agent
-    /// tells no history.
-    ///
-    /// `session/fork` is a proposal that few agents support.
+    /// Sends `session/fork`, a proposal, and returns the copy. Its history is not replayed.
     ///
     /// # Errors
     ///
@@ -141,7 +137,7 @@ impl Client {
         Ok(Session::new(self.inner.clone(), forked.session_id, inbox))
     }
 
-    /// Has the agent forget a session of the past, with its history.
+    /// Sends `session/delete`: the agent deletes the session and its history.
     ///
     /// # Errors
     ///

@@ -51,15 +51,16 @@ impl Session {
         }
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.open.id
     }
 
-    /// Everything that happens in the session, from now on. The first call also returns what nobody
-    /// has read since the session was opened: its history if it was loaded, and what came between
-    /// turns; at most the latest 8 MiB.
+    /// Returns a stream of all events of the session from now on.
+    ///
+    /// The first stream begins with the events since the session was opened that no turn has read:
+    /// the history of a loaded session, and updates between turns. At most the latest 8 MiB.
     ///
     /// ```no_run
     /// use acp_client::{Event, Session};
@@ -80,15 +81,15 @@ impl Session {
         Events::new(self.open.inbox.clone())
     }
 
-    /// Modes, config options, slash commands and title as the agent reported them last.
+    /// Returns the current modes, config options, slash commands and title.
     #[must_use]
     pub fn settings(&self) -> SessionSettings {
         self.open.inbox.settings()
     }
 
-    /// Sends a prompt, which begins a turn.
+    /// Sends `session/prompt` and returns the running turn.
     ///
-    /// If the last turn is being cancelled, its end is awaited first.
+    /// While the last turn is being cancelled, waits for its end first.
     ///
     /// # Errors
     ///
@@ -128,7 +129,7 @@ impl Session {
         Ok(Turn::new(state, result))
     }
 
-    /// Asks the agent to end the turn that is going on, if there is one. See [`Turn::cancel`].
+    /// Cancels the running turn, if there is one. See [`Turn::cancel`].
     pub fn cancel(&self) {
         if let Some(turn) = self.open.inbox.turn() {
             turn.cancel.cancel();
@@ -145,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Changes the mode.
+    /// Sends `session/set_mode`.
     ///
     /// # Errors
     ///
@@ -236,7 +237,7 @@ impl Session {
     }
 }
 
-/// What the answer to a prompt says.
+/// Members of the response to `session/prompt`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Answer {
@@ -244,8 +245,8 @@ struct Answer {
     usage: Option<TokenUsage>,
 }
 
-/// Has one prompt answered. The task goes on when nobody reads the turn any more, so that a
-/// cancelled turn is over before the next begins.
+/// Runs one prompt. The task continues when the turn is dropped, because the next turn must not begin
+/// before a cancelled one has ended.
 async fn run(
     open: Arc<Open>,
     request: PromptRequest,

@@ -59,13 +59,13 @@ impl SessionContext {
         &self.id
     }
 
-    /// Returns the working directory, as the agent was told.
+    /// Returns the working directory, as sent to the agent.
     #[must_use]
     pub fn cwd(&self) -> &Path {
         &self.place.cwd
     }
 
-    /// Returns the further directories, as the agent was told.
+    /// Returns the additional directories, as sent to the agent.
     #[must_use]
     pub fn additional_directories(&self) -> &[PathBuf] {
         &self.place.additional

@@ -1,4 +1,4 @@
-//! What an agent said of its tool calls, for the questions about them.
+//! Announced tool calls, for the permission requests that name them.
 //!
 //! Many agents announce a tool call with its title, locations and input, and ask for permission with
 //! nothing but its id. Memory: at most 256 tool calls and 1 MiB for each session.
@@ -38,7 +38,7 @@ struct Announced {
     raw_input: Option<Json>,
 }
 
-/// What an update says of a tool call.
+/// Members of an update about a tool call.
 struct News<'a> {
     id: &'a ToolCallId,
     title: Option<&'a String>,

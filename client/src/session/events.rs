@@ -14,7 +14,7 @@ use super::reader::Reader;
 /// them, the history of a loaded session, and what other clients of the session cause. Made by
 /// [`Session::events`](crate::Session::events).
 ///
-/// While events are not read the agent is slowed down, see
+/// Unread events exert backpressure on the agent, see
 /// [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout).
 #[derive(Debug)]
 pub struct Events {
@@ -35,7 +35,7 @@ impl Events {
         std::future::poll_fn(|cx| self.reader.poll(cx)).await
     }
 
-    /// Returns the next event if it is there already.
+    /// Returns the next event if there is one, without waiting.
     pub fn next_ready(&mut self) -> Option<SessionEvent> {
         self.reader.ready()
     }

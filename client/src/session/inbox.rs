@@ -1,9 +1,9 @@
 //! What arrives for one session, and who reads it.
 //!
 //! An event goes to every [`Events`](super::Events) of the session and to the turn that it belongs
-//! to. Whoever brings an update waits while one of them has too much unread: the connection then
-//! stops reading, and the agent notices. What nobody reads is kept for the first `Events`, the
-//! latest within a limit. Nothing of one turn is seen by the next.
+//! to. Delivering an update waits while one of them has too much unread: the connection then stops
+//! reading, which is backpressure on the agent. Events without a reader are kept for the first
+//! `Events`, the latest within a limit. No event of one turn is seen by the next.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use crate::permission::Question;
 /// Bytes of events kept for the first `Events`.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// The same for a session that nobody here knows yet.
+/// The same for a session whose id is unknown yet.
 const UNCLAIMED_BYTES: usize = 256 << 10;
 
 /// What arrives for one session.
@@ -41,7 +41,7 @@ struct State {
     /// Where the session works, once it is known.
     place: Option<Arc<Place>>,
     readers: Vec<Arc<Reader>>,
-    /// What nobody reads; `None` once there was somebody to read everything.
+    /// Events without a reader; `None` after the first `Events`.
     kept: Option<Kept>,
     settings: SessionSettings,
     calls: Calls,
@@ -64,10 +64,10 @@ pub(crate) struct Waiting {
     bytes: usize,
 }
 
-/// How long whoever brings an event waits for a reader.
+/// How long delivering an event waits for a reader.
 pub(crate) struct Patience<'a> {
     pub(crate) limit: Duration,
-    /// Whether somebody else waits for the connection.
+    /// Whether other sessions or requests need the connection.
     pub(crate) others_wait: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -275,7 +275,7 @@ impl Inbox {
         self.lock().place.clone()
     }
 
-    /// Returns what the agent says of the session.
+    /// Returns the current modes, config options, commands and title.
     pub(crate) fn settings(&self) -> SessionSettings {
         self.lock().settings.clone()
     }

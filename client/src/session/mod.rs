@@ -1,4 +1,4 @@
-//! Sessions: what happens in them, who reads it, their turns, and what a turn comes to.
+//! Sessions: events, their readers, turns and outcomes.
 
 mod calls;
 mod event;

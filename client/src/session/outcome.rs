@@ -1,4 +1,4 @@
-//! What a turn came to.
+//! The outcome of a turn.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,10 +26,10 @@ const MOST_BYTES: usize = 64 << 20;
 pub struct Outcome {
     /// Why the turn ended.
     pub stop_reason: StopReason,
-    /// What the agent said. Messages are separated by a blank line; a new one begins after a
-    /// tool call, or when the agent says so by another message id.
+    /// Text of the agent. Messages are separated by a blank line; a new one begins after a tool call
+    /// and with another message id.
     pub text: String,
-    /// What the agent thought, separated likewise.
+    /// Thoughts of the agent, separated likewise.
     pub thoughts: String,
     /// The tool calls in the order in which they were first heard of, with all their updates
     /// merged in.
@@ -38,7 +38,7 @@ pub struct Outcome {
     pub plan: Option<Plan>,
     /// Tokens in use and cost, as reported last.
     pub usage: Option<UsageUpdate>,
-    /// The tokens that the turn took, where the agent says so in its answer to the prompt.
+    /// Tokens used by the turn, if the agent's response to the prompt has them.
     pub tokens: Option<TokenUsage>,
     /// The time from the prompt to the end of the turn.
     pub elapsed: Duration,

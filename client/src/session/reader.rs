@@ -1,7 +1,7 @@
 //! A reader of events, and the events that wait for it.
 //!
-//! Up to [`HIGH_WATER`] bytes wait; whoever brings more waits as well. A reader that is left behind
-//! loses what comes until it has taken what waits, and is told how much that was.
+//! Up to [`HIGH_WATER`] bytes are queued; delivering more waits. A reader that is left behind loses
+//! events until it has read its queue, and then receives their number.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::event::SessionEvent;
 
-/// Bytes that wait, above which whoever brings more waits.
+/// Queued bytes, above which delivering an event waits.
 pub(super) const HIGH_WATER: usize = 1 << 20;
 
 /// What an event takes beyond its content.

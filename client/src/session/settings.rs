@@ -1,4 +1,4 @@
-//! What an agent says of a session besides the conversation: modes, options, commands, title.
+//! The current modes, config options, commands and title of a session.
 
 use acp_sdk::v1::{AvailableCommand, SessionConfigOption, SessionModeState, SessionUpdate};
 
@@ -20,7 +20,7 @@ pub struct SessionSettings {
 }
 
 impl SessionSettings {
-    /// What the answer to a request that opens a session says.
+    /// Applies the response to a request that opens a session.
     pub(crate) fn opened(&mut self, (modes, options): OpenedState) {
         // An answer without a member says nothing about it.
         self.modes = modes.or_else(|| self.modes.take());

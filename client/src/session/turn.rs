@@ -15,8 +15,7 @@ use crate::error::{Error, Result};
 /// A prompt that is being answered.
 ///
 /// Events come from [`next`](Self::next), or through [`Stream`]; [`outcome`](Self::outcome) returns
-/// what they come to, whether they were read or not. While events are not read the agent is slowed
-/// down, see [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout). Dropped before
+/// their summary, whether they were read or not. Unread events exert backpressure on the agent, see [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout). Dropped before
 /// its end, a turn is cancelled.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
@@ -41,22 +40,20 @@ impl Turn {
         std::future::poll_fn(|cx| self.state.reader.poll(cx)).await
     }
 
-    /// Returns the next event if it is there already. Whoever prints events can gather those that
-    /// are there before writing them out.
+    /// Returns the next event if there is one, without waiting.
     pub fn next_ready(&mut self) -> Option<SessionEvent> {
         self.state.reader.ready()
     }
 
-    /// Asks the agent to end the turn. It goes on until the agent has: events still come, and
-    /// questions for permission are answered with `cancelled`.
+    /// Sends `session/cancel`. The turn ends with the agent's response to the prompt; until then
+    /// events still arrive, and permission requests are answered with `cancelled`.
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation>
     pub fn cancel(&self) {
         self.state.cancel.cancel();
     }
 
-    /// Waits for the end of the turn and returns what it came to. Events that were not read are
-    /// dropped.
+    /// Waits for the end of the turn and returns its outcome. Unread events are dropped.
     ///
     /// # Errors
     ///
@@ -106,7 +103,7 @@ impl Turn {
         self.finish().await
     }
 
-    /// Returns what the turn has come to so far. The stop reason in it means nothing.
+    /// Returns the outcome so far. Its stop reason is meaningless.
     #[must_use]
     pub fn so_far(&self) -> Outcome {
         self.state.gathering().so_far()

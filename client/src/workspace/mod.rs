@@ -80,8 +80,8 @@ impl Workspace {
 
     /// Lets files be read only: writing files and running commands are refused.
     ///
-    /// They are declared all the same. An agent that finds them missing uses its own tools instead,
-    /// of which the client learns nothing.
+    /// They are declared all the same. An agent without them uses its own tools instead, which the
+    /// client does not see.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
