@@ -70,12 +70,12 @@ pub use crate::hooks::{
 #[cfg(feature = "mcp")]
 pub use crate::mcp::{McpError, McpServer};
 pub use crate::permission::{
-    Ask, Decision, Permissions, Policy, Question, Reason, Remember, Rule, RuleId, RuleSource,
-    Rules, RulesError,
+    Ask, Decision, PermissionRequest, Permissions, Policy, Reason, Remember, Rule, RuleId,
+    RuleSource, Rules, RulesError,
 };
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
 pub use crate::session::{
-    Answered, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent, SessionSettings,
-    TokenUsage, Turn,
+    Answered, ConfigValue, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent,
+    SessionSettings, TokenUsage, Turn,
 };
 pub use crate::workspace::Workspace;

@@ -12,7 +12,7 @@ use super::open::builder;
 use super::opening::Failure;
 use crate::client::{Client, ClientBuilder};
 use crate::error::{Error, Result};
-use crate::permission::{Decision, Permissions, Policy, Question, Rules};
+use crate::permission::{Decision, PermissionRequest, Permissions, Policy, Rules};
 use crate::process::AgentCommand;
 use crate::text::one_line;
 use crate::workspace::Workspace;
@@ -134,7 +134,7 @@ impl<A> Answers<A> {
 }
 
 impl<A: Permissions> Permissions for Answers<A> {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         match self {
             Self::Policy(policy) => policy.decide(question).await,
             Self::Ask {

@@ -252,7 +252,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::permission::Question;
+    use crate::permission::PermissionRequest;
 
     fn update(id: &str, status: ToolCallStatus) -> ToolCallUpdate {
         ToolCallUpdate::new(id).with_status(status)
@@ -329,7 +329,7 @@ mod tests {
                 Some(_) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new("id")),
                 None => RequestPermissionOutcome::Cancelled,
             };
-            let question = Question::new(request);
+            let question = PermissionRequest::new(request);
             permission(&Answered {
                 question,
                 outcome,

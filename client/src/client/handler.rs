@@ -8,7 +8,7 @@ use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
-use crate::permission::{AnyPermissions, Decision, Question, Reason};
+use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
 use crate::session::{self, Answered, Inbox, Patience, Sessions, TurnState};
 
 /// The client's side of the connection.
@@ -56,7 +56,11 @@ impl Handler {
         inbox.missing(gap, &patience).await;
     }
 
-    async fn decide(&self, inbox: &Inbox, question: &Question) -> (Decision, Option<Reason>) {
+    async fn decide(
+        &self,
+        inbox: &Inbox,
+        question: &PermissionRequest,
+    ) -> (Decision, Option<Reason>) {
         if self.hooks.permissions.is_in_order() {
             inbox.caught_up().await;
         }

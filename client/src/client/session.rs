@@ -6,10 +6,9 @@ use std::sync::Arc;
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
     CancelNotification, CloseSessionRequest, ContentBlock, PromptCapabilities, PromptRequest,
-    PromptResponse, SessionConfigId, SessionConfigOption, SessionConfigOptionValue,
-    SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId, SessionConfigValueId,
-    SessionId, SessionModeId, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
-    SetSessionModeRequest, StopReason, methods,
+    PromptResponse, SessionConfigId, SessionConfigOption, SessionId, SessionModeId,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
+    StopReason, methods,
 };
 use serde::Deserialize;
 use tokio::sync::oneshot;
@@ -17,7 +16,9 @@ use tokio::time::timeout;
 
 use super::{Inner, read};
 use crate::error::{Error, Result};
-use crate::session::{Events, Inbox, Prompt, SessionSettings, TokenUsage, Turn, TurnState};
+use crate::session::{
+    ConfigValue, Events, Inbox, Prompt, SessionSettings, TokenUsage, Turn, TurnState,
+};
 
 /// A conversation with the agent. Clones are the same conversation; when the last is
 /// dropped, its terminals are killed, and the session stays with the agent.
@@ -164,41 +165,20 @@ impl Session {
         client.answer("session/set_mode", call).await.map(drop)
     }
 
-    /// Chooses a value of a config option, such as a model, by the value's id. Returns all
-    /// options, for one choice may change what the others are.
+    /// Sends `session/set_config_option` and returns all options, because one may change others.
+    ///
+    /// The value is the id of a choice, or `true` or `false` for a switch.
     ///
     /// # Errors
     ///
     /// When the agent refuses, does not answer in time, or is gone.
-    pub async fn set_choice(
+    pub async fn set_config_option(
         &self,
         option: impl Into<SessionConfigId>,
-        value: impl Into<SessionConfigValueId>,
-    ) -> Result<Vec<SessionConfigOption>> {
-        let value = SessionConfigOptionValueValueId::new(value);
-        self.set_option(option.into(), value.into()).await
-    }
-
-    /// Switches a config option that is a switch, and returns all options.
-    ///
-    /// # Errors
-    ///
-    /// As [`set_choice`](Self::set_choice).
-    pub async fn set_flag(
-        &self,
-        option: impl Into<SessionConfigId>,
-        on: bool,
-    ) -> Result<Vec<SessionConfigOption>> {
-        let value = SessionConfigOptionValueBoolean::new(on);
-        self.set_option(option.into(), value.into()).await
-    }
-
-    async fn set_option(
-        &self,
-        option: SessionConfigId,
-        value: SessionConfigOptionValue,
+        value: impl Into<ConfigValue>,
     ) -> Result<Vec<SessionConfigOption>> {
         let client = &self.open.client;
+        let (option, value) = (option.into(), value.into().0);
         let request = SetSessionConfigOptionRequest::new(self.id().clone(), option, value);
         let inbox = self.open.inbox.clone();
         let call = client.agent.peer();

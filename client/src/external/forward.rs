@@ -2,7 +2,7 @@
 
 use acp_sdk::v1::{ClientHandle, RequestPermissionOutcome, SessionId};
 
-use crate::permission::{Decision, Permissions, Question};
+use crate::permission::{Decision, PermissionRequest, Permissions};
 
 /// Passes an agent's questions on, for an agent that delegates: its own client decides.
 ///
@@ -25,7 +25,7 @@ impl Forward {
 }
 
 impl Permissions for Forward {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         let mut request = question.request.clone();
         request.session_id = self.session.clone();
         // Our client has not heard of this tool call before.

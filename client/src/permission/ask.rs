@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::{Decision, Permissions, Question};
+use super::{Decision, PermissionRequest, Permissions};
 use crate::text::one_line;
 
 /// The longest line taken as an answer, in bytes.
@@ -21,7 +21,7 @@ const MOST_SHOWN: usize = 200;
 
 /// Asks a person who sees one stream and types into another, one question at a time.
 ///
-/// What [only reads](Question::only_reads) can be approved without asking. The end of the
+/// What [only reads](PermissionRequest::only_reads) can be approved without asking. The end of the
 /// input refuses.
 #[derive(Debug)]
 pub struct Ask {
@@ -64,7 +64,7 @@ impl Ask {
         }
     }
 
-    /// Approves what [only reads](Question::only_reads) without asking.
+    /// Approves what [only reads](PermissionRequest::only_reads) without asking.
     #[must_use]
     pub fn approve_reads(mut self) -> Self {
         self.approve_reads = true;
@@ -73,7 +73,7 @@ impl Ask {
 }
 
 impl Permissions for Ask {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         if self.approve_reads && question.only_reads() {
             return Decision::AllowOnce;
         }
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Dialog {
 }
 
 impl Dialog {
-    async fn ask(&mut self, question: &Question) -> Decision {
+    async fn ask(&mut self, question: &PermissionRequest) -> Decision {
         // What was typed before the question cannot be an answer to it.
         if let Some(terminal) = &self.terminal {
             forget_typed(terminal);
@@ -149,7 +149,7 @@ impl Dialog {
     }
 }
 
-fn shown(question: &Question) -> String {
+fn shown(question: &PermissionRequest) -> String {
     let title = question.title.as_deref().unwrap_or("a tool call");
     let mut text = format!(
         "\nThe agent asks for permission: {}",
@@ -169,12 +169,12 @@ fn shown(question: &Question) -> String {
     text + &choices(question)
 }
 
-fn choices(question: &Question) -> String {
+fn choices(question: &PermissionRequest) -> String {
     let options = question.request.options.len();
     format!("Number (1-{options}), y for once, n or Enter to refuse: ")
 }
 
-fn answer(line: &str, question: &Question) -> Option<Decision> {
+fn answer(line: &str, question: &PermissionRequest) -> Option<Decision> {
     match line.trim() {
         "" | "n" | "no" => Some(Decision::Reject),
         "y" | "yes" => Some(Decision::AllowOnce),
@@ -248,7 +248,11 @@ mod tests {
         }
 
         /// Asks; the person types each line when asked for it. Yields also what was shown.
-        async fn asked(&mut self, question: &Question, lines: &[&str]) -> (Decision, String) {
+        async fn asked(
+            &mut self,
+            question: &PermissionRequest,
+            lines: &[&str],
+        ) -> (Decision, String) {
             let Self { ask, types, sees } = self;
             let mut shown = String::new();
             let answering = async {
@@ -276,7 +280,7 @@ mod tests {
         String::from_utf8(text).unwrap()
     }
 
-    fn question(kind: ToolKind) -> Question {
+    fn question(kind: ToolKind) -> PermissionRequest {
         let call = ToolCallUpdate::new("call")
             .with_title("Run\n\u{1b}[2Jls")
             .with_kind(kind);
@@ -285,7 +289,7 @@ mod tests {
             PermissionOption::new("ever", "Ever", PermissionOptionKind::AllowAlways),
             PermissionOption::new("once", "Once", PermissionOptionKind::AllowOnce),
         ];
-        Question::new(RequestPermissionRequest::new("s", call, options))
+        PermissionRequest::new(RequestPermissionRequest::new("s", call, options))
     }
 
     #[tokio::test]

@@ -28,7 +28,7 @@ pub use self::rules::{Remember, Rule, Rules, RulesError};
 /// What an agent wants to know, with what it said about the tool call before.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Question {
+pub struct PermissionRequest {
     /// As the agent asked it.
     pub request: RequestPermissionRequest,
     /// What the tool call is about, in the agent's words: from the request, or else from
@@ -45,7 +45,7 @@ pub struct Question {
     pub cwd: Option<PathBuf>,
 }
 
-impl Question {
+impl PermissionRequest {
     /// A question about a tool call of which no more is known than stands in the request.
     #[must_use]
     pub fn new(request: RequestPermissionRequest) -> Self {
@@ -138,13 +138,13 @@ impl Decision {
 /// Answers an agent's questions for permission.
 pub trait Permissions: Send + Sync + 'static {
     /// Decides. The future is dropped when the turn is cancelled or the agent is gone.
-    fn decide(&self, question: &Question) -> impl Future<Output = Decision> + Send;
+    fn decide(&self, question: &PermissionRequest) -> impl Future<Output = Decision> + Send;
 
     /// Decides, and returns the reason where there is one to show (default: none). The client
     /// calls this method; a wrapper should pass both on.
     fn decide_with_reason(
         &self,
-        question: &Question,
+        question: &PermissionRequest,
     ) -> impl Future<Output = (Decision, Option<Reason>)> + Send {
         async { (self.decide(question).await, None) }
     }
@@ -163,14 +163,14 @@ pub trait Permissions: Send + Sync + 'static {
 pub enum Policy {
     /// Everything is allowed, once if the agent offers that.
     ApproveAll,
-    /// What [only reads](Question::only_reads) is allowed, once; all else is refused.
+    /// What [only reads](PermissionRequest::only_reads) is allowed, once; all else is refused.
     ApproveReads,
     /// Everything is refused.
     DenyAll,
 }
 
 impl Policy {
-    fn rule(self, question: &Question) -> Decision {
+    fn rule(self, question: &PermissionRequest) -> Decision {
         match self {
             Self::ApproveAll => Decision::Allow,
             Self::ApproveReads if question.only_reads() => Decision::AllowOnce,
@@ -180,7 +180,7 @@ impl Policy {
 }
 
 impl Permissions for Policy {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         self.rule(question)
     }
 }
@@ -189,7 +189,7 @@ impl Permissions for Policy {
 pub(crate) trait AnyPermissions: Send + Sync + 'static {
     fn decide_boxed<'a>(
         &'a self,
-        question: &'a Question,
+        question: &'a PermissionRequest,
     ) -> Pin<Box<dyn Future<Output = (Decision, Option<Reason>)> + Send + 'a>>;
 
     fn is_in_order(&self) -> bool;
@@ -198,7 +198,7 @@ pub(crate) trait AnyPermissions: Send + Sync + 'static {
 impl<T: Permissions> AnyPermissions for T {
     fn decide_boxed<'a>(
         &'a self,
-        question: &'a Question,
+        question: &'a PermissionRequest,
     ) -> Pin<Box<dyn Future<Output = (Decision, Option<Reason>)> + Send + 'a>> {
         Box::pin(self.decide_with_reason(question))
     }
@@ -248,10 +248,10 @@ mod tests {
         }
     }
 
-    fn question(kind: Option<ToolKind>) -> Question {
+    fn question(kind: Option<ToolKind>) -> PermissionRequest {
         let mut call = ToolCallUpdate::new("call");
         call.kind = kind;
-        Question::new(RequestPermissionRequest::new("s", call, options(&KINDS)))
+        PermissionRequest::new(RequestPermissionRequest::new("s", call, options(&KINDS)))
     }
 
     #[test]

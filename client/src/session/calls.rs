@@ -11,7 +11,7 @@ use acp_sdk::v1::{
     ToolCallStatus, ToolKind,
 };
 
-use crate::permission::{Question, paths};
+use crate::permission::{PermissionRequest, paths};
 
 /// Tool calls that are remembered.
 const MOST_CALLS: usize = 256;
@@ -128,10 +128,10 @@ impl Calls {
     }
 
     /// Returns a question with what the agent said of the tool call before.
-    pub(super) fn question(&self, request: RequestPermissionRequest) -> Question {
+    pub(super) fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
         let id = &request.tool_call.tool_call_id;
         let known = self.calls.iter().position(|call| call.id == *id);
-        let mut question = Question::new(request);
+        let mut question = PermissionRequest::new(request);
         let Some(known) = known.and_then(|at| self.calls.get(at)) else {
             return question;
         };
@@ -184,7 +184,7 @@ mod tests {
         calls.remember(&SessionUpdate::ToolCall(call));
     }
 
-    fn ask(calls: &Calls, call: ToolCallUpdate) -> Question {
+    fn ask(calls: &Calls, call: ToolCallUpdate) -> PermissionRequest {
         calls.question(RequestPermissionRequest::new("s", call, vec![]))
     }
 

@@ -4,7 +4,7 @@ use acp_sdk::Meta;
 use acp_sdk::v1::{ContentBlock, RequestPermissionOutcome, SessionUpdate, StopReason};
 use serde::Deserialize;
 
-use crate::permission::{Question, Reason};
+use crate::permission::{PermissionRequest, Reason};
 
 /// Something that happened in a session, and where it stands in it.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ pub enum Gap {
 #[non_exhaustive]
 pub struct Answered {
     /// What the agent asked.
-    pub question: Question,
+    pub question: PermissionRequest,
     /// What it was answered.
     pub outcome: RequestPermissionOutcome,
     /// Why, where there is more to say than that a policy or a person has decided.

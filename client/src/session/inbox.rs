@@ -19,7 +19,7 @@ use super::reader::{OVERHEAD, Offer, Queue, Reader};
 use super::settings::SessionSettings;
 use super::turn_state::TurnState;
 use crate::hooks::Place;
-use crate::permission::Question;
+use crate::permission::PermissionRequest;
 
 /// Bytes of events kept for the first `Events`.
 const KEPT_BYTES: usize = 8 << 20;
@@ -216,7 +216,7 @@ impl Inbox {
     }
 
     /// A question, with what the agent said about the tool call before.
-    pub(crate) fn question(&self, request: RequestPermissionRequest) -> Question {
+    pub(crate) fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
         let state = self.lock();
         let mut question = state.calls.question(request);
         question.cwd = state.place.as_ref().map(|place| place.cwd().to_owned());

@@ -20,7 +20,7 @@ pub(crate) use self::outcome::{Joint, merge, separator};
 pub use self::outcome::{Outcome, TokenUsage};
 pub use self::prompt::Prompt;
 pub(crate) use self::settings::OpenedState;
-pub use self::settings::SessionSettings;
+pub use self::settings::{ConfigValue, SessionSettings};
 pub(crate) use self::table::Sessions;
 pub use self::turn::Turn;
 pub(crate) use self::turn_state::TurnState;

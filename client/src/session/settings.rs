@@ -1,11 +1,43 @@
 //! The current modes, config options, commands and title of a session.
 
-use acp_sdk::v1::{AvailableCommand, SessionConfigOption, SessionModeState, SessionUpdate};
+use acp_sdk::v1::{
+    AvailableCommand, SessionConfigOption, SessionConfigOptionValue,
+    SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId, SessionConfigValueId,
+    SessionModeState, SessionUpdate,
+};
 
 /// The modes and options that the answer to a request that opens a session has.
 pub(crate) type OpenedState = (Option<SessionModeState>, Option<Vec<SessionConfigOption>>);
 
-/// The latest of each.
+/// The value of a config option: the id of a choice, or `true` or `false` for a switch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigValue(pub(crate) SessionConfigOptionValue);
+
+impl From<&str> for ConfigValue {
+    fn from(choice: &str) -> Self {
+        Self(SessionConfigOptionValueValueId::new(choice).into())
+    }
+}
+
+impl From<String> for ConfigValue {
+    fn from(choice: String) -> Self {
+        Self(SessionConfigOptionValueValueId::new(choice).into())
+    }
+}
+
+impl From<SessionConfigValueId> for ConfigValue {
+    fn from(choice: SessionConfigValueId) -> Self {
+        Self(SessionConfigOptionValueValueId::new(choice).into())
+    }
+}
+
+impl From<bool> for ConfigValue {
+    fn from(on: bool) -> Self {
+        Self(SessionConfigOptionValueBoolean::new(on).into())
+    }
+}
+
+/// The current settings of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SessionSettings {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acp_client::{
     Client, Decision, Error, Event, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind,
-    Forward, Permissions, Policy, Question, TaskInput, TaskResult,
+    Forward, PermissionRequest, Permissions, Policy, TaskInput, TaskResult,
 };
 use acp_sdk::v1::*;
 use serde_json::{Value, json};
@@ -600,10 +600,10 @@ impl Agent for Delegating {
 
 /// A policy that notes what it is asked.
 #[derive(Clone)]
-struct Noting(Policy, Arc<Mutex<Vec<Question>>>);
+struct Noting(Policy, Arc<Mutex<Vec<PermissionRequest>>>);
 
 impl Permissions for Noting {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         self.1.lock().unwrap().push(question.clone());
         self.0.decide(question).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_client::{Client, Decision, Event, Permissions, Policy, Question, Turn};
+use acp_client::{Client, Decision, Event, PermissionRequest, Permissions, Policy, Turn};
 use acp_sdk::v1::{RequestPermissionOutcome, SelectedPermissionOutcome};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -16,7 +16,7 @@ struct Silent {
 }
 
 impl Permissions for Silent {
-    async fn decide(&self, _: &Question) -> Decision {
+    async fn decide(&self, _: &PermissionRequest) -> Decision {
         self.asked.notify_one();
         std::future::pending().await
     }
@@ -116,7 +116,7 @@ async fn rules_know_what_was_announced_and_where() {
 struct Watching(Arc<std::sync::Mutex<Vec<&'static str>>>);
 
 impl Permissions for Watching {
-    async fn decide(&self, _: &Question) -> Decision {
+    async fn decide(&self, _: &PermissionRequest) -> Decision {
         self.0.lock().unwrap().push("asked");
         Decision::Allow
     }
@@ -255,7 +255,7 @@ async fn questions_beyond_measure_are_refused() {
 struct Dropped(Silent, Arc<Notify>);
 
 impl Permissions for Dropped {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         struct Tell(Arc<Notify>);
         impl Drop for Tell {
             fn drop(&mut self) {

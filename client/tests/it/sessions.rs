@@ -229,13 +229,16 @@ async fn options_are_set_by_choice_and_by_switch() {
     let answer = || json!({ "configOptions": options });
     const METHOD: &str = "session/set_config_option";
     let (set, params) = tokio::join!(
-        session.set_choice("model", "large"),
+        session.set_config_option("model", "large"),
         raw.params(METHOD, answer())
     );
     assert_eq!(json!(set.unwrap()), options);
     let expected = json!({ "sessionId": "s", "configId": "model", "value": "large" });
     assert_eq!(params, expected);
-    let (set, params) = tokio::join!(session.set_flag("web", true), raw.params(METHOD, answer()));
+    let (set, params) = tokio::join!(
+        session.set_config_option("web", true),
+        raw.params(METHOD, answer())
+    );
     assert_eq!(json!(set.unwrap()), options);
     assert_eq!(
         (&params["type"], &params["value"]),

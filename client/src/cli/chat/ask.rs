@@ -4,7 +4,7 @@ use acp_sdk::v1::PermissionOptionKind;
 use tokio::sync::{mpsc, oneshot};
 
 use super::style::{Colour, Face, Paint, fit};
-use crate::permission::{Decision, Permissions, Question};
+use crate::permission::{Decision, PermissionRequest, Permissions};
 
 /// Hands questions to the conversation.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub(super) struct Keys(mpsc::Sender<Asked>);
 /// A question that waits for a key.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) question: Question,
+    pub(super) question: PermissionRequest,
     answer: oneshot::Sender<Decision>,
     /// It stands on the terminal: keys before that answer nothing.
     pub(super) shown: bool,
@@ -27,7 +27,7 @@ impl Keys {
 }
 
 impl Permissions for Keys {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         let (answer, answered) = oneshot::channel();
         let question = question.clone();
         // Nobody listens when the conversation is at its end.
@@ -67,7 +67,7 @@ impl Asked {
 }
 
 /// The key of an option: a letter for its kind, or else its number.
-fn letter(question: &Question, index: usize) -> Option<char> {
+fn letter(question: &PermissionRequest, index: usize) -> Option<char> {
     let options = &question.request.options;
     let kind = &options.get(index)?.kind;
     let first = options.iter().position(|option| option.kind == *kind)?;
@@ -88,7 +88,7 @@ fn number(index: usize) -> Option<char> {
     char::from_digit(u32::try_from(index + 1).ok()?, 10)
 }
 
-fn decision(key: char, question: &Question) -> Option<Decision> {
+fn decision(key: char, question: &PermissionRequest) -> Option<Decision> {
     let options = &question.request.options;
     let chosen = (0..options.len())
         .find(|index| letter(question, *index) == Some(key) || number(*index) == Some(key));
@@ -101,7 +101,12 @@ fn decision(key: char, question: &Question) -> Option<Decision> {
 }
 
 /// The question, without its keys.
-pub(super) fn shown(question: &Question, diffs: &[String], width: usize, paint: Paint) -> String {
+pub(super) fn shown(
+    question: &PermissionRequest,
+    diffs: &[String],
+    width: usize,
+    paint: Paint,
+) -> String {
     let title = question.title.as_deref().unwrap_or("a tool call");
     let kind = question.kind.as_ref();
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
@@ -128,7 +133,7 @@ pub(super) fn shown(question: &Question, diffs: &[String], width: usize, paint: 
 }
 
 /// The keys that answer, one line each.
-pub(super) fn keys(question: &Question, width: usize) -> Vec<String> {
+pub(super) fn keys(question: &PermissionRequest, width: usize) -> Vec<String> {
     let options = question.request.options.iter().enumerate();
     let mut lines: Vec<_> = options
         .filter_map(|(index, option)| {
@@ -155,14 +160,14 @@ mod tests {
 
     use super::*;
 
-    fn question(kinds: &[PermissionOptionKind]) -> Question {
+    fn question(kinds: &[PermissionOptionKind]) -> PermissionRequest {
         let call = ToolCallUpdate::new("call")
             .with_title("Run\n\u{1b}[2Jls")
             .with_kind(ToolKind::Execute);
         let options = kinds.iter().enumerate().map(|(index, kind)| {
             PermissionOption::new(index.to_string(), "Name\u{7}", kind.clone())
         });
-        Question::new(RequestPermissionRequest::new("s", call, options.collect()))
+        PermissionRequest::new(RequestPermissionRequest::new("s", call, options.collect()))
     }
 
     #[test]

@@ -332,10 +332,10 @@ impl<'a> Talk<'a> {
         };
         let result = match &option.kind {
             SessionConfigKind::Boolean(_) => match value {
-                "on" | "off" => self.session.set_flag(id, value == "on").await,
+                "on" | "off" => self.session.set_config_option(id, value == "on").await,
                 _ => return "Expected on or off.\n".to_owned(),
             },
-            _ => self.session.set_choice(id, value).await,
+            _ => self.session.set_config_option(id, value).await,
         };
         done(result.map(drop), &format!("{id}: {value}"))
     }

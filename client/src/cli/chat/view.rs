@@ -10,7 +10,7 @@ use super::markdown::Markdown;
 use super::style::{Colour, Face, Paint, fit, wrap};
 use super::tools::{Tools, kind, seconds, spinner};
 use crate::cli::text::{self, Lines};
-use crate::permission::Question;
+use crate::permission::PermissionRequest;
 use crate::session::{Answered, Event, Joint, Outcome, SessionEvent};
 
 /// What was shown last.
@@ -175,7 +175,7 @@ impl View {
     }
 
     /// The question, below what was shown before it.
-    pub(super) fn question(&mut self, question: &Question, width: usize) -> String {
+    pub(super) fn question(&mut self, question: &PermissionRequest, width: usize) -> String {
         let update = &question.request.tool_call;
         let diffs = self.tools.diffs(update, width, self.paint);
         let shown = super::ask::shown(question, &diffs, width, self.paint);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::command::Command;
 use super::path::{Base, CallPath};
-use crate::permission::Question;
+use crate::permission::PermissionRequest;
 
 /// Members of a tool's input that hold a path, or a list of them.
 const PATH_MEMBERS: &[&str] = &[
@@ -63,7 +63,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(question: &Question) -> Self {
+    pub(super) fn new(question: &PermissionRequest) -> Self {
         let base = question.cwd.as_deref().and_then(Base::new);
         let input = question.raw_input.as_ref();
         let input = input.and_then(acp_sdk::Json::to_value).unwrap_or_default();

@@ -23,7 +23,9 @@ use self::call::Call;
 use self::memory::Memory;
 pub use self::rule::Rule;
 use self::rule::{Effect, Match};
-use super::{AnyPermissions, Decision, Permissions, Policy, Question, Reason, RuleId, RuleSource};
+use super::{
+    AnyPermissions, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId, RuleSource,
+};
 
 /// Why rules cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -205,7 +207,7 @@ impl Rules {
         self.lock().clone()
     }
 
-    async fn judge(&self, question: &Question) -> (Decision, Option<Reason>) {
+    async fn judge(&self, question: &PermissionRequest) -> (Decision, Option<Reason>) {
         let of_file = self.of_file();
         let of_session = self.memory.rules(&question.request.session_id);
         let source = match &self.file {
@@ -268,7 +270,12 @@ impl Rules {
     }
 
     /// Adds a rule that decides the same question again.
-    async fn add(&self, question: &Question, call: &Call, effect: Effect) -> Option<Reason> {
+    async fn add(
+        &self,
+        question: &PermissionRequest,
+        call: &Call,
+        effect: Effect,
+    ) -> Option<Reason> {
         if self.remember == Remember::No {
             return None;
         }
@@ -309,7 +316,7 @@ fn numbered<'a>(
 }
 
 /// What an option means for ever.
-fn always(question: &Question, id: &PermissionOptionId) -> Option<Effect> {
+fn always(question: &PermissionRequest, id: &PermissionOptionId) -> Option<Effect> {
     let mut options = question.request.options.iter();
     let option = options.find(|option| option.option_id == *id)?;
     match option.kind {
@@ -320,11 +327,11 @@ fn always(question: &Question, id: &PermissionOptionId) -> Option<Effect> {
 }
 
 impl Permissions for Rules {
-    async fn decide(&self, question: &Question) -> Decision {
+    async fn decide(&self, question: &PermissionRequest) -> Decision {
         self.judge(question).await.0
     }
 
-    async fn decide_with_reason(&self, question: &Question) -> (Decision, Option<Reason>) {
+    async fn decide_with_reason(&self, question: &PermissionRequest) -> (Decision, Option<Reason>) {
         self.judge(question).await
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A question in a session in `/home/me/project`.
-fn question(kind: Option<ToolKind>, locations: &[&str], input: &Value) -> Question {
+fn question(kind: Option<ToolKind>, locations: &[&str], input: &Value) -> PermissionRequest {
     use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let option = |(id, kind): (&str, PermissionOptionKind)| PermissionOption::new(id, id, kind);
     let kinds = [
@@ -21,16 +21,16 @@ fn question(kind: Option<ToolKind>, locations: &[&str], input: &Value) -> Questi
     call.kind = kind;
     call.raw_input = Some(Json::new(input).unwrap());
     let options = kinds.into_iter().map(option).collect();
-    let mut question = Question::new(RequestPermissionRequest::new("s", call, options));
+    let mut question = PermissionRequest::new(RequestPermissionRequest::new("s", call, options));
     question.cwd = Some("/home/me/project".into());
     question
 }
 
-fn edit(path: &str) -> Question {
+fn edit(path: &str) -> PermissionRequest {
     question(Some(ToolKind::Edit), &[path], &Value::Null)
 }
 
-fn run(line: &str) -> Question {
+fn run(line: &str) -> PermissionRequest {
     question(Some(ToolKind::Execute), &[], &json!({ "command": line }))
 }
 
@@ -38,13 +38,13 @@ fn run(line: &str) -> Question {
 struct Picks(&'static str);
 
 impl Permissions for Picks {
-    async fn decide(&self, _: &Question) -> Decision {
+    async fn decide(&self, _: &PermissionRequest) -> Decision {
         Decision::Option(self.0.into())
     }
 }
 
 /// What became of a question: `allow`, `deny` or `ask`, and the number of the rule.
-async fn decided(rules: &Rules, question: &Question) -> (&'static str, usize) {
+async fn decided(rules: &Rules, question: &PermissionRequest) -> (&'static str, usize) {
     let (decision, reason) = rules.decide_with_reason(question).await;
     let number = match &reason {
         Some(Reason::Rule(id) | Reason::Unclear(id)) => id.number,
@@ -62,7 +62,7 @@ async fn decided(rules: &Rules, question: &Question) -> (&'static str, usize) {
 struct Asked;
 
 impl Permissions for Asked {
-    async fn decide(&self, _: &Question) -> Decision {
+    async fn decide(&self, _: &PermissionRequest) -> Decision {
         Decision::Cancelled
     }
 }
