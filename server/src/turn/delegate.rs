@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_client::{AgentCommand, ClientBuilder, Event, Outcome, Permissions, Prompt, Question};
+use acp_client::{
+    AgentCommand, ClientBuilder, Event, Outcome, PermissionRequest, Permissions, Prompt,
+};
 use acp_sdk::v1::{
     ContentChunk, RequestPermissionOutcome, SessionUpdate, ToolCall, ToolCallContent, ToolCallId,
     ToolCallUpdate,
@@ -217,7 +219,7 @@ fn announcement(update: ToolCallUpdate) -> ToolCall {
 struct ToUser(Arc<Delegation>);
 
 impl Permissions for ToUser {
-    async fn decide(&self, question: &Question) -> acp_client::Decision {
+    async fn decide(&self, question: &PermissionRequest) -> acp_client::Decision {
         let turn = &self.0.turn;
         let mut request = question.request.clone();
         request.session_id = turn.session().id().clone();
