@@ -64,10 +64,7 @@ impl Peer {
     /// [`Error::Response`] when the peer refuses, [`Error::Closed`] when the connection ends
     /// first, [`Error::Decode`] when the result does not fit.
     pub async fn call<M: Method>(&self, params: &M::Params) -> Result<M::Result> {
-        let raw = self
-            .request(M::NAME, Some(params), params.session_id(), Hooks::default())
-            .await?;
-        self.decode(M::NAME, M::NEGOTIATES, &raw)
+        self.call_with::<M>(params, Hooks::default()).await
     }
 
     /// As [`call`](Self::call), and shows the response to `then` at its place in the order of
@@ -89,9 +86,12 @@ impl Peer {
             then: Some(Box::new(then)),
             ..Hooks::default()
         };
-        let raw = self
-            .request(M::NAME, Some(params), params.session_id(), hooks)
-            .await?;
+        self.call_with::<M>(params, hooks).await
+    }
+
+    async fn call_with<M: Method>(&self, params: &M::Params, hooks: Hooks) -> Result<M::Result> {
+        let session = params.session_id();
+        let raw = self.request(M::NAME, Some(params), session, hooks).await?;
         self.decode(M::NAME, M::NEGOTIATES, &raw)
     }
 
