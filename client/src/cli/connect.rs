@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use acp_sdk::Observer;
 
 use super::args::{Offered, PermissionArgs, SetupArgs};
-use super::launch::Launch;
 use super::notes::Notes;
-use super::open::builder;
+use super::open;
 use super::opening::Failure;
-use crate::client::{Client, ClientBuilder};
+use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::permission::{Decision, PermissionRequest, Permissions, Policy, Rules};
 use crate::process::AgentCommand;
@@ -19,11 +18,6 @@ use crate::workspace::Workspace;
 
 /// Lines of noise that are shown.
 const NOISE_SHOWN: u64 = 5;
-
-/// Why a URL cannot be used.
-#[cfg(not(feature = "remote"))]
-pub(super) const NO_REMOTE: &str = "this acp was built without its feature `remote`, which --url \
-    needs; install it by `cargo install acp-client --features cli,remote`";
 
 /// Returns the directory that the agent works in.
 ///
@@ -67,46 +61,24 @@ pub(super) async fn connect<'a>(
     if args.terminals == Offered::No {
         workspace = workspace.without_terminals();
     }
-    let builder = builder()
+    let builder = open::builder()
         .workspace(workspace)
         .permissions(rules.fallback(answers))
         .observer(Listener::new(args.verbose, notes.clone()));
-    let client = match &args.agent.remote.url {
-        Some(url) => reach(builder, url, args).await?,
-        None => {
-            let agent = agent(args, cwd, notes).map_err(Failure::Usage)?;
-            builder.spawn(agent).await?
+    let prepare = |command: AgentCommand| {
+        let command = command.current_dir(cwd);
+        if !args.verbose {
+            return command;
         }
+        let notes = notes.clone();
+        command.on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000))))
     };
+    let client = open::client(&args.agent, builder, prepare).await?;
     let client = slot.insert(client);
     if let Some(method) = &args.auth {
         client.authenticate(method.as_str()).await?;
     }
     Ok(client)
-}
-
-/// Connects to a remote agent.
-#[cfg(feature = "remote")]
-async fn reach(builder: ClientBuilder, url: &str, args: &SetupArgs) -> Result<Client, Failure> {
-    let agent = super::remote::agent(url, &args.agent.remote).map_err(Error::from)?;
-    Ok(builder.connect_remote(agent).await?)
-}
-
-/// Refuses a URL: this build cannot use it.
-#[cfg(not(feature = "remote"))]
-async fn reach(_: ClientBuilder, _: &str, _: &SetupArgs) -> Result<Client, Failure> {
-    Err(Failure::Usage(NO_REMOTE.to_owned()))
-}
-
-/// Returns the agent's command, or why there is none.
-fn agent(args: &SetupArgs, cwd: &Path, notes: &Notes) -> Result<AgentCommand, String> {
-    let command = Launch::of(&args.agent)?.command().current_dir(cwd);
-    if args.verbose {
-        let notes = notes.clone();
-        return Ok(command
-            .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000)))));
-    }
-    Ok(command)
 }
 
 /// Who answers the agent's questions.

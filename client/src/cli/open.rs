@@ -1,29 +1,33 @@
-//! Connects to the agent of a command, in its default form: without files, terminals or anybody
-//! who would approve anything.
+//! Starts the agent that the arguments name, or connects to it.
 
 use acp_sdk::v1::Implementation;
 
 use super::args::AgentArgs;
 use super::launch::Launch;
-use super::task::Failure;
+use super::opening::Failure;
 use crate::client::{Client, ClientBuilder};
+use crate::process::AgentCommand;
 
 /// A client that introduces itself as `acp`.
 pub(super) fn builder() -> ClientBuilder {
     Client::builder().name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
 }
 
-/// Starts the agent, or connects to it.
+/// Starts the agent with the command that `prepare` returns, or connects to it.
 ///
 /// # Errors
 ///
 /// When the arguments name no agent, or it cannot be started or reached.
-pub(super) async fn client(args: &AgentArgs, builder: ClientBuilder) -> Result<Client, Failure> {
+pub(super) async fn client(
+    args: &AgentArgs,
+    builder: ClientBuilder,
+    prepare: impl FnOnce(AgentCommand) -> AgentCommand,
+) -> Result<Client, Failure> {
     match &args.remote.url {
         Some(url) => remote(url, args, builder).await,
         None => {
-            let launch = Launch::of(args).map_err(Failure::usage)?;
-            Ok(builder.spawn(launch.command()).await?)
+            let launch = Launch::of(args).map_err(Failure::Usage)?;
+            Ok(builder.spawn(prepare(launch.command())).await?)
         }
     }
 }
@@ -37,5 +41,7 @@ async fn remote(url: &str, args: &AgentArgs, builder: ClientBuilder) -> Result<C
 /// Refuses a URL: this build cannot use it.
 #[cfg(not(feature = "remote"))]
 async fn remote(_: &str, _: &AgentArgs, _: ClientBuilder) -> Result<Client, Failure> {
-    Err(Failure::usage(super::connect::NO_REMOTE))
+    let reason = "this acp was built without its feature `remote`, which --url needs; install it \
+        by `cargo install acp-client --features cli,remote`";
+    Err(Failure::Usage(reason.to_owned()))
 }

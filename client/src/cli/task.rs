@@ -5,6 +5,7 @@ use std::io;
 use tokio::io::{AsyncWriteExt as _, Stdout};
 
 use super::exit::{Code, hint};
+use super::opening;
 use super::stop::{Reason, Stop};
 use super::text;
 use crate::error::Error;
@@ -33,6 +34,16 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Error(error)
+    }
+}
+
+impl From<opening::Failure> for Failure {
+    fn from(failure: opening::Failure) -> Self {
+        match failure {
+            opening::Failure::Error(error) => Self::Error(error),
+            opening::Failure::Session(message) => Self::failed(message),
+            opening::Failure::Usage(message) => Self::usage(message),
+        }
     }
 }
 

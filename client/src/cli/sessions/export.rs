@@ -1,6 +1,7 @@
 //! `acp sessions export`: a history as JSON lines or Markdown.
 
 use serde_json::json;
+use std::convert;
 
 use super::history::{self, Update};
 use super::markdown::Markdown;
@@ -15,7 +16,7 @@ pub(super) async fn export(
     results: &mut Results,
 ) -> Result<(), Failure> {
     let (layer, updates) = history::tap(&args.id);
-    let client = open::client(&args.agent, open::builder().layer(layer)).await?;
+    let client = open::client(&args.agent, open::builder().layer(layer), convert::identity).await?;
     let cwd = super::directory(&client, args).await?;
     match format {
         ExportFormat::Json => {

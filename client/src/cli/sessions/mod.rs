@@ -4,6 +4,7 @@ mod export;
 mod history;
 mod markdown;
 
+use std::convert;
 use std::path::{Path, PathBuf};
 
 use acp_sdk::v1::SessionInfo;
@@ -25,20 +26,20 @@ const LONGEST_TITLE: usize = 80;
 pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Result<Code, Failure> {
     match &args.command {
         SessionsCommand::List { cwd, format, agent } => {
-            let client = open::client(agent, open::builder()).await?;
+            let client = open::client(agent, open::builder(), convert::identity).await?;
             list(&client, cwd.as_deref(), *format, results).await?;
             client.shutdown().await;
         }
         SessionsCommand::Show { session, format } => show(session, *format, results).await?,
         SessionsCommand::Fork(session) => {
-            let client = open::client(&session.agent, open::builder()).await?;
+            let client = open::client(&session.agent, open::builder(), convert::identity).await?;
             let cwd = directory(&client, session).await?;
             let copy = client.fork_session(session.id.as_str(), &cwd).await?;
             client.shutdown().await;
             results.line(copy.id().as_str()).await?;
         }
         SessionsCommand::Delete(session) => {
-            let client = open::client(&session.agent, open::builder()).await?;
+            let client = open::client(&session.agent, open::builder(), convert::identity).await?;
             client.delete_session(session.id.as_str()).await?;
             client.shutdown().await;
         }
@@ -91,7 +92,7 @@ async fn show(
     results: &mut Results,
 ) -> Result<(), Failure> {
     let (layer, updates) = history::tap(args.id.as_str());
-    let client = open::client(&args.agent, open::builder().layer(layer)).await?;
+    let client = open::client(&args.agent, open::builder().layer(layer), convert::identity).await?;
     let listed = listed(&client, &args.id).await?;
     let mut info = listed.unwrap_or_else(|| {
         let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
