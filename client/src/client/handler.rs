@@ -50,10 +50,8 @@ impl Handler {
             Some("truncated") => Gap::Truncated,
             _ => Gap::Lost,
         };
-        let others_wait = || self.sessions.is_shared();
-        let patience = self.patience(&others_wait);
         let inbox = self.sessions.inbox(&session);
-        inbox.missing(gap, &patience).await;
+        inbox.missing(gap, &self.patience()).await;
     }
 
     async fn decide(
@@ -68,16 +66,11 @@ impl Handler {
     }
 
     /// How long the readers of events are waited for.
-    fn patience<'a>(&self, others_wait: &'a (dyn Fn() -> bool + Sync)) -> Patience<'a> {
+    fn patience(&self) -> Patience<'_> {
         Patience {
             limit: self.reader_timeout,
-            others_wait,
+            sessions: &self.sessions,
         }
-    }
-
-    async fn put_in(&self, inbox: &Inbox, waiting: session::Waiting) {
-        let others_wait = || self.sessions.is_shared();
-        inbox.put_in(waiting, &self.patience(&others_wait)).await;
     }
 }
 
@@ -90,7 +83,7 @@ impl v1::Client for Handler {
         let inbox = self.sessions.inbox(&note.session_id);
         let number = session::number(note.meta.as_ref());
         if let Some(waiting) = inbox.take_in(note.update, number) {
-            Box::pin(self.put_in(&inbox, waiting)).await;
+            Box::pin(inbox.put_in(waiting, &self.patience())).await;
         }
         Ok(())
     }
@@ -115,9 +108,7 @@ impl v1::Client for Handler {
             outcome: outcome.clone(),
             reason: reason.map(Box::new),
         };
-        let others_wait = || self.sessions.is_shared();
-        let patience = self.patience(&others_wait);
-        inbox.answered(answered, &patience).await;
+        inbox.answered(answered, &self.patience()).await;
         Ok(RequestPermissionResponse::new(outcome))
     }
 

@@ -17,6 +17,7 @@ use super::event::Gap;
 use super::event::{Answered, Event, Phase, SessionEvent};
 use super::reader::{OVERHEAD, Offer, Queue, Reader};
 use super::settings::SessionSettings;
+use super::table::Sessions;
 use super::turn_state::TurnState;
 use crate::hooks::Place;
 use crate::permission::PermissionRequest;
@@ -66,9 +67,9 @@ pub(crate) struct Waiting {
 
 /// How long delivering an event waits for a reader.
 pub(crate) struct Patience<'a> {
+    /// Applies while other sessions or requests need the connection.
     pub(crate) limit: Duration,
-    /// Whether other sessions or requests need the connection.
-    pub(crate) others_wait: &'a (dyn Fn() -> bool + Sync),
+    pub(crate) sessions: &'a Sessions,
 }
 
 impl Default for State {
@@ -162,7 +163,7 @@ impl Inbox {
         state.settings.update(&update);
         let turn = state.running().cloned();
         if let Some(turn) = &turn {
-            turn.gathering().update(&update);
+            turn.gathering().update(&update, bytes);
         }
         let event = SessionEvent {
             event: Event::Update(update),
@@ -177,7 +178,7 @@ impl Inbox {
     pub(crate) async fn put_in(&self, waiting: Waiting, patience: &Patience<'_>) {
         let Waiting { readers, bytes } = waiting;
         for (reader, event) in readers {
-            let may_wait = || !(patience.others_wait)();
+            let may_wait = || !patience.sessions.is_shared();
             let limit = patience.limit;
             if let Err(event) = reader.deliver(event, bytes, limit, &may_wait).await {
                 self.lock().keep(event, bytes);

@@ -15,7 +15,7 @@ mod turn_state;
 pub(crate) use self::event::number;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;
-pub(crate) use self::inbox::{Inbox, Patience, Waiting};
+pub(crate) use self::inbox::{Inbox, Patience};
 pub(crate) use self::outcome::{Joint, merge, separator};
 pub use self::outcome::{Outcome, TokenUsage};
 pub use self::prompt::Prompt;

@@ -1,4 +1,3 @@
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use acp_sdk::v1::{ContentChunk, SessionModeState, TextContent};
@@ -18,15 +17,17 @@ async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
     result.expect("nobody wakes it")
 }
 
-/// Patience without an end.
-const FOR_EVER: Patience<'_> = Patience {
-    limit: Duration::from_secs(10),
-    others_wait: &|| false,
-};
+fn patience(sessions: &Sessions) -> Patience<'_> {
+    Patience {
+        limit: Duration::from_secs(10),
+        sessions,
+    }
+}
 
 async fn update(inbox: &Inbox, update: SessionUpdate) {
     if let Some(waiting) = inbox.take_in(update, None) {
-        inbox.put_in(waiting, &FOR_EVER).await;
+        // Nothing else needs the connection.
+        inbox.put_in(waiting, &patience(&Sessions::default())).await;
     }
 }
 
@@ -166,11 +167,8 @@ async fn a_reader_that_leaves_lets_the_bringer_go_on() {
 async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let inbox = Arc::new(Inbox::default());
     let (idle, events) = (inbox.add_reader(), inbox.add_reader());
-    let shared = AtomicBool::new(false);
-    let patience = Patience {
-        limit: Duration::from_secs(10),
-        others_wait: &|| shared.load(Ordering::Relaxed),
-    };
+    let sessions = Sessions::default();
+    let patience = patience(&sessions);
     assert!(inbox.take_in(text("x".repeat(HIGH_WATER)), None).is_none());
     assert_eq!(words(&events).len(), 1);
     let waiting = inbox.take_in(text("second"), None).unwrap();
@@ -178,7 +176,7 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let mut put = std::pin::pin!(inbox.put_in(waiting, &patience));
     let minute = tokio::time::timeout(Duration::from_secs(60), put.as_mut());
     assert!(minute.await.is_err(), "nothing else needs the connection");
-    shared.store(true, Ordering::Relaxed);
+    let _request = sessions.call();
     let soon = tokio::time::timeout(Duration::from_secs(11), put);
     soon.await.expect("it is waited for no longer");
     // From here on it costs no time.
