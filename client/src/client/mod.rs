@@ -206,8 +206,7 @@ impl Client {
     ///
     /// As [`new_session`](Self::new_session).
     pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
-        let additional = request.additional_directories.iter();
-        let place = Place::open(&request.cwd, additional.map(String::as_str));
+        let place = Place::open(&request.cwd, &request.additional_directories);
         let _creating = self.inner.sessions.creating(&place);
         let (sessions, place_of_new) = (self.inner.sessions.clone(), place.clone());
         let opened = move |response: std::result::Result<&str, &RpcError>| {
@@ -221,8 +220,7 @@ impl Client {
         let peer = self.inner.agent.peer();
         let call = peer.call_then::<methods::NewSession>(&request, opened);
         let id = self.inner.answer("session/new", call).await?.session_id;
-        let inbox = self.claim(&id)?;
-        inbox.set_place(place);
+        let inbox = self.claim(&id, place)?;
         Ok(Session::new(self.inner.clone(), id, inbox))
     }
 
@@ -255,9 +253,8 @@ impl Client {
         if !self.agent_info().agent_capabilities.load_session {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
-        let inbox = self.claim(&request.session_id)?;
-        let additional = request.additional_directories.iter();
-        inbox.set_place(Place::open(&request.cwd, additional.map(String::as_str)));
+        let place = Place::open(&request.cwd, &request.additional_directories);
+        let inbox = self.claim(&request.session_id, place)?;
         inbox.begin_history();
         let state = |response: LoadSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
@@ -293,9 +290,8 @@ impl Client {
                 "sessionCapabilities.resume",
             ));
         }
-        let inbox = self.claim(&request.session_id)?;
-        let additional = request.additional_directories.iter();
-        inbox.set_place(Place::open(&request.cwd, additional.map(String::as_str)));
+        let place = Place::open(&request.cwd, &request.additional_directories);
+        let inbox = self.claim(&request.session_id, place)?;
         let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
         self.open_again::<methods::ResumeSession>(id, inbox, &request, state)
@@ -341,11 +337,14 @@ impl Client {
         Ok(session)
     }
 
-    fn claim(&self, id: &SessionId) -> Result<Arc<Inbox>> {
+    /// Makes a session known, and where it works.
+    fn claim(&self, id: &SessionId, place: Arc<Place>) -> Result<Arc<Inbox>> {
         let claimed = self.inner.sessions.claim(id);
-        claimed.ok_or_else(|| Error::SessionOpen {
+        let inbox = claimed.ok_or_else(|| Error::SessionOpen {
             session: id.clone(),
-        })
+        })?;
+        inbox.set_place(place);
+        Ok(inbox)
     }
 }
 

@@ -112,7 +112,7 @@ impl Client {
     ) -> Result<Session> {
         const METHOD: &str = "session/fork";
         let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
-        let place = Place::open(&cwd, []);
+        let place = Place::open(&cwd, &[]);
         let _creating = self.inner.sessions.creating(&place);
         let params = Json::from(json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
         let call = self.inner.agent.peer().call_ext(METHOD, Some(&params));
@@ -130,8 +130,7 @@ impl Client {
                 reason: error.to_string(),
             })
         })?;
-        let inbox = self.claim(&forked.session_id)?;
-        inbox.set_place(place);
+        let inbox = self.claim(&forked.session_id, place)?;
         let state = (forked.modes, forked.config_options);
         inbox.change_settings(|settings| settings.opened(state));
         Ok(Session::new(self.inner.clone(), forked.session_id, inbox))
