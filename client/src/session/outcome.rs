@@ -12,8 +12,6 @@ use acp_sdk::v1::{
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::inbox::weight;
-
 /// Bytes of text, thoughts and tool calls that are gathered.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -180,7 +178,8 @@ impl Gathering {
         outcome
     }
 
-    pub(super) fn update(&mut self, update: &SessionUpdate) {
+    /// Takes in an update, which takes about `bytes` bytes.
+    pub(super) fn update(&mut self, update: &SessionUpdate, bytes: usize) {
         match update {
             SessionUpdate::Plan(plan) => {
                 self.outcome.plan = Some(plan.clone());
@@ -196,7 +195,6 @@ impl Gathering {
             | SessionUpdate::ToolCallUpdate(_) => {}
             _ => return,
         }
-        let bytes = weight(update);
         if self.bytes + bytes > MOST_BYTES {
             self.outcome.truncated = true;
             return;
@@ -275,6 +273,7 @@ mod tests {
         ToolKind,
     };
 
+    use super::super::inbox::weight;
     use super::*;
 
     fn block(text: &str) -> ContentBlock {
@@ -297,7 +296,7 @@ mod tests {
     fn gathered(updates: impl IntoIterator<Item = SessionUpdate>) -> Outcome {
         let mut gathering = Gathering::new(Instant::now());
         for update in updates {
-            gathering.update(&update);
+            gathering.update(&update, weight(&update));
         }
         gathering.finish(StopReason::EndTurn)
     }
