@@ -1,4 +1,4 @@
-//! `--mcp-server`: MCP servers that the agent is told to use.
+//! `--mcp-server`: MCP servers that are sent to the agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -125,8 +125,8 @@ impl Session {
             }
         };
         let request = PromptRequest::new(self.id().clone(), prompt);
-        let (tell, result) = oneshot::channel();
-        tokio::spawn(run(self.open.clone(), request, state.clone(), tell));
+        let (sender, result) = oneshot::channel();
+        tokio::spawn(run(self.open.clone(), request, state.clone(), sender));
         Ok(Turn::new(state, result))
     }
 

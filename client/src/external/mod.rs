@@ -192,7 +192,7 @@ impl ExternalAgent {
     }
 
     /// Returns a receiver of the events of all calls from now on. A receiver that lags by more than
-    /// 256 events loses the oldest and is told how many; it never delays a call.
+    /// 256 events loses the oldest and receives their number; it never delays a call.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<ExternalAgentEvent> {
         self.events.subscribe()

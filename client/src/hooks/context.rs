@@ -25,9 +25,9 @@ impl Place {
     /// Opens the directories, before the agent learns of them: what takes their names later is not
     /// used. One that cannot be opened, as the directory of a remote agent, contains nothing.
     /// Blocks.
-    pub(crate) fn open<'a>(cwd: &str, additional: impl IntoIterator<Item = &'a str>) -> Arc<Self> {
+    pub(crate) fn open(cwd: &str, additional: &[String]) -> Arc<Self> {
         let cwd = PathBuf::from(cwd);
-        let additional: Vec<_> = additional.into_iter().map(PathBuf::from).collect();
+        let additional: Vec<_> = additional.iter().map(PathBuf::from).collect();
         let mut roots = Roots::new();
         for directory in std::iter::once(&cwd).chain(&additional) {
             if let Err(error) = roots.add(directory) {

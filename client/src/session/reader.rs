@@ -46,7 +46,7 @@ enum Attention {
     /// They are read.
     #[default]
     Reads,
-    /// They are taken and not looked at.
+    /// They are discarded.
     Discards,
     /// Nobody takes them.
     Gone,
@@ -180,7 +180,7 @@ impl Reader {
         }
     }
 
-    /// From now on events are taken and not looked at.
+    /// Discards all events from now on.
     pub(super) fn discard(&self) {
         self.set_attention(Attention::Discards);
     }

@@ -123,7 +123,7 @@ mod linux {
 
     use super::{Mark, VARIABLE};
 
-    /// Looks at all processes before it is given up: what is found may start others meanwhile.
+    /// Scans of all processes before the sweep ends: those that are found may start others meanwhile.
     const ROUNDS: u32 = 10;
 
     /// Looks in a row that must find nothing. A process that executes a program at the moment has no
@@ -158,7 +158,7 @@ mod linux {
         tracing::warn!("processes of a terminal go on although they were killed");
     }
 
-    /// A process as it was when it was looked at.
+    /// A process as it was at the scan.
     struct Process {
         id: i32,
         parent: i32,

@@ -17,7 +17,7 @@ struct Case {
 
 /// The session `s` in a directory.
 fn session(dir: &Path) -> SessionContext {
-    SessionContext::new("s".into(), Place::open(dir.to_str().unwrap(), []))
+    SessionContext::new("s".into(), Place::open(dir.to_str().unwrap(), &[]))
 }
 
 impl Case {

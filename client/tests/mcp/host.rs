@@ -1,4 +1,4 @@
-//! A host that remembers the progress it is told.
+//! A host that remembers progress notifications.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};

@@ -232,10 +232,10 @@ async fn what_it_fails_with_is_an_error_of_its_own() {
     let handler = Delegating::default();
     let (_server, mut client) = begin(&handler).await;
     let id = client.begin_prompt("fail").await;
-    let told = client.update().await["content"]["text"].clone();
-    let told = told.as_str().unwrap();
-    assert!(told.starts_with("the delegated task failed: "), "{told}");
-    assert!(told.contains("as you wish"), "{told}");
+    let text = client.update().await["content"]["text"].clone();
+    let text = text.as_str().unwrap();
+    assert!(text.starts_with("the delegated task failed: "), "{text}");
+    assert!(text.contains("as you wish"), "{text}");
     let answer = client.answer(id).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn");
 }

@@ -19,7 +19,7 @@ struct Settings {
     agent_servers: BTreeMap<String, Value>,
 }
 
-/// One agent. What is absent is told apart, because editors keep entries without a command, too.
+/// One agent. Editors keep entries without a command, too.
 #[derive(Debug, Deserialize)]
 struct Server {
     r#type: Option<String>,

@@ -185,7 +185,7 @@ impl Rules {
         self
     }
 
-    /// Sets what becomes of "always" (default: what the file says, else [`Remember::Session`]).
+    /// Sets how "always" is remembered (default: as in the file, else [`Remember::Session`]).
     pub fn remember(mut self, remember: Remember) -> Self {
         self.remember = remember;
         self
