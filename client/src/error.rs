@@ -142,8 +142,15 @@ pub enum Error {
     #[cfg(feature = "remote")]
     #[error(transparent)]
     Remote(#[from] crate::remote::RemoteError),
+    /// The agent's process has ended, and it could not be started again.
+    #[error("the agent `{command}` has ended and could not be started again: {reason}")]
+    NotRestarted {
+        /// The command line.
+        command: String,
+        /// Why the last attempt failed.
+        reason: String,
+    },
     /// The connection was lost before the answer came. It is open again.
-    #[cfg(feature = "remote")]
     #[error("{method} has no answer: {reason}")]
     ConnectionLost {
         /// The method that was called.
@@ -179,6 +186,47 @@ impl Error {
             Self::AuthenticationRequired { .. } => Some(ErrorCode::AUTHENTICATION_REQUIRED),
             _ => None,
         }
+    }
+}
+
+impl Error {
+    /// Returns whether another attempt to connect may succeed.
+    pub(crate) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Spawn { .. } | Self::AgentExited { .. } | Self::AgentHungUp { .. } => true,
+            Self::Timeout { .. } => true,
+            #[cfg(feature = "remote")]
+            Self::Remote(error) => error.is_temporary(),
+            _ => false,
+        }
+    }
+
+    /// Returns what happened to the agent, without the method that was called then.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::AgentExited {
+                command,
+                exit,
+                stderr,
+                ..
+            } => format!("the agent `{command}` {exit}{}", last_words(stderr)),
+            Self::AgentHungUp { command, .. } => {
+                format!("the agent `{command}` closed its output")
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// Adds to the end of an agent's process what was called then, and what it had written to its
+    /// standard output besides messages.
+    pub(crate) fn during(mut self, called: &str, lines: Vec<String>) -> Self {
+        if let Self::AgentExited { method, noise, .. } | Self::AgentHungUp { method, noise, .. } =
+            &mut self
+        {
+            called.clone_into(method);
+            *noise = lines;
+        }
+        self
     }
 }
 

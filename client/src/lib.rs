@@ -43,6 +43,7 @@ mod lifeline;
 mod mcp;
 mod permission;
 mod process;
+mod reconnect;
 #[cfg(feature = "remote")]
 pub mod remote;
 #[cfg_attr(
@@ -74,6 +75,7 @@ pub use crate::permission::{
     RuleSource, Rules, RulesError,
 };
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
+pub use crate::reconnect::{ConnectionState, Reconnect};
 pub use crate::session::{
     Answered, ConfigValue, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent,
     SessionSettings, TokenUsage, Turn,

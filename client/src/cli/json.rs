@@ -96,6 +96,7 @@ impl<'a> Line<'a> {
     pub(super) fn gap(gap: Gap) -> Self {
         let gap = match gap {
             Gap::Loaded => "loaded",
+            Gap::Resumed => "resumed",
             Gap::Truncated => "truncated",
             Gap::Lost => "lost",
         };

@@ -164,16 +164,17 @@ fn plan(plan: &Plan) -> String {
     text
 }
 
-/// A line about a question for permission and its answer.
-/// What is said about updates that are missing.
+/// Returns a line about updates that are missing.
 pub(super) fn gap(gap: Gap) -> &'static str {
     match gap {
         Gap::Loaded => "the connection was lost; the conversation is repeated from its beginning",
+        Gap::Resumed => "the connection was lost; the session goes on, updates may be missing",
         Gap::Truncated => "the connection was lost, and so were some updates",
         Gap::Lost => "the connection was lost, and the agent cannot continue the session",
     }
 }
 
+/// Returns a line about a permission request and its answer.
 pub(super) fn permission(answered: &Answered) -> String {
     let question = &answered.question;
     let title = question.title.as_deref().unwrap_or("a tool call");

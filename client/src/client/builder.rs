@@ -10,6 +10,7 @@ use acp_sdk::v1::{
     SessionConfigOptionsCapabilities,
 };
 use acp_sdk::{ConnectionBuilder, Observer, Transcript, Transport};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::{Handler, Hooks};
@@ -18,9 +19,13 @@ use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::{Error, Result};
 use crate::hooks::{Elicitation, Extensions, Files, Terminals};
 use crate::permission::{Permissions, Policy};
-use crate::process::AgentCommand;
+use crate::process::{AgentCommand, CurrentProcess, ProcessConnector};
+use crate::reconnect::{Bridge, ConnectionState, Connector};
 use crate::session::Sessions;
 use crate::workspace::Workspace;
+
+/// The maximum size of a message, unless it is set.
+const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
 /// Updates that wait for their session's reader, in bytes; a handler of about 3 KiB waits with each.
 const QUEUED_BYTES: usize = 4 << 20;
@@ -171,6 +176,12 @@ impl ClientBuilder {
     ///
     /// [`Error::Spawn`] if it cannot be started, else as [`connect`](Self::connect).
     pub async fn spawn(self, agent: AgentCommand) -> Result<Client> {
+        if agent.restart.is_some() {
+            let max_bytes = self.max_message_bytes.unwrap_or(MAX_MESSAGE_BYTES);
+            let connector = ProcessConnector::new(agent, max_bytes, self.limits.answer);
+            let process = Some(connector.current());
+            return self.open_again(connector, process).await;
+        }
         let mut process = agent.spawn()?;
         let Some((reader, writer)) = process.take_streams() else {
             return Err(Error::Spawn {
@@ -178,8 +189,9 @@ impl ClientBuilder {
                 reason: "its streams are not connected".to_owned(),
             });
         };
-        self.open((reader, writer).into(), Endpoint::Process(process))
-            .await
+        let state = watch::Sender::new(ConnectionState::Open);
+        let endpoint = Endpoint::Process(Arc::new(process));
+        self.open((reader, writer).into(), endpoint, state).await
     }
 
     /// Connects to a remote agent: a URL, or a [`RemoteAgent`](crate::remote::RemoteAgent).
@@ -199,8 +211,8 @@ impl ClientBuilder {
             Some(bytes) => agent.max_message_bytes(bytes),
             None => agent,
         };
-        let (bridge, transport) = crate::remote::Bridge::open(agent).await?;
-        self.open(transport.into(), Endpoint::Remote(bridge)).await
+        let connector = crate::remote::RemoteConnector::new(agent)?;
+        self.open_again(connector, None).await
     }
 
     /// Connects to an agent through a transport, such as a pair `(reader, writer)` of streams.
@@ -210,10 +222,29 @@ impl ClientBuilder {
     /// [`Error::Version`] if the agent speaks another version of the protocol; when it
     /// answers `initialize` with an error, does not answer in time, or is gone.
     pub async fn connect(self, transport: impl Into<Transport>) -> Result<Client> {
-        self.open(transport.into(), Endpoint::Transport).await
+        let state = watch::Sender::new(ConnectionState::Open);
+        let endpoint = Endpoint::Transport;
+        self.open(transport.into(), endpoint, state).await
     }
 
-    async fn open(self, transport: Transport, endpoint: Endpoint) -> Result<Client> {
+    /// Opens a connection that is opened again when it is lost.
+    async fn open_again(
+        self,
+        connector: impl Connector,
+        process: Option<CurrentProcess>,
+    ) -> Result<Client> {
+        let state = watch::Sender::new(ConnectionState::Open);
+        let (bridge, transport) = Bridge::open(connector, state.clone()).await?;
+        let endpoint = Endpoint::Bridge { bridge, process };
+        self.open(transport.into(), endpoint, state).await
+    }
+
+    async fn open(
+        self,
+        transport: Transport,
+        endpoint: Endpoint,
+        state: watch::Sender<ConnectionState>,
+    ) -> Result<Client> {
         let capabilities = capabilities(&self.hooks);
         let terminals = self.hooks.terminals.clone();
         let sessions = Arc::new(Sessions::default());
@@ -243,18 +274,20 @@ impl ClientBuilder {
         let (agent, driver) = connection.client(handler, transport);
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
-        let readers = sessions.clone();
+        let (readers, closed) = (sessions.clone(), state.clone());
         let driver = tokio::spawn(async move {
             let _guard = guard;
             if let Err(error) = driver.await {
                 tracing::debug!(%error, "the connection to the agent has failed");
             }
             readers.end();
+            closed.send_replace(ConnectionState::Closed);
         });
         let wire = Wire {
             driver,
             ended,
             endpoint,
+            state,
             noise,
             limits: self.limits,
         };

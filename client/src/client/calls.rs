@@ -7,13 +7,8 @@ use std::time::Duration;
 use acp_sdk::v1::{AuthMethod, ErrorCode, InitializeResponse};
 use tokio::time::timeout;
 
-#[cfg(feature = "remote")]
-use super::Endpoint;
-use super::{Inner, Wire};
+use super::{Endpoint, Inner, Wire};
 use crate::error::{Error, Result};
-
-/// How long an agent whose connection has ended may take to exit before it is called alive.
-const EXIT_AFTER_CLOSE: Duration = Duration::from_secs(1);
 
 impl Inner {
     /// Waits for an answer within the limit.
@@ -92,9 +87,8 @@ impl Wire {
                 offered: Vec::new(),
             };
         }
-        #[cfg(feature = "remote")]
         if let acp_sdk::Error::Response { error: answer, .. } = &error
-            && matches!(self.endpoint, Endpoint::Remote(_))
+            && matches!(self.endpoint, Endpoint::Bridge { .. })
             && is_lost(answer)
         {
             return Error::ConnectionLost {
@@ -102,42 +96,26 @@ impl Wire {
                 reason: answer.message.clone(),
             };
         }
-        #[cfg(feature = "remote")]
-        if let Endpoint::Remote(bridge) = &self.endpoint
-            && error.is_closed()
-            && let Some(failure) = bridge.failure()
-        {
-            return Error::Remote(failure);
-        }
-        let Some(process) = self.process().filter(|_| error.is_closed()) else {
+        if !error.is_closed() {
             return Error::Sdk(error);
+        }
+        let why = match &self.endpoint {
+            Endpoint::Bridge { bridge, .. } => bridge.failure(),
+            Endpoint::Process(process) => Some(process.why_ended().await),
+            Endpoint::Transport => None,
         };
-        let command = process.command().to_owned();
-        let exited = timeout(EXIT_AFTER_CLOSE, process.exited()).await;
-        match exited {
-            Ok(exit) if !process.has_hung_up() => Error::AgentExited {
-                command,
-                method: method.to_owned(),
-                exit,
-                stderr: process.last_words().await,
-                noise: self.noise.lines(),
-            },
-            _ => Error::AgentHungUp {
-                command,
-                method: method.to_owned(),
-                stderr: process.last_words().await,
-                noise: self.noise.lines(),
-            },
+        match why {
+            Some(why) => why.during(method, self.noise.lines()),
+            None => Error::Sdk(error),
         }
     }
 }
 
 /// Returns whether an error was made by the connection, not by the agent.
-#[cfg(feature = "remote")]
 fn is_lost(answer: &acp_sdk::RpcError) -> bool {
     let data = answer.data.as_ref().map(acp_sdk::Json::get);
     let data: Option<serde_json::Value> = data.and_then(|data| serde_json::from_str(data).ok());
-    data.is_some_and(|data| data[crate::remote::LOST] == true)
+    data.is_some_and(|data| data[crate::reconnect::LOST] == true)
 }
 
 fn offers(agent: &InitializeResponse) -> Vec<(String, String)> {

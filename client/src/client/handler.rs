@@ -9,7 +9,8 @@ use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
 use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
-use crate::session::{self, Answered, Inbox, Patience, Sessions, TurnState};
+use crate::reconnect::{GAP, RESTARTED};
+use crate::session::{self, Answered, Gap, Inbox, Patience, Sessions, TurnState};
 
 /// The client's side of the connection.
 pub(super) struct Handler {
@@ -37,21 +38,36 @@ impl Handler {
         })
     }
 
-    #[cfg(feature = "remote")]
+    /// Notes what became of a session whose connection was lost.
     async fn gap(&self, params: Option<Json>) {
-        use crate::session::Gap;
         let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let Some(params): Option<serde_json::Value> = params else {
             return;
         };
         let session = SessionId::from(params["sessionId"].as_str().unwrap_or_default());
-        let gap = match params["kind"].as_str() {
-            Some("loaded") => Gap::Loaded,
-            Some("truncated") => Gap::Truncated,
-            _ => Gap::Lost,
-        };
         let inbox = self.sessions.inbox(&session);
+        let (gap, history_follows) = match params["kind"].as_str() {
+            Some("complete") => return inbox.end_history(),
+            Some("loaded") => (Gap::Loaded, true),
+            Some("resumed") => (Gap::Resumed, false),
+            Some("truncated") => (Gap::Truncated, false),
+            _ => (Gap::Lost, false),
+        };
+        // A load that failed has no end.
+        inbox.end_history();
         inbox.missing(gap, &self.patience()).await;
+        if history_follows {
+            inbox.begin_history();
+        }
+    }
+
+    /// Kills the terminals of an agent that has ended: another process knows nothing of them.
+    fn end_terminals(&self) {
+        if let Some(terminals) = &self.hooks.terminals {
+            for session in self.sessions.ids() {
+                terminals.session_ended(&session);
+            }
+        }
     }
 
     async fn decide(
@@ -240,13 +256,14 @@ impl v1::Client for Handler {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<()> {
-        #[cfg(feature = "remote")]
-        if method == crate::remote::GAP {
-            self.gap(params).await;
-            return Ok(());
-        }
-        if let Some(hook) = &self.hooks.extensions {
-            hook.notification_boxed(method, params).await;
+        match method {
+            GAP => self.gap(params).await,
+            RESTARTED => self.end_terminals(),
+            _ => {
+                if let Some(hook) = &self.hooks.extensions {
+                    hook.notification_boxed(method, params).await;
+                }
+            }
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use acp_sdk::v1::{
     ResumeSessionRequest, ResumeSessionResponse, SessionId, methods,
 };
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +30,8 @@ pub use self::past::SessionList;
 pub use self::session::Session;
 use crate::error::{Error, Result};
 use crate::hooks::{AnyTerminals, Place};
-use crate::process::{AgentProcess, Exit};
+use crate::process::{AgentProcess, CurrentProcess, Exit};
+use crate::reconnect::{Bridge, ConnectionState};
 use crate::session::{Inbox, OpenedState, Sessions};
 
 /// A client of one agent.
@@ -82,6 +84,7 @@ struct Wire {
     /// Everything that the agent wrote has been handled, and nothing more will come.
     ended: CancellationToken,
     endpoint: Endpoint,
+    state: watch::Sender<ConnectionState>,
     noise: Arc<Noise>,
     limits: Limits,
 }
@@ -91,20 +94,24 @@ struct Wire {
 #[allow(clippy::large_enum_variant, reason = "there is one per connection")]
 enum Endpoint {
     /// A process of this client.
-    Process(AgentProcess),
-    /// Behind a URL.
-    #[cfg(feature = "remote")]
-    Remote(crate::remote::Bridge),
+    Process(Arc<AgentProcess>),
+    /// Behind a URL, or a process that is started again.
+    Bridge {
+        bridge: Bridge,
+        /// Absent for a URL.
+        process: Option<CurrentProcess>,
+    },
     /// At the other end of a transport of the application.
     Transport,
 }
 
 impl Wire {
     /// Returns the agent's process, if it was started for this client.
-    fn process(&self) -> Option<&AgentProcess> {
+    fn process(&self) -> Option<Arc<AgentProcess>> {
         match &self.endpoint {
-            Endpoint::Process(process) => Some(process),
-            _ => None,
+            Endpoint::Process(process) => Some(process.clone()),
+            Endpoint::Bridge { process, .. } => process.as_ref()?.borrow().clone(),
+            Endpoint::Transport => None,
         }
     }
 }
@@ -155,10 +162,44 @@ impl Client {
         &self.inner.agent
     }
 
-    /// Returns the agent's process, if this client started it.
+    /// Returns the agent's process, if this client started it: the latest, if it
+    /// [is started again](crate::AgentCommand::restart).
     #[must_use]
-    pub fn process(&self) -> Option<&AgentProcess> {
+    pub fn process(&self) -> Option<Arc<AgentProcess>> {
         self.inner.wire.process()
+    }
+
+    /// Returns the state of the connection, now and later.
+    ///
+    /// ```no_run
+    /// use acp_client::{Client, ConnectionState};
+    ///
+    /// # fn example(client: &Client) {
+    /// let mut state = client.connection_state();
+    /// tokio::spawn(async move {
+    ///     while state.changed().await.is_ok() {
+    ///         match &*state.borrow_and_update() {
+    ///             ConnectionState::Lost { reason } => eprintln!("connecting again: {reason}"),
+    ///             other => eprintln!("{other:?}"),
+    ///         }
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn connection_state(&self) -> watch::Receiver<ConnectionState> {
+        self.inner.wire.state.subscribe()
+    }
+
+    /// Returns whether no further call can succeed.
+    pub(crate) fn has_ended(&self) -> bool {
+        let exited = match &self.inner.wire.endpoint {
+            // Something that the agent has started may hold its output open.
+            Endpoint::Process(process) => process.exit().is_some(),
+            _ => false,
+        };
+        let peer = self.inner.agent.peer();
+        exited || peer.is_closing() || peer.is_closed()
     }
 
     /// Sends `authenticate` with one of the agent's authentication methods.
@@ -304,10 +345,15 @@ impl Client {
         self.inner.agent.peer().finish();
         match &self.inner.wire.endpoint {
             Endpoint::Process(process) => Some(process.await_end().await),
-            #[cfg(feature = "remote")]
-            Endpoint::Remote(bridge) => {
+            Endpoint::Bridge { bridge, process } => {
+                bridge.close();
+                let current = || process.as_ref()?.borrow().clone();
+                if let Some(process) = current() {
+                    process.await_end().await;
+                }
                 bridge.closed().await;
-                None
+                // It may have been started again just before.
+                Some(current()?.await_end().await)
             }
             Endpoint::Transport => None,
         }

@@ -58,7 +58,7 @@ impl Slot {
             Self::Connecting { connect, current } => (connect, current),
         };
         let mut current = current.lock().await;
-        if let Some(client) = current.client.take_if(|client| has_ended(client)) {
+        if let Some(client) = current.client.take_if(|client| client.has_ended()) {
             // Its process is killed with its last handle, if it has not ended.
             drop(client);
         }
@@ -93,14 +93,4 @@ impl Slot {
             Self::Connecting { current, .. } => current.lock().await.client.take(),
         }
     }
-}
-
-/// Whether no further call can succeed.
-fn has_ended(client: &Client) -> bool {
-    let exited = client
-        .process()
-        .is_some_and(|process| process.exit().is_some());
-    let peer = client.agent().peer();
-    // Something that the agent has started may hold its output open.
-    exited || peer.is_closing() || peer.is_closed()
 }

@@ -5,16 +5,18 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::process::Command;
 
 use super::{AgentProcess, LONGEST_COMMAND};
 use crate::error::{Error, Result};
+use crate::reconnect::Reconnect;
 use crate::text::one_line;
 
 /// Told of each line that an agent writes to its standard error.
-pub(super) type OnStderr = Box<dyn FnMut(&str) + Send>;
+pub(super) type OnStderr = Arc<Mutex<dyn FnMut(&str) + Send>>;
 
 /// The command line, environment and directory of an agent.
 ///
@@ -26,6 +28,7 @@ pub(super) type OnStderr = Box<dyn FnMut(&str) + Send>;
 /// let agent = AgentCommand::new("opencode").arg("acp").env("LOG_LEVEL", "debug");
 /// assert_eq!(agent.to_string(), "opencode acp");
 /// ```
+#[derive(Clone)]
 #[must_use]
 pub struct AgentCommand {
     program: OsString,
@@ -35,6 +38,7 @@ pub struct AgentCommand {
     cwd: Option<PathBuf>,
     pub(super) on_stderr: Option<OnStderr>,
     pub(super) grace: Grace,
+    pub(crate) restart: Option<Reconnect>,
 }
 
 /// How long an agent may take to end before it is made to.
@@ -93,6 +97,7 @@ impl AgentCommand {
                 eof: Duration::from_secs(2),
                 terminate: Duration::from_secs(1),
             },
+            restart: None,
         }
     }
 
@@ -130,7 +135,7 @@ impl AgentCommand {
     /// Called with each line of the agent's standard error as it arrives (lines above
     /// 8 KiB in pieces). It must not block. The last lines are kept in any case.
     pub fn on_stderr(mut self, line: impl FnMut(&str) + Send + 'static) -> Self {
-        self.on_stderr = Some(Box::new(line));
+        self.on_stderr = Some(Arc::new(Mutex::new(line)));
         self
     }
 
@@ -138,6 +143,21 @@ impl AgentCommand {
     /// (default 2 s), and after `SIGTERM` (default 1 s).
     pub fn shutdown_grace(mut self, eof: Duration, terminate: Duration) -> Self {
         self.grace = Grace { eof, terminate };
+        self
+    }
+
+    /// Sets how an agent that ends while its [`Client`](crate::Client) needs it is started again
+    /// (default: not at all).
+    ///
+    /// Its sessions are opened again: after the last event, where the agent numbers its events as
+    /// `acp-server` does, else by `session/load` or `session/resume`
+    /// ([`Event::Gap`](crate::Event::Gap)). Requests that it had not answered fail with
+    /// [`Error::ConnectionLost`]; none is sent twice. [`Client::connection_state`] shows what
+    /// happens. Messages are lines; the framing with `Content-Length` is not understood.
+    ///
+    /// [`Client::connection_state`]: crate::Client::connection_state
+    pub fn restart(mut self, restart: impl Into<Option<Reconnect>>) -> Self {
+        self.restart = restart.into();
         self
     }
 

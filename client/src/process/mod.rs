@@ -7,8 +7,10 @@
 //! A child of the agent that has left the group is out of reach.
 
 mod command;
+mod connector;
 mod exit;
 pub(crate) mod group;
+mod lines;
 pub(crate) mod pipe;
 mod tail;
 #[cfg(all(test, unix))]
@@ -26,10 +28,12 @@ use tokio::time::timeout;
 pub use self::command::AgentCommand;
 pub(crate) use self::command::why_not;
 use self::command::{Grace, OnStderr};
+pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
 use self::group::{ExitWatch, Group, Request};
 pub use self::pipe::{AgentInput, AgentOutput};
 use self::tail::Tail;
+use crate::error::Error;
 use crate::text::one_line;
 
 /// How many lines of standard error an error message repeats.
@@ -179,9 +183,25 @@ impl AgentProcess {
         }
     }
 
-    /// Whether the agent was found to have closed its output without exiting.
-    pub(crate) fn has_hung_up(&self) -> bool {
-        self.hung_up.load(Ordering::Relaxed)
+    /// Returns why the connection has ended: the agent's exit, for which it waits a moment.
+    pub(crate) async fn why_ended(&self) -> Error {
+        let exited = timeout(EXIT_AFTER_EOF, self.exited()).await;
+        let (command, method, noise) = (self.command.clone(), String::new(), Vec::new());
+        match exited {
+            Ok(exit) if !self.hung_up.load(Ordering::Relaxed) => Error::AgentExited {
+                command,
+                method,
+                exit,
+                stderr: self.last_words().await,
+                noise,
+            },
+            _ => Error::AgentHungUp {
+                command,
+                method,
+                stderr: self.last_words().await,
+                noise,
+            },
+        }
     }
 
     async fn end(&self) -> Exit {
@@ -282,7 +302,8 @@ impl Lines {
     fn flush(&mut self) {
         let line = self.line.trim_ascii_end();
         if !line.is_empty() {
-            (self.tell)(&String::from_utf8_lossy(line));
+            let mut tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner);
+            tell(&String::from_utf8_lossy(line));
         }
         self.line.clear();
     }

@@ -8,6 +8,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::tls::{self, Trust};
 use super::{RemoteError, Token};
+use crate::reconnect::Reconnect;
 
 /// An agent behind a URL: the counterpart of [`AgentCommand`](crate::AgentCommand).
 ///
@@ -43,47 +44,6 @@ pub(super) struct Limits {
     pub(super) response: Duration,
     pub(super) idle: Duration,
     pub(super) message_bytes: usize,
-}
-
-/// How a lost connection is opened again.
-///
-/// Attempts are made after growing, random waits. They stop when the server answers 401, 403, 404
-/// to `initialize`, or 410, and after [`limit`](Self::limit).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Reconnect {
-    /// How long it is tried after the loss (default 5 minutes).
-    pub limit: Duration,
-    /// The first wait (default 250 ms). Waits are chosen at random from half to all of it.
-    pub first_wait: Duration,
-    /// The longest wait (default 15 s).
-    pub max_wait: Duration,
-}
-
-impl Default for Reconnect {
-    fn default() -> Self {
-        Self {
-            limit: Duration::from_secs(300),
-            first_wait: Duration::from_millis(250),
-            max_wait: Duration::from_secs(15),
-        }
-    }
-}
-
-impl Reconnect {
-    /// Sets how long it is tried after the loss.
-    #[must_use]
-    pub fn with_limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Sets the first and the longest wait.
-    #[must_use]
-    pub fn with_waits(mut self, first: Duration, max: Duration) -> Self {
-        (self.first_wait, self.max_wait) = (first, max);
-        self
-    }
 }
 
 /// Headers that belong to the transport.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::queue::{self, Receiver, Sender, Weight};
 use super::{RemoteAgent, RemoteError, http, websocket};
+use crate::reconnect::queue::{self, Receiver, Sender, Weight};
 
 /// Bytes that wait in each direction.
 const QUEUED_BYTES: usize = 1 << 20;

@@ -24,7 +24,7 @@
 //!
 //! # When the connection is lost
 //!
-//! It is opened again ([`Reconnect`]), and the client notices nothing but the time that it takes, if
+//! It is opened again ([`Reconnect`](crate::Reconnect)), and the client notices nothing but the time that it takes, if
 //! the agent numbers its events as `acp-server` does: sessions continue after the last event, and a
 //! prompt is answered although it was sent on another connection. It is never sent twice. Other
 //! requests in flight fail with [`Error::ConnectionLost`](crate::Error::ConnectionLost). Where an
@@ -38,25 +38,20 @@
 //! for ever, messages in the response to a POST, and any form of the event stream format.
 
 mod agent;
-mod backoff;
-mod bridge;
-mod envelope;
+mod connector;
 mod error;
 mod http;
 mod link;
-mod queue;
-mod resume;
 mod socket;
 mod sse;
 mod tls;
 mod token;
 mod websocket;
 
-pub use self::agent::{Reconnect, RemoteAgent};
-pub(crate) use self::bridge::Bridge;
+pub use self::agent::RemoteAgent;
+pub(crate) use self::connector::RemoteConnector;
 pub use self::error::RemoteError;
 pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
-pub(crate) use self::resume::{GAP, LOST};
 pub use self::socket::RawSocket;
 pub use self::token::Token;
 

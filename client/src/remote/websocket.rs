@@ -22,8 +22,8 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::http::{Access, Failure};
 use super::link::{End, Ends, Received};
-use super::queue::{Receiver, Sender};
 use super::{RemoteAgent, RemoteError};
+use crate::reconnect::queue::{Receiver, Sender};
 
 /// How long the closing handshake may take.
 const CLOSING: Duration = Duration::from_secs(2);

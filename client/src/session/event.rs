@@ -76,8 +76,11 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gap {
-    /// The session was loaded: the whole conversation follows, from its beginning.
+    /// The session was loaded: the whole conversation follows, from its beginning to
+    /// [`Event::HistoryEnd`].
     Loaded,
+    /// The session goes on without its history: updates before this event may be missing.
+    Resumed,
     /// The agent does not keep its oldest updates: some are missing.
     Truncated,
     /// The agent cannot open the session again. Nothing more comes.

@@ -12,7 +12,6 @@ use std::time::Duration;
 use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopReason};
 
 use super::calls::Calls;
-#[cfg(feature = "remote")]
 use super::event::Gap;
 use super::event::{Answered, Event, Phase, SessionEvent};
 use super::reader::{OVERHEAD, Offer, Queue, Reader};
@@ -161,7 +160,9 @@ impl Inbox {
         let mut state = self.lock();
         state.calls.remember(&update);
         state.settings.update(&update);
-        let turn = state.running().cloned();
+        // A session may be loaded again while a prompt waits for that.
+        let is_live = state.phase == Phase::Live;
+        let turn = state.running().filter(|_| is_live).cloned();
         if let Some(turn) = &turn {
             turn.gathering().update(&update, bytes);
         }
@@ -201,7 +202,6 @@ impl Inbox {
     }
 
     /// Takes in that updates may be missing.
-    #[cfg(feature = "remote")]
     pub(crate) async fn missing(&self, gap: Gap, patience: &Patience<'_>) {
         if let Some(waiting) = self.take_in_other(Event::Gap(gap), OVERHEAD) {
             self.put_in(waiting, patience).await;

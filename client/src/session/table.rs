@@ -95,6 +95,11 @@ impl Sessions {
         Some(inbox)
     }
 
+    /// Returns the ids of the open sessions.
+    pub(crate) fn ids(&self) -> Vec<SessionId> {
+        self.lock().claimed.keys().cloned().collect()
+    }
+
     /// Forgets a session: its readers get nothing more.
     pub(crate) fn release(&self, id: &SessionId) {
         let inbox = self.lock().claimed.remove(id);

@@ -21,5 +21,7 @@ mod misbehaving;
 mod permissions;
 #[cfg(unix)]
 mod process;
+#[cfg(unix)]
+mod restart;
 mod sessions;
 mod turns;

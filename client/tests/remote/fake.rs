@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use acp_client::remote::{RawReceiver, RawSender, Received, Reconnect, RemoteAgent, connect_raw};
+use acp_client::Reconnect;
+use acp_client::remote::{RawReceiver, RawSender, Received, RemoteAgent, connect_raw};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};

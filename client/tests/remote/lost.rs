@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use acp_client::remote::{Reconnect, RemoteError};
+use acp_client::Reconnect;
+use acp_client::remote::RemoteError;
 use serde_json::json;
 
 use crate::fake::{Server, message, request, result, send, update, within};

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use acp_client::remote::{Reconnect, RemoteAgent};
+use acp_client::Reconnect;
+use acp_client::remote::RemoteAgent;
 use acp_client::{Client, Error, Event, Events, Policy, Session};
 use acp_sdk::v1::{SessionUpdate, StopReason};
 

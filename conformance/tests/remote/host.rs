@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use acp_client::remote::{Reconnect, RemoteAgent};
+use acp_client::Reconnect;
+use acp_client::remote::RemoteAgent;
 use acp_server::Reference;
 use acp_server::remote::{
     AccessControl, Hosts, ListenSettings, Settings, Tls, Tokens, listen, protect, router,

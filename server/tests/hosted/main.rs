@@ -15,4 +15,12 @@ mod faults;
 mod passing;
 mod processes;
 mod reopening;
+mod restarted;
 mod settings;
+
+/// Fails if this takes a minute.
+async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
+    let limit = std::time::Duration::from_secs(60);
+    let result = tokio::time::timeout(limit, future.into_future()).await;
+    result.expect("it takes a minute")
+}

@@ -20,10 +20,11 @@ use tokio_util::task::TaskTracker;
 
 pub(super) use self::access::{Access, Failure, reason};
 use self::stream::Stream;
-use super::envelope::{self, Envelope, Kind};
 use super::link::{End, Ends, Received};
-use super::queue::Sender;
-use super::{Reconnect, RemoteAgent, RemoteError};
+use super::{RemoteAgent, RemoteError};
+use crate::reconnect::Reconnect;
+use crate::reconnect::envelope::{self, Envelope, Kind};
+use crate::reconnect::queue::Sender;
 
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");

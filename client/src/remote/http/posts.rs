@@ -15,11 +15,11 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use tokio::time::{Instant, sleep_until};
 
 use super::{CONNECTION_ID, Connection, Failure};
+use crate::reconnect::Backoff;
+use crate::reconnect::envelope::{self, Envelope, Kind};
+use crate::reconnect::queue::Receiver;
 use crate::remote::RemoteError;
-use crate::remote::backoff::Backoff;
-use crate::remote::envelope::{self, Envelope, Kind};
 use crate::remote::link::{Received, Refused};
-use crate::remote::queue::Receiver;
 
 /// Bytes that wait to be posted; beyond, nothing more is taken from the application.
 const WAITING_BYTES: usize = 4 << 20;

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::reason;
 use super::{Connection, Failure, LAST_EVENT_ID};
+use crate::reconnect::Backoff;
 use crate::remote::RemoteError;
-use crate::remote::backoff::Backoff;
 use crate::remote::sse::{Decoder, Item};
 
 /// The longest wait that a server may ask for.

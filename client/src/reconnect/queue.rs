@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// What stands in a queue, and how many bytes it counts for.
-pub(super) trait Weight {
+pub(crate) trait Weight {
     fn weight(&self) -> usize;
 }
 
@@ -16,7 +16,7 @@ impl Weight for bytes::Bytes {
 }
 
 /// Creates a queue of so many bytes. A message that is larger fits when the queue is empty.
-pub(super) fn queue<T: Weight>(max_bytes: usize) -> (Sender<T>, Receiver<T>) {
+pub(crate) fn queue<T: Weight>(max_bytes: usize) -> (Sender<T>, Receiver<T>) {
     let max = u32::try_from(max_bytes).unwrap_or(u32::MAX);
     let room = Arc::new(Semaphore::new(max as usize));
     // Bounded by the semaphore: each entry holds its permits.
@@ -26,14 +26,14 @@ pub(super) fn queue<T: Weight>(max_bytes: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 #[derive(Debug)]
-pub(super) struct Sender<T> {
+pub(crate) struct Sender<T> {
     room: Arc<Semaphore>,
     max: u32,
     entries: mpsc::UnboundedSender<(T, OwnedSemaphorePermit)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Receiver<T>(mpsc::UnboundedReceiver<(T, OwnedSemaphorePermit)>);
+pub(crate) struct Receiver<T>(mpsc::UnboundedReceiver<(T, OwnedSemaphorePermit)>);
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
@@ -48,7 +48,7 @@ impl<T> Clone for Sender<T> {
 impl<T: Weight> Sender<T> {
     /// Waits for room and adds a message; `false` when nobody receives any more. Adds nothing if
     /// the future is dropped.
-    pub(super) async fn send(&self, message: T) -> bool {
+    pub(crate) async fn send(&self, message: T) -> bool {
         let weight = u32::try_from(message.weight().max(1)).unwrap_or(u32::MAX);
         let room = self.room.clone();
         let waiting = room.acquire_many_owned(weight.min(self.max));
@@ -64,7 +64,7 @@ impl<T: Weight> Sender<T> {
 impl<T> Receiver<T> {
     /// Returns the next message; `None` when there are no senders left. Loses nothing if the
     /// future is dropped.
-    pub(super) async fn receive(&mut self) -> Option<T> {
+    pub(crate) async fn receive(&mut self) -> Option<T> {
         self.0.recv().await.map(|(message, _)| message)
     }
 }
@@ -80,7 +80,8 @@ mod tests {
         let (sender, mut receiver) = queue::<Bytes>(4);
         assert!(sender.send(Bytes::from_static(b"abc")).await);
         let mut second = Box::pin(sender.send(Bytes::from_static(b"de")));
-        assert!(futures_util::poll!(&mut second).is_pending());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending());
         assert_eq!(receiver.receive().await.unwrap(), "abc");
         assert!(second.await);
         assert_eq!(receiver.receive().await.unwrap(), "de");

@@ -7,24 +7,25 @@ use serde_json::value::RawValue;
 
 /// The parts of a message that the transport looks at.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Envelope<'a> {
+pub(crate) struct Envelope<'a> {
+    #[cfg(feature = "remote")]
     #[serde(borrow, default)]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) id: Option<&'a RawValue>,
+    pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
+    pub(crate) method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(super) params: Option<&'a RawValue>,
+    pub(crate) params: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) result: Option<&'a RawValue>,
+    pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) error: Option<&'a RawValue>,
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 /// What kind of message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Request,
     Notification,
     Answer,
@@ -34,11 +35,11 @@ pub(super) enum Kind {
 
 impl<'a> Envelope<'a> {
     /// Reads a message; what is none has no parts.
-    pub(super) fn read(message: &'a [u8]) -> Self {
+    pub(crate) fn read(message: &'a [u8]) -> Self {
         serde_json::from_slice(message).unwrap_or_default()
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match (&self.method, self.id) {
             (Some(_), Some(_)) => Kind::Request,
             (Some(_), None) => Kind::Notification,
@@ -47,29 +48,30 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    #[cfg(feature = "remote")]
     /// Returns whether it calls itself a message of JSON-RPC.
-    pub(super) fn is_json_rpc(&self) -> bool {
+    pub(crate) fn is_json_rpc(&self) -> bool {
         self.jsonrpc
             .is_some_and(|version| version.get() == "\"2.0\"")
     }
 
     /// Returns the id as JSON.
-    pub(super) fn id(&self) -> Option<&'a str> {
+    pub(crate) fn id(&self) -> Option<&'a str> {
         self.id.map(RawValue::get)
     }
 
     /// Returns the session that the parameters name.
-    pub(super) fn session(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn session(&self) -> Option<Cow<'a, str>> {
         session(self.params?)
     }
 
     /// Returns the session that the result names.
-    pub(super) fn new_session(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn new_session(&self) -> Option<Cow<'a, str>> {
         session(self.result?)
     }
 
     /// Returns whether the result says that older events are gone.
-    pub(super) fn is_truncated(&self) -> bool {
+    pub(crate) fn is_truncated(&self) -> bool {
         #[derive(Deserialize)]
         struct Resumed {
             #[serde(default)]
@@ -81,7 +83,8 @@ impl<'a> Envelope<'a> {
         resumed.is_some_and(|resumed| resumed.is_ok_and(|resumed| resumed.truncated))
     }
 
-    pub(super) fn is_initialize(&self) -> bool {
+    #[cfg(feature = "remote")]
+    pub(crate) fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }
 }
@@ -96,8 +99,9 @@ fn session(object: &RawValue) -> Option<Cow<'_, str>> {
     Some(named.session)
 }
 
+#[cfg(feature = "remote")]
 /// Returns whether a method makes a session known to this connection that existed before.
-pub(super) fn joins_session(method: &str) -> bool {
+pub(crate) fn joins_session(method: &str) -> bool {
     matches!(
         method,
         "session/load" | "session/resume" | "_acp-sdk/session/resume"
@@ -105,7 +109,7 @@ pub(super) fn joins_session(method: &str) -> bool {
 }
 
 /// Returns whether a method ends what the connection has to do with a session.
-pub(super) fn leaves_session(method: &str) -> bool {
+pub(crate) fn leaves_session(method: &str) -> bool {
     matches!(method, "session/close" | "session/delete")
 }
 

@@ -5,26 +5,30 @@
 //!
 //! - Each session has a cursor, the number of its last event (`eventId`). A new connection resumes
 //!   the sessions after their cursors; an event that comes again is dropped. Where the agent has no
-//!   numbers, the session is loaded, and the client is notified of the gap.
+//!   numbers, the session is loaded or resumed, and the client is notified of the gap.
 //! - A prompt has a name (`promptId`). Its answer is asked for by the name; it is never sent again.
 //! - Other requests without an answer fail. What the agent had asked is withdrawn; it asks again.
 
+mod abilities;
 mod messages;
 mod sessions;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::abilities::{Abilities, Way};
 use self::messages::{answer, error, with_id, with_prompt_id};
 use self::sessions::{Passage, Session};
-use super::RemoteError;
+use super::Refused;
 use super::envelope::{self, Envelope, Kind};
-use super::link::Refused;
 
 /// The notification by which a client learns of a gap in a session.
 pub(crate) const GAP: &str = "_acp-client/session/gap";
+
+/// The notification by which a client learns that the agent is another process than before.
+pub(crate) const RESTARTED: &str = "_acp-client/agent/restarted";
 
 /// The member of an error's data that says that the connection is to blame.
 pub(crate) const LOST: &str = "acp-client/connection-lost";
@@ -42,14 +46,6 @@ pub(super) struct Out {
     pub(super) to_agent: VecDeque<Bytes>,
 }
 
-/// What the agent can do about a lost connection.
-#[derive(Clone, Copy, Debug, Default)]
-struct Abilities {
-    resume: bool,
-    prompt_result: bool,
-    load: bool,
-}
-
 /// A request of the client without an answer.
 #[derive(Debug)]
 struct Asked {
@@ -65,7 +61,7 @@ struct Asked {
 #[derive(Debug)]
 enum Own {
     /// A session is continued.
-    Resume(String),
+    Resume(String, Way),
     /// The answer to the client's request with this id, as JSON.
     Result(String),
 }
@@ -106,7 +102,7 @@ impl Resume {
     /// Returns whether sessions are being continued. Nothing of the client is sent meanwhile,
     /// because the agent might not know the session yet.
     pub(super) fn is_resuming(&self) -> bool {
-        self.own.values().any(|own| matches!(own, Own::Resume(_)))
+        self.own.values().any(|own| matches!(own, Own::Resume(..)))
     }
 
     /// Notes a message of the client; returns what is sent in its place.
@@ -246,7 +242,7 @@ impl Resume {
     }
 
     /// The connection is lost: what cannot be continued fails.
-    pub(super) fn lost(&mut self, error: &RemoteError, out: &mut Out) {
+    pub(super) fn lost(&mut self, reason: &str, out: &mut Out) {
         self.own.clear();
         let gone: Vec<_> = self.agent_asked.drain().collect();
         for id in gone {
@@ -260,7 +256,7 @@ impl Resume {
         let failed = self.asked.extract_if(|_, asked| !goes_on(asked));
         for (id, asked) in failed {
             let message = format!(
-                "{error}; whether the agent has carried out {} is unknown",
+                "{reason}; whether the agent has carried out {} is unknown",
                 asked.method
             );
             out.to_client.push_back(failure(&id, &message));
@@ -285,29 +281,39 @@ impl Resume {
     }
 
     /// Continues the sessions on another connection.
-    pub(super) fn continue_sessions(&mut self, out: &mut Out) {
+    pub(super) fn continue_sessions(&mut self, is_restart: bool, out: &mut Out) {
+        if is_restart {
+            let note = json!({"jsonrpc": "2.0", "method": RESTARTED});
+            out.to_client.push_back(note.to_string().into());
+        }
         let sessions: Vec<_> = self.sessions.keys().cloned().collect();
         for id in sessions {
-            let own = self.own_id();
-            let Some(session) = self.sessions.get_mut(&id) else {
-                continue;
-            };
-            let request = if self.abilities.resume && session.cursor().is_some() {
-                let params = json!({"sessionId": id, "sinceEventId": session.cursor()});
-                json!({"jsonrpc": "2.0", "id": null, "method": RESUME, "params": params})
-            } else if self.abilities.load {
-                out.to_client.push_back(gap(&id, "loaded"));
-                session.restart();
-                session.load_request(&id)
-            } else {
+            let cursor = self.sessions.get(&id).and_then(Session::cursor);
+            let Some(way) = self.abilities.way(cursor) else {
                 out.to_client.push_back(gap(&id, "lost"));
                 self.sessions.remove(&id);
                 self.fail_prompts(&id, "the agent cannot continue sessions", out);
                 continue;
             };
+            let own = self.own_id();
+            let Some(session) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            if let Some(kind) = way.gap() {
+                out.to_client.push_back(gap(&id, kind));
+                session.restart();
+            }
+            let request = match way {
+                Way::Cursor => {
+                    let params = json!({"sessionId": id, "sinceEventId": cursor});
+                    json!({"jsonrpc": "2.0", "id": null, "method": RESUME, "params": params})
+                }
+                Way::Load => session.open_request("session/load", &id),
+                Way::Reopen => session.open_request("session/resume", &id),
+            };
             if let Some(request) = with_id(request.to_string().as_bytes(), &own) {
                 out.to_agent.push_back(request);
-                self.own.insert(own, Own::Resume(id));
+                self.own.insert(own, Own::Resume(id, way));
             }
         }
     }
@@ -315,13 +321,19 @@ impl Resume {
     /// Notes the answer to a request of this layer.
     fn own_answered(&mut self, own: Own, envelope: &Envelope<'_>, out: &mut Out) {
         match (own, envelope.error) {
-            (Own::Resume(id), None) => {
-                if envelope.is_truncated() {
-                    out.to_client.push_back(gap(&id, "truncated"));
+            (Own::Resume(id, way), None) => {
+                match way {
+                    Way::Cursor if envelope.is_truncated() => {
+                        out.to_client.push_back(gap(&id, "truncated"));
+                    }
+                    Way::Load => out.to_client.push_back(gap(&id, "complete")),
+                    _ => {}
                 }
+                out.to_client
+                    .extend(messages::settings(&id, envelope.result));
                 self.ask_for_results(&id, out);
             }
-            (Own::Resume(id), Some(error)) => {
+            (Own::Resume(id, _), Some(error)) => {
                 out.to_client.push_back(gap(&id, "lost"));
                 self.sessions.remove(&id);
                 let reason = format!("the agent cannot continue the session: {}", error.get());
@@ -425,21 +437,6 @@ impl Resume {
 impl Asked {
     fn is_initialize(&self) -> bool {
         self.method == "initialize"
-    }
-}
-
-impl Abilities {
-    fn read(envelope: &Envelope<'_>) -> Self {
-        let result = envelope.result.map_or("null", |result| result.get());
-        let result: Value = serde_json::from_str(result).unwrap_or_default();
-        let agent = &result["agentCapabilities"];
-        let ours = &agent["_meta"]["acp-sdk"];
-        let resume = ours["eventId"] == true && ours["session"]["resume"] == true;
-        Self {
-            resume,
-            prompt_result: resume && ours["session"]["promptResult"] == true,
-            load: agent["loadSession"] == true,
-        }
     }
 }
 

@@ -3,13 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-
-fn lost() -> RemoteError {
-    RemoteError::Lost {
-        url: "ws://host/acp".to_owned(),
-        reason: "a test".to_owned(),
-    }
-}
+use crate::error::Error;
 
 fn bytes(value: Value) -> Bytes {
     value.to_string().into()
@@ -65,10 +59,10 @@ fn prompt(layer: &mut Resume, id: u64, text: &str) -> Value {
 /// Loses the connection and opens another one; returns what goes to both sides.
 fn reconnect(layer: &mut Resume) -> (Vec<Value>, Vec<Value>) {
     let mut out = Out::default();
-    layer.lost(&lost(), &mut out);
+    layer.lost("a test", &mut out);
     let hello = layer.hello();
     assert!(hello[0].1.windows(10).any(|part| part == b"initialize"));
-    layer.continue_sessions(&mut out);
+    layer.continue_sessions(false, &mut out);
     (values(out.to_client), values(out.to_agent))
 }
 
@@ -237,7 +231,7 @@ fn an_uncertain_prompt_is_asked_for() {
     prompt(&mut layer, 2, "hello");
     let mut refused = Refused {
         request: Some("2".to_owned()),
-        error: lost(),
+        error: Error::TurnLost,
         body: None,
         is_uncertain: true,
     };

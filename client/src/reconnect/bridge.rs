@@ -1,5 +1,4 @@
-//! Between a connection of `acp-sdk` and the ones to a remote agent, of which there may be several
-//! one after the other.
+//! Between a connection of `acp-sdk` and the ones to an agent, one after the other.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -10,42 +9,46 @@ use std::time::Duration;
 
 use acp_sdk::{ChannelTransport, MessageTransport as _, channel};
 use bytes::Bytes;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
-use super::envelope::Envelope;
-use super::http::Access;
-use super::link::{self, RawReceiver, RawSender, Received};
 use super::resume::{Out, Resume};
-use super::{RemoteAgent, RemoteError};
+use super::{Closed, ConnectionState, Connector, LinkReceiver as _, LinkSender, Received};
+use crate::error::{Error, Result};
 
 /// Bytes that wait between the two connections, in each direction.
 const WAITING_BYTES: usize = 256 << 10;
 
-/// The task that moves messages between `acp-sdk` and the server.
+/// The task that moves messages between `acp-sdk` and the agent.
 #[derive(Debug)]
 pub(crate) struct Bridge {
     task: JoinHandle<()>,
     /// The client has closed the connection: it is not opened again.
     closing: CancellationToken,
     done: CancellationToken,
-    failure: Arc<Mutex<Option<RemoteError>>>,
+    failure: Arc<Mutex<Option<Error>>>,
 }
 
 impl Bridge {
     /// Connects, and returns the transport for `acp-sdk`.
-    pub(crate) async fn open(agent: RemoteAgent) -> Result<(Self, ChannelTransport), RemoteError> {
-        let access = Access::new(&agent)?;
-        let (sender, receiver) = link::open(&agent, &access).await?;
+    ///
+    /// # Errors
+    ///
+    /// When the first connection cannot be opened.
+    pub(crate) async fn open<C: Connector>(
+        mut connector: C,
+        state: watch::Sender<ConnectionState>,
+    ) -> Result<(Self, ChannelTransport)> {
+        let (sender, receiver) = connector.open().await?;
         let (near, far) = channel(WAITING_BYTES);
         let failure = Arc::default();
         let closing = CancellationToken::new();
         let task = Task {
-            backoff: Backoff::new(agent.reconnect.unwrap_or_default()),
-            agent,
-            access,
+            backoff: Backoff::new(connector.reconnect().unwrap_or_default()),
+            connector,
+            state,
             far,
             sender: Some(sender),
             receiver,
@@ -72,14 +75,19 @@ impl Bridge {
     }
 
     /// Returns why the connection has ended, if it is not known to go on.
-    pub(crate) fn failure(&self) -> Option<RemoteError> {
+    pub(crate) fn failure(&self) -> Option<Error> {
         let failure = self.failure.lock();
         failure.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until everything was sent and the server knows of the end.
-    pub(crate) async fn closed(&self) {
+    /// From now on, a connection that is lost is not opened again.
+    pub(crate) fn close(&self) {
         self.closing.cancel();
+    }
+
+    /// Waits until everything was sent and the agent knows of the end.
+    pub(crate) async fn closed(&self) {
+        self.close();
         self.done.cancelled().await;
     }
 }
@@ -90,23 +98,23 @@ impl Drop for Bridge {
     }
 }
 
-struct Task {
-    agent: RemoteAgent,
-    access: Access,
+pub(super) struct Task<C: Connector> {
+    pub(super) connector: C,
+    state: watch::Sender<ConnectionState>,
     far: ChannelTransport,
     /// `None` once nothing more is sent on the present connection.
-    sender: Option<RawSender>,
-    receiver: RawReceiver,
-    resume: Resume,
+    pub(super) sender: Option<C::Sender>,
+    pub(super) receiver: C::Receiver,
+    pub(super) resume: Resume,
     /// Messages on their way, for which there was no room yet.
-    out: Out,
+    pub(super) out: Out,
     /// A message of the client that waits for its session to be continued.
     held: Option<Bytes>,
     /// The client may send more.
     is_open: bool,
     backoff: Backoff,
-    closing: CancellationToken,
-    failure: Arc<Mutex<Option<RemoteError>>>,
+    pub(super) closing: CancellationToken,
+    failure: Arc<Mutex<Option<Error>>>,
 }
 
 /// What has happened on the side of the client.
@@ -116,7 +124,7 @@ enum Local {
     Gone,
 }
 
-impl Task {
+impl<C: Connector> Task<C> {
     async fn run(mut self) {
         while let Err(error) = self.exchange().await {
             if let Err(error) = self.reconnect(error).await {
@@ -132,7 +140,7 @@ impl Task {
                 break;
             }
         }
-        // The client sees the end while the server is still notified of it.
+        // The client sees the end while the agent is still notified of it.
         drop(self.far);
         self.receiver.closed().await;
     }
@@ -141,8 +149,8 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// When it is the server's.
-    async fn exchange(&mut self) -> Result<(), RemoteError> {
+    /// When it is the agent's.
+    async fn exchange(&mut self) -> Result<()> {
         loop {
             self.release();
             let wants = self.out.to_agent.is_empty() && self.held.is_none() && self.is_open;
@@ -165,7 +173,7 @@ impl Task {
                 }
                 received = self.receiver.receive(), if !delivers => match received? {
                     Some(Received::Message(message)) => {
-                        self.backoff.reset();
+                        self.backoff.received(self.connector.healthy_after());
                         self.resume.received(message, &mut self.out);
                     }
                     Some(Received::Refused(refused)) => self.resume.refused(&refused, &mut self.out),
@@ -194,8 +202,8 @@ impl Task {
     /// # Errors
     ///
     /// When that is not wanted, not possible, or has taken too long.
-    async fn reconnect(&mut self, error: RemoteError) -> Result<(), RemoteError> {
-        let Some(settings) = self.agent.reconnect else {
+    async fn reconnect(&mut self, error: Error) -> Result<()> {
+        let Some(settings) = self.connector.reconnect() else {
             return Err(error);
         };
         let may = self.resume.is_initialized() && error.is_temporary();
@@ -204,15 +212,13 @@ impl Task {
         }
         self.sender = None;
         self.out.to_agent.clear();
-        self.resume.lost(&error, &mut self.out);
+        let reason = error.cause();
+        self.resume.lost(&reason, &mut self.out);
+        self.state.send_replace(ConnectionState::Lost { reason });
         let mut last = error;
         loop {
             let Some(wait) = self.backoff.next(Duration::ZERO) else {
-                return Err(RemoteError::GaveUp {
-                    url: self.agent.url(),
-                    limit: settings.limit,
-                    reason: last.to_string(),
-                });
+                return Err(self.connector.gave_up(settings.limit, &last));
             };
             if !self.deliver_for(wait).await {
                 return Err(last);
@@ -223,7 +229,10 @@ impl Task {
                 Err(error) => return Err(error),
             }
         }
-        self.resume.continue_sessions(&mut self.out);
+        self.backoff.opened();
+        self.state.send_replace(ConnectionState::Open);
+        let is_restart = self.connector.is_restart();
+        self.resume.continue_sessions(is_restart, &mut self.out);
         Ok(())
     }
 
@@ -245,84 +254,9 @@ impl Task {
         }
     }
 
-    /// Opens a connection and introduces the client.
-    async fn hello(&mut self) -> Result<(), RemoteError> {
-        let limit = self.access.limits.response;
-        let late = || RemoteError::Lost {
-            url: self.agent.url(),
-            reason: "the agent does not answer initialize".to_owned(),
-        };
-        let (sender, mut receiver) = tokio::select! {
-            opened = link::open(&self.agent, &self.access) => opened?,
-            () = self.closing.cancelled() => return Err(late()),
-        };
-        let mut early = VecDeque::new();
-        for (index, (id, message)) in self.resume.hello().into_iter().enumerate() {
-            let closing = self.closing.cancelled();
-            let greeting = timeout(
-                limit,
-                greet(&sender, &mut receiver, &id, message, &mut early),
-            );
-            let answer = tokio::select! {
-                answer = greeting => answer.map_err(|_| late())??,
-                () = closing => return Err(late()),
-            };
-            let envelope = Envelope::read(&answer);
-            if index > 0 {
-                // What becomes of an authentication shows when sessions are continued.
-                continue;
-            }
-            if let Some(error) = envelope.error {
-                return Err(RemoteError::Protocol {
-                    url: self.agent.url(),
-                    reason: format!("it does not accept the client again: {}", error.get()),
-                });
-            }
-            self.resume.reopened(&envelope);
-        }
-        for message in early {
-            self.resume.received(message, &mut self.out);
-        }
-        (self.sender, self.receiver) = (Some(sender), receiver);
-        Ok(())
-    }
-
-    fn failed(&self, error: RemoteError) {
+    fn failed(&self, error: Error) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
-    }
-}
-
-/// Sends a request and waits for its answer. Messages that come before are kept; an agent has
-/// little to say to a client without sessions.
-async fn greet(
-    sender: &RawSender,
-    receiver: &mut RawReceiver,
-    id: &str,
-    request: Bytes,
-    early: &mut VecDeque<Bytes>,
-) -> Result<Bytes, RemoteError> {
-    const MOST_EARLY: usize = 64;
-    sender.send(request).await?;
-    loop {
-        match receiver.receive().await? {
-            Some(Received::Message(message)) => {
-                let envelope = Envelope::read(&message);
-                if envelope.method.is_none() && envelope.id() == Some(id) {
-                    return Ok(message);
-                }
-                if early.len() < MOST_EARLY {
-                    early.push_back(message);
-                }
-            }
-            Some(Received::Refused(refused)) => return Err(refused.error),
-            None => {
-                return Err(RemoteError::Lost {
-                    url: String::new(),
-                    reason: "it ended during initialize".to_owned(),
-                });
-            }
-        }
     }
 }
 
@@ -355,7 +289,10 @@ async fn local(far: &mut ChannelTransport, to_client: &mut VecDeque<Bytes>, want
     .await
 }
 
-async fn send(sender: Option<&RawSender>, message: Option<&Bytes>) -> Result<(), RemoteError> {
+async fn send<S: LinkSender>(
+    sender: Option<&S>,
+    message: Option<&Bytes>,
+) -> std::result::Result<(), Closed> {
     match (sender, message) {
         (Some(sender), Some(message)) => sender.send(message.clone()).await,
         _ => Ok(()),

@@ -38,6 +38,26 @@ pub(super) fn error(message: &str) -> Value {
     json!({"code": -32603, "message": message, "data": {LOST: true}})
 }
 
+/// Returns notifications with the modes and config options in the response to a request that opened a
+/// session again. The client has made no such request, and they may have changed.
+pub(super) fn settings(session: &str, result: Option<&RawValue>) -> Vec<Bytes> {
+    let result = result.map_or("null", RawValue::get);
+    let result: Value = serde_json::from_str(result).unwrap_or_default();
+    let mut updates = Vec::new();
+    if let mode @ Value::String(_) = &result["modes"]["currentModeId"] {
+        updates.push(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
+    }
+    if let options @ Value::Array(_) = &result["configOptions"] {
+        updates.push(json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+    }
+    let notification = |update| {
+        let params = json!({"sessionId": session, "update": update});
+        let note = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+        note.to_string().into()
+    };
+    updates.into_iter().map(notification).collect()
+}
+
 /// Returns whether an error says that there is no such thing.
 pub(super) fn is_not_found(error: &RawValue) -> bool {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();

@@ -4,34 +4,56 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Reconnect;
+use super::settings::Reconnect;
 
 /// The waits after one loss.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     settings: Reconnect,
     wait: Duration,
     /// When the first attempt failed.
     since: Option<Instant>,
+    /// When the present connection was opened.
+    opened: Option<Instant>,
 }
 
 impl Backoff {
-    pub(super) fn new(settings: Reconnect) -> Self {
+    pub(crate) fn new(settings: Reconnect) -> Self {
         Self {
             settings,
             wait: settings.first_wait,
             since: None,
+            opened: None,
         }
     }
 
+    /// A connection is open. Whether it is of use remains to be seen.
+    pub(crate) fn opened(&mut self) {
+        self.opened = Some(Instant::now());
+    }
+
+    /// A message has come: after so long the connection counts as a success.
+    pub(crate) fn received(&mut self, healthy_after: Duration) {
+        if self.since.is_some() && self.has_lasted(healthy_after) {
+            self.reset();
+        }
+    }
+
+    fn has_lasted(&self, time: Duration) -> bool {
+        self.opened.is_some_and(|opened| opened.elapsed() >= time)
+    }
+
     /// An attempt has succeeded.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = Self::new(self.settings);
     }
 
     /// Returns how long to wait after an attempt that failed, at least `least`; `None` when it was
     /// tried for long enough.
-    pub(super) fn next(&mut self, least: Duration) -> Option<Duration> {
+    pub(crate) fn next(&mut self, least: Duration) -> Option<Duration> {
+        if self.has_lasted(self.settings.max_wait) {
+            self.reset();
+        }
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
         let left = self.settings.limit.checked_sub(now - since)?;
@@ -71,9 +93,28 @@ mod tests {
             let most = Duration::from_secs(most);
             assert!((most / 2..=most).contains(wait), "{waits:?}");
         }
-        backoff.reset();
+        // One that ends soon is none.
+        backoff.opened();
+        backoff.received(Duration::from_secs(1));
+        assert_eq!(backoff.next(Duration::ZERO), None);
+        backoff.opened();
+        backoff.received(Duration::ZERO);
         assert!(backoff.next(Duration::ZERO).unwrap() <= Duration::from_secs(1));
         let asked = backoff.next(Duration::from_secs(5)).unwrap();
         assert_eq!(asked.as_secs(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_lasted_makes_the_waits_short_again() {
+        let settings = Reconnect::default()
+            .with_limit(Duration::from_secs(60))
+            .with_waits(Duration::from_secs(1), Duration::from_secs(8));
+        let mut backoff = Backoff::new(settings);
+        for _ in 0..20 {
+            while backoff.next(Duration::ZERO).unwrap() < Duration::from_secs(4) {}
+            backoff.opened();
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            assert!(backoff.next(Duration::ZERO).unwrap() <= Duration::from_secs(1));
+        }
     }
 }

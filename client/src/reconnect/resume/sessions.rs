@@ -1,14 +1,14 @@
 //! What a client has of a session: up to which event, and which words of its own.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
-use crate::remote::envelope::Envelope;
+use crate::reconnect::envelope::Envelope;
 
 /// Blocks of prompts that are remembered for each session.
 const BLOCKS: usize = 256;
@@ -22,12 +22,14 @@ pub(super) struct Session {
     cursor: Option<u64>,
     /// Blocks that the client has said, which are sent to another connection as events.
     said: VecDeque<Said>,
+    hasher: RandomState,
 }
 
 #[derive(Debug)]
 struct Said {
     request: String,
-    block: [u8; 32],
+    /// A hash of the block.
+    block: u64,
     answered: bool,
 }
 
@@ -68,6 +70,7 @@ impl Session {
             setup: request.clone(),
             cursor: is_new.then_some(0),
             said: VecDeque::new(),
+            hasher: RandomState::new(),
         }
     }
 
@@ -81,15 +84,16 @@ impl Session {
         self.said.clear();
     }
 
-    /// Returns a request that loads the session, without an id.
-    pub(super) fn load_request(&self, id: &str) -> Value {
+    /// Returns a request that opens the session again, without an id: `session/load` or
+    /// `session/resume`.
+    pub(super) fn open_request(&self, method: &str, id: &str) -> Value {
         let setup: Value = serde_json::from_slice(&self.setup).unwrap_or_default();
         let mut params = setup["params"].clone();
         if !params.is_object() {
             params = json!({});
         }
         params["sessionId"] = json!(id);
-        json!({"jsonrpc": "2.0", "id": null, "method": "session/load", "params": params})
+        json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params})
     }
 
     /// The client has prompted.
@@ -102,7 +106,7 @@ impl Session {
             }
             self.said.push_back(Said {
                 request: request.to_owned(),
-                block: digest(block),
+                block: digest(block, &self.hasher),
                 answered: false,
             });
         }
@@ -148,7 +152,7 @@ impl Session {
 
     /// Returns which of the client's blocks this is: the next one, or one after answered ones.
     fn position(&self, block: &Value) -> Option<usize> {
-        let block = digest(block);
+        let block = digest(block, &self.hasher);
         for (index, said) in self.said.iter().enumerate() {
             if said.block == block {
                 return Some(index);
@@ -175,10 +179,10 @@ fn user_block(update: &RawValue) -> Option<Value> {
         .filter(|_| update.kind == "user_message_chunk")
 }
 
-/// Returns a hash of a block, whatever the order of its members is.
-fn digest(block: &Value) -> [u8; 32] {
+/// Returns a hash of a block that does not depend on the order of its members.
+fn digest(block: &Value, hasher: &impl BuildHasher) -> u64 {
     let mut sorted = block.clone();
     // Without the feature `preserve_order` of serde_json, which any crate may enable, they are sorted.
     sorted.sort_all_objects();
-    Sha256::digest(sorted.to_string()).into()
+    hasher.hash_one(sorted.to_string())
 }

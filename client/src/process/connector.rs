@@ -1,0 +1,215 @@
+//! An agent's process that is started again when it has ended.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::codec::FramedRead;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::lines::Lines;
+use super::{AgentCommand, AgentInput, AgentOutput, AgentProcess, EXIT_AFTER_EOF};
+use crate::error::{Error, Result};
+use crate::reconnect::queue::{self, Receiver, Sender};
+use crate::reconnect::{Closed, Connector, LinkReceiver, LinkSender, Received, Reconnect};
+
+/// Bytes that wait for the agent to read them.
+const QUEUED_BYTES: usize = 256 << 10;
+
+/// The process at this moment; `None` before the first start.
+pub(crate) type CurrentProcess = watch::Receiver<Option<Arc<AgentProcess>>>;
+
+/// Starts processes of one command, one after the other.
+#[derive(Debug)]
+pub(crate) struct ProcessConnector {
+    command: AgentCommand,
+    max_message_bytes: usize,
+    answer_limit: Duration,
+    current: watch::Sender<Option<Arc<AgentProcess>>>,
+}
+
+impl ProcessConnector {
+    pub(crate) fn new(
+        command: AgentCommand,
+        max_message_bytes: usize,
+        answer_limit: Duration,
+    ) -> Self {
+        Self {
+            command,
+            max_message_bytes,
+            answer_limit,
+            current: watch::Sender::new(None),
+        }
+    }
+
+    pub(crate) fn current(&self) -> CurrentProcess {
+        self.current.subscribe()
+    }
+
+    fn not_restarted(&self, reason: String) -> Error {
+        let command = self.command.to_string();
+        Error::NotRestarted { command, reason }
+    }
+}
+
+impl Connector for ProcessConnector {
+    type Sender = ProcessSender;
+    type Receiver = ProcessReceiver;
+
+    async fn open(&mut self) -> Result<(ProcessSender, ProcessReceiver)> {
+        let earlier = self.current.borrow().clone();
+        if let Some(earlier) = earlier {
+            // It may have closed its output only, and hold locks.
+            earlier.terminate().await;
+        }
+        let mut process = self.command.clone().spawn()?;
+        let (output, input) = process.take_streams().ok_or_else(|| Error::Spawn {
+            command: process.command().to_owned(),
+            reason: "its streams are not connected".to_owned(),
+        })?;
+        let process = Arc::new(process);
+        self.current.send_replace(Some(process.clone()));
+        Ok(open(process, output, input, self.max_message_bytes))
+    }
+
+    fn reconnect(&self) -> Option<Reconnect> {
+        self.command.restart
+    }
+
+    /// A process that ends soon after it was started will do so again.
+    fn healthy_after(&self) -> Duration {
+        self.command.restart.unwrap_or_default().max_wait
+    }
+
+    fn answer_limit(&self) -> Duration {
+        self.answer_limit
+    }
+
+    fn is_restart(&self) -> bool {
+        true
+    }
+
+    fn silent(&self, _: &str) -> Error {
+        Error::Timeout {
+            method: "initialize".to_owned(),
+            limit: self.answer_limit,
+            stderr: Vec::new(),
+            noise: Vec::new(),
+        }
+    }
+
+    fn refused(&self, reason: &str) -> Error {
+        self.not_restarted(reason.to_owned())
+    }
+
+    fn gave_up(&self, limit: Duration, last: &Error) -> Error {
+        let limit = limit.as_secs_f32();
+        self.not_restarted(format!("tried for {limit} s; {}", last.cause()))
+    }
+}
+
+fn open(
+    process: Arc<AgentProcess>,
+    output: AgentOutput,
+    input: AgentInput,
+    max_message_bytes: usize,
+) -> (ProcessSender, ProcessReceiver) {
+    let (outgoing, to_write) = queue::queue(QUEUED_BYTES);
+    let (closed, broken) = (CancellationToken::new(), CancellationToken::new());
+    let written = CancellationToken::new();
+    let writing = write(
+        to_write,
+        input,
+        broken.clone(),
+        written.clone().drop_guard(),
+    );
+    tokio::spawn(writing);
+    let sender = ProcessSender {
+        outgoing,
+        _closed: closed.clone().drop_guard(),
+    };
+    let receiver = ProcessReceiver {
+        lines: FramedRead::new(output, Lines::new(max_message_bytes)),
+        process,
+        closed,
+        broken,
+        written,
+    };
+    (sender, receiver)
+}
+
+/// Writes messages to the agent's input, and closes it after the last one.
+async fn write(
+    mut messages: Receiver<Bytes>,
+    mut input: AgentInput,
+    broken: CancellationToken,
+    _written: DropGuard,
+) {
+    let mut line = Vec::new();
+    while let Some(message) = messages.receive().await {
+        line.clear();
+        line.extend_from_slice(&message);
+        line.push(b'\n');
+        if input.write_all(&line).await.is_err() {
+            broken.cancel();
+            return;
+        }
+    }
+}
+
+/// Sends messages to a process.
+#[derive(Debug)]
+pub(crate) struct ProcessSender {
+    outgoing: Sender<Bytes>,
+    _closed: DropGuard,
+}
+
+/// Receives messages of a process.
+#[derive(Debug)]
+pub(crate) struct ProcessReceiver {
+    lines: FramedRead<AgentOutput, Lines>,
+    process: Arc<AgentProcess>,
+    /// This side has closed the connection.
+    closed: CancellationToken,
+    /// The agent does not read its input any more.
+    broken: CancellationToken,
+    /// Everything was written.
+    written: CancellationToken,
+}
+
+impl LinkSender for ProcessSender {
+    async fn send(&self, message: Bytes) -> Result<(), Closed> {
+        match self.outgoing.send(message).await {
+            true => Ok(()),
+            false => Err(Closed),
+        }
+    }
+}
+
+impl LinkReceiver for ProcessReceiver {
+    async fn receive(&mut self) -> Result<Option<Received>> {
+        let mut lines = Pin::new(&mut self.lines);
+        let mut line = poll_fn(|cx| lines.as_mut().poll_next(cx));
+        let line = tokio::select! {
+            biased;
+            line = &mut line => line,
+            // What it wrote before comes first.
+            () = self.broken.cancelled() => timeout(EXIT_AFTER_EOF, line).await.unwrap_or(None),
+        };
+        match line {
+            Some(Ok(message)) => Ok(Some(Received::Message(message))),
+            _ if self.closed.is_cancelled() => Ok(None),
+            _ => Err(self.process.why_ended().await),
+        }
+    }
+
+    async fn closed(&self) {
+        self.written.cancelled().await;
+    }
+}

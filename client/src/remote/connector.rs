@@ -1,0 +1,104 @@
+//! Connections to a remote agent, one after the other.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::http::Access;
+use super::link::{self, RawReceiver, RawSender};
+use super::{RemoteAgent, RemoteError};
+use crate::error::{Error, Result};
+use crate::reconnect::{self, Closed, Connector, LinkReceiver, LinkSender, Reconnect};
+
+/// Opens connections to a URL.
+#[derive(Debug)]
+pub(crate) struct RemoteConnector {
+    agent: RemoteAgent,
+    /// It has the cookies of the connections before.
+    access: Access,
+}
+
+impl RemoteConnector {
+    /// # Errors
+    ///
+    /// When an option of the agent cannot be used.
+    pub(crate) fn new(agent: RemoteAgent) -> Result<Self, RemoteError> {
+        let access = Access::new(&agent)?;
+        Ok(Self { agent, access })
+    }
+
+    fn lost(&self, reason: &str) -> Error {
+        let (url, reason) = (self.agent.url(), reason.to_owned());
+        RemoteError::Lost { url, reason }.into()
+    }
+}
+
+impl Connector for RemoteConnector {
+    type Sender = RawSender;
+    type Receiver = RawReceiver;
+
+    async fn open(&mut self) -> Result<(RawSender, RawReceiver)> {
+        Ok(link::open(&self.agent, &self.access).await?)
+    }
+
+    fn reconnect(&self) -> Option<Reconnect> {
+        self.agent.reconnect
+    }
+
+    /// Whatever comes shows that the network works.
+    fn healthy_after(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn answer_limit(&self) -> Duration {
+        self.access.limits.response
+    }
+
+    fn is_restart(&self) -> bool {
+        false
+    }
+
+    fn silent(&self, reason: &str) -> Error {
+        self.lost(reason)
+    }
+
+    fn refused(&self, reason: &str) -> Error {
+        let (url, reason) = (self.agent.url(), reason.to_owned());
+        RemoteError::Protocol { url, reason }.into()
+    }
+
+    fn gave_up(&self, limit: Duration, last: &Error) -> Error {
+        let (url, reason) = (self.agent.url(), last.to_string());
+        RemoteError::GaveUp { url, limit, reason }.into()
+    }
+}
+
+impl LinkSender for RawSender {
+    async fn send(&self, message: Bytes) -> Result<(), Closed> {
+        Self::send(self, message).await.map_err(|_| Closed)
+    }
+}
+
+impl LinkReceiver for RawReceiver {
+    async fn receive(&mut self) -> Result<Option<reconnect::Received>> {
+        Ok(Self::receive(self).await?.map(Into::into))
+    }
+
+    async fn closed(&self) {
+        Self::closed(self).await;
+    }
+}
+
+impl From<link::Received> for reconnect::Received {
+    fn from(received: link::Received) -> Self {
+        match received {
+            link::Received::Message(message) => Self::Message(message),
+            link::Received::Refused(refused) => Self::Refused(reconnect::Refused {
+                request: refused.request,
+                error: refused.error.into(),
+                body: refused.body,
+                is_uncertain: refused.is_uncertain,
+            }),
+        }
+    }
+}
