@@ -39,6 +39,7 @@ mod external;
 mod hooks;
 #[cfg(all(test, unix))]
 mod lifeline;
+mod login;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod permission;
@@ -68,6 +69,7 @@ pub use crate::hooks::{
     Buffers, Elicitation, Extensions, Files, InvalidAnswer, OpenFiles, SessionContext, Terminals,
     check_form,
 };
+pub use crate::login::LoginCommand;
 #[cfg(feature = "mcp")]
 pub use crate::mcp::{McpError, McpServer};
 pub use crate::permission::{

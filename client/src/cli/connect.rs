@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use acp_sdk::Observer;
 
 use super::args::{Offered, PermissionArgs, SetupArgs};
+use super::login;
 use super::notes::Notes;
 use super::open;
 use super::opening::Failure;
@@ -35,7 +36,8 @@ pub(super) fn directory(args: &SetupArgs) -> Result<PathBuf> {
 /// Starts the agent, or connects to it, and authenticates if so wanted. The client is put where
 /// its agent can be ended from, whatever becomes of the rest.
 ///
-/// `ask` asks a person, if there is one.
+/// `ask` asks a person, if there is one. A method that needs the terminal is used the `first` time
+/// only: afterwards the agent has its credentials, and the terminal another use.
 ///
 /// # Errors
 ///
@@ -46,6 +48,7 @@ pub(super) async fn connect<'a>(
     ask: Option<impl Permissions>,
     notes: &Notes,
     slot: &'a mut Option<Client>,
+    first: bool,
 ) -> Result<&'a Client, Failure> {
     let answers = Answers::new(&args.permissions, ask);
     let mut may_approve = answers.may_approve();
@@ -54,29 +57,41 @@ pub(super) async fn connect<'a>(
         None => Rules::new(),
     };
     may_approve |= rules.may_approve();
-    let mut workspace = Workspace::new();
-    if !may_approve {
-        workspace = workspace.read_only();
-    }
-    if args.terminals == Offered::No {
-        workspace = workspace.without_terminals();
-    }
-    let builder = open::builder()
-        .workspace(workspace)
-        .permissions(rules.fallback(answers))
-        .observer(Listener::new(args.verbose, notes.clone()));
-    let prepare = |command: AgentCommand| {
-        let command = command.current_dir(cwd);
-        if !args.verbose {
-            return command;
+    let rules = rules.fallback(answers);
+    let start = async || {
+        let mut workspace = Workspace::new();
+        if !may_approve {
+            workspace = workspace.read_only();
         }
-        let notes = notes.clone();
-        command.on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000))))
+        if args.terminals == Offered::No {
+            workspace = workspace.without_terminals();
+        }
+        let builder = login::declare(open::builder(), &args.agent)
+            .workspace(workspace)
+            .permissions(rules.clone())
+            .observer(Listener::new(args.verbose, notes.clone()));
+        let prepare = |command: AgentCommand| {
+            let command = command.current_dir(cwd);
+            if !args.verbose {
+                return command;
+            }
+            let notes = notes.clone();
+            command
+                .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000))))
+        };
+        open::client(&args.agent, builder, prepare).await
     };
-    let client = open::client(&args.agent, builder, prepare).await?;
-    let client = slot.insert(client);
+    let client = slot.insert(start().await?);
     if let Some(method) = &args.auth {
-        client.authenticate(method.as_str()).await?;
+        match login::in_terminal(client, method)? {
+            None => client.authenticate(method.as_str()).await?,
+            Some(login) if first => {
+                client.shutdown().await;
+                login::run(&login).await?;
+                *client = start().await?;
+            }
+            Some(_) => {}
+        }
     }
     Ok(client)
 }

@@ -128,7 +128,7 @@ pub(super) fn hint(error: &Error) -> Option<&'static str> {
             "log in with the agent's own command"
         }
         Error::AuthenticationRequired { .. } => {
-            "run again with `--auth METHOD`, or log in with the agent's own command"
+            "log in by `acp login` with the same agent, or by the agent's own command"
         }
         Error::Version { .. } => "update acp or the agent, whichever is older",
         _ => return None,

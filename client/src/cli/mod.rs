@@ -14,6 +14,7 @@ mod json;
 mod kept;
 mod launch;
 mod lines;
+mod login;
 mod manual;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -74,6 +75,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(args) => runtime.block_on(run::run(*args)),
         Command::Chat(args) => runtime.block_on(chat::chat(*args)),
         Command::Agents(args) => runtime.block_on(agents_command(args)),
+        Command::Login(args) => {
+            let run = async |results: &mut Results| login::login(&args, results).await;
+            runtime.block_on(until_stopped(run))
+        }
         Command::Sessions(args) => {
             let run = async |results: &mut Results| sessions::sessions(&args, results).await;
             runtime.block_on(until_stopped(run))

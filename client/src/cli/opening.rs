@@ -23,6 +23,8 @@ pub(super) enum Failure {
     Session(String),
     /// An argument cannot be used.
     Usage(String),
+    /// The user could not log in.
+    Login(String),
 }
 
 impl From<Error> for Failure {

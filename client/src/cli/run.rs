@@ -33,6 +33,8 @@ enum Failure {
     Session(String),
     /// An option cannot be used.
     Usage(String),
+    /// The user could not log in.
+    Login(String),
 }
 
 impl From<opening::Failure> for Failure {
@@ -41,6 +43,7 @@ impl From<opening::Failure> for Failure {
             opening::Failure::Error(error) => Self::Error(error),
             opening::Failure::Session(message) => Self::Session(message),
             opening::Failure::Usage(message) => Self::Usage(message),
+            opening::Failure::Login(message) => Self::Login(message),
         }
     }
 }
@@ -174,7 +177,7 @@ async fn begin(
 ) -> Result<(Session, Events), Failure> {
     let cwd = directory(&args.setup)?;
     let opening = opening.insert(Opening::prepare(&args.setup, &cwd)?);
-    let client = connect(&args.setup, &cwd, Ask::terminal().ok(), notes, slot).await?;
+    let client = connect(&args.setup, &cwd, Ask::terminal().ok(), notes, slot, true).await?;
     let (session, events) = opening.open(client, &cwd).await?;
     let shown = cwd.to_string_lossy();
     let _ = output
@@ -234,6 +237,7 @@ fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
         (Err(Failure::Error(error)), _) => Code::of_error(error),
         (Err(Failure::Stopped), None) => Code::Failed,
         (Err(Failure::Session(_)), _) => Code::Failed,
+        (Err(Failure::Login(_)), _) => Code::Refused,
         (Err(Failure::Prompt(_) | Failure::Usage(_)), _) => Code::Usage,
     }
 }
@@ -249,6 +253,7 @@ async fn tell(
         Err(Failure::Error(error)) => output.error(code, error).await?,
         Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await?,
         Err(Failure::Session(message)) => output.failure(code, "session", message).await?,
+        Err(Failure::Login(message)) => output.failure(code, "login", message).await?,
         Err(Failure::Usage(message)) => output.failure(code, "usage", message).await?,
         Err(Failure::Stopped) => {
             let reason = stop.reason().unwrap_or(Reason::Interrupt);

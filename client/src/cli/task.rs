@@ -43,6 +43,7 @@ impl From<opening::Failure> for Failure {
             opening::Failure::Error(error) => Self::Error(error),
             opening::Failure::Session(message) => Self::failed(message),
             opening::Failure::Usage(message) => Self::usage(message),
+            opening::Failure::Login(message) => Self::Message(Code::Refused, message),
         }
     }
 }

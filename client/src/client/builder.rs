@@ -47,6 +47,7 @@ pub struct ClientBuilder {
     layers: Vec<Box<dyn Layer>>,
     max_message_bytes: Option<usize>,
     limits: Limits,
+    terminal_auth: bool,
 }
 
 impl std::fmt::Debug for ClientBuilder {
@@ -78,6 +79,7 @@ impl ClientBuilder {
                 cancel: Duration::from_secs(10),
                 reader: Duration::from_secs(10),
             },
+            terminal_auth: false,
         }
     }
 
@@ -119,6 +121,15 @@ impl ClientBuilder {
     /// Answers extension methods (default: -32601).
     pub fn extensions(mut self, extensions: impl Extensions) -> Self {
         self.hooks.extensions = Some(Arc::new(extensions));
+        self
+    }
+
+    /// Declares that this client can run a command in a terminal for the user to log in (default: no).
+    ///
+    /// Agents then offer authentication methods that need one; [`Client::login_command`] returns their
+    /// command, which the application runs.
+    pub fn terminal_auth(mut self) -> Self {
+        self.terminal_auth = true;
         self
     }
 
@@ -245,7 +256,11 @@ impl ClientBuilder {
         endpoint: Endpoint,
         state: watch::Sender<ConnectionState>,
     ) -> Result<Client> {
-        let capabilities = capabilities(&self.hooks);
+        let mut capabilities = capabilities(&self.hooks);
+        if self.terminal_auth {
+            let (auth, meta) = crate::login::declared();
+            capabilities = capabilities.with_auth(auth).with_meta(meta);
+        }
         let terminals = self.hooks.terminals.clone();
         let sessions = Arc::new(Sessions::default());
         let handler = Handler {

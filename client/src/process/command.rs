@@ -41,6 +41,16 @@ pub struct AgentCommand {
     pub(crate) restart: Option<Reconnect>,
 }
 
+/// How an agent was started, for another run of its program.
+#[derive(Debug, Clone)]
+pub(crate) struct CommandLine {
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    /// Without a value, the variable is removed.
+    pub(crate) env: Vec<(OsString, Option<OsString>)>,
+    pub(crate) cwd: Option<PathBuf>,
+}
+
 /// How long an agent may take to end before it is made to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grace {
@@ -184,13 +194,18 @@ impl AgentCommand {
             command.current_dir(cwd);
         }
         let name = self.to_string();
-        match AgentProcess::start(&mut command, &name, self.on_stderr, self.grace) {
-            Ok(process) => Ok(process),
-            Err(error) => Err(Error::Spawn {
+        let line = CommandLine {
+            program,
+            args: self.args,
+            env: self.env,
+            cwd: self.cwd,
+        };
+        AgentProcess::start(&mut command, &name, self.on_stderr, self.grace, &line).map_err(
+            |error| Error::Spawn {
                 command: one_line(&name, LONGEST_COMMAND),
-                reason: why_not(&program, self.cwd.as_deref(), &error),
-            }),
-        }
+                reason: why_not(&line.program, line.cwd.as_deref(), &error),
+            },
+        )
     }
 
     /// A path with a directory in it means the same wherever the agent starts.

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 pub use self::command::AgentCommand;
-pub(crate) use self::command::why_not;
+pub(crate) use self::command::{CommandLine, why_not};
 use self::command::{Grace, OnStderr};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
@@ -52,6 +52,7 @@ const EXIT_AFTER_KILL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct AgentProcess {
     command: String,
+    line: CommandLine,
     group: Group,
     stdin: Option<AgentInput>,
     stdout: Option<AgentOutput>,
@@ -68,6 +69,7 @@ impl AgentProcess {
         name: &str,
         on_stderr: Option<OnStderr>,
         grace: Grace,
+        line: &CommandLine,
     ) -> std::io::Result<Self> {
         let (group, streams) = Group::spawn(command)?;
         let stderr = Stderr::default();
@@ -80,6 +82,7 @@ impl AgentProcess {
         ));
         Ok(Self {
             command: one_line(name, LONGEST_COMMAND),
+            line: line.clone(),
             stdin: streams.stdin.map(AgentInput::new),
             stdout: streams.stdout.map(|pipe| AgentOutput::new(pipe, exit)),
             group,
@@ -94,6 +97,11 @@ impl AgentProcess {
     #[must_use]
     pub fn command(&self) -> &str {
         &self.command
+    }
+
+    /// Program, arguments, variables and directory, for another run of the program.
+    pub(crate) fn command_line(&self) -> &CommandLine {
+        &self.line
     }
 
     /// The process id, which is also the id of the process group.

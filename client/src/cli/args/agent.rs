@@ -49,6 +49,18 @@ impl AgentArgs {
         self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()
     }
 
+    /// As [`settle`](Self::settle), where a configured agent can be named without its option.
+    pub(super) fn settle_named(&mut self, name: Option<String>) -> Result<(), (ErrorKind, String)> {
+        if let Some(name) = name {
+            if self.is_given() {
+                let message = format!("expected one agent, got another one by the name `{name}`");
+                return Err((ErrorKind::ArgumentConflict, message));
+            }
+            self.name = Some(name);
+        }
+        self.settle()
+    }
+
     /// As [`settle`](Self::settle), where the agent must be a process of this machine.
     pub(super) fn settle_local(&self) -> Result<(), (ErrorKind, String)> {
         if self.remote.url.is_some() {

@@ -22,14 +22,7 @@ impl ChatArgs {
     ///
     /// When there is no agent, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
-        if let Some(name) = self.name.take() {
-            if self.setup.agent.is_given() {
-                let message = format!("expected one agent, got another one by the name `{name}`");
-                return Err((ErrorKind::ArgumentConflict, message));
-            }
-            self.setup.agent.name = Some(name);
-        }
-        self.setup.agent.settle()
+        self.setup.agent.settle_named(self.name.take())
     }
 }
 

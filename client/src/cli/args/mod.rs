@@ -3,6 +3,7 @@
 mod agent;
 mod agents;
 mod chat;
+mod login;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod record;
@@ -20,6 +21,7 @@ pub(super) use self::agent::AgentArgs;
 pub(super) use self::agent::RemoteArgs;
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, ListFormat};
 pub(super) use self::chat::ChatArgs;
+pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]
 pub(super) use self::mcp::McpArgs;
 pub(super) use self::record::RecordArgs;
@@ -60,6 +62,11 @@ pub(super) enum Command {
     /// Agents are read from the files of editors and of acp, whose names other commands accept
     /// instead of a command line: `acp run NAME PROMPT`.
     Agents(AgentsArgs),
+
+    /// Log in to an agent, by one of the methods that it offers.
+    ///
+    /// The agent keeps the credentials; acp never sees them.
+    Login(Box<LoginArgs>),
 
     /// List, show, copy, delete or export the sessions that an agent keeps.
     Sessions(Box<SessionsArgs>),
@@ -107,6 +114,7 @@ impl Args {
         let (name, settled) = match &mut args.command {
             Command::Run(run) => ("run", run.settle()),
             Command::Chat(chat) => ("chat", chat.settle()),
+            Command::Login(login) => ("login", login.settle()),
             Command::Sessions(sessions) => ("sessions", sessions.command.settle()),
             Command::Record(record) => ("record", record.agent.settle_local()),
             #[cfg(feature = "mcp")]

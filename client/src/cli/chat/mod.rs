@@ -37,6 +37,8 @@ enum Failure {
     Usage(String),
     /// The session that is asked for cannot be had.
     Session(String),
+    /// The user could not log in.
+    Login(String),
     /// The terminal cannot be used.
     Terminal(String),
 }
@@ -59,6 +61,7 @@ impl From<opening::Failure> for Failure {
             opening::Failure::Error(error) => Self::Error(error),
             opening::Failure::Session(message) => Self::Session(message),
             opening::Failure::Usage(message) => Self::Usage(message),
+            opening::Failure::Login(message) => Self::Login(message),
         }
     }
 }
@@ -139,6 +142,10 @@ fn report(failure: &Failure) -> Code {
         Failure::Session(message) => {
             complain(format_args!("acp: {}", text::printable(message)));
             Code::Failed
+        }
+        Failure::Login(message) => {
+            complain(format_args!("acp: {}", text::printable(message)));
+            Code::Refused
         }
         Failure::Terminal(message) => {
             complain(format_args!("acp: cannot use the terminal: {message}"));

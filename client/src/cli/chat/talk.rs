@@ -59,7 +59,7 @@ impl<'a> Talk<'a> {
     ) -> Result<Self, Failure> {
         let cwd = directory(&args.setup)?;
         let mut opening = Opening::prepare(&args.setup, &cwd)?;
-        let client = connect(&args.setup, &cwd, Some(ask.clone()), notes, slot).await?;
+        let client = connect(&args.setup, &cwd, Some(ask.clone()), notes, slot, true).await?;
         let (session, events) = opening.open(client, &cwd).await?;
         let info = client.agent_info().agent_info.as_ref();
         let name = info.map_or_else(
@@ -237,7 +237,11 @@ impl<'a> Talk<'a> {
                 self.complain(&error).await?;
                 return Ok(false);
             }
-            Err(opening::Failure::Session(message) | opening::Failure::Usage(message)) => {
+            Err(
+                opening::Failure::Session(message)
+                | opening::Failure::Usage(message)
+                | opening::Failure::Login(message),
+            ) => {
                 self.say(Colour::Red, &message).await?;
                 return Ok(false);
             }
@@ -258,7 +262,7 @@ impl<'a> Talk<'a> {
     async fn open_again(&mut self) -> Result<(Session, Events, bool), opening::Failure> {
         let asked = Some(self.ask.clone());
         let setup = &self.args.setup;
-        let client = connect(setup, &self.cwd, asked, self.notes, self.slot).await?;
+        let client = connect(setup, &self.cwd, asked, self.notes, self.slot, false).await?;
         let id = self.session.id().clone();
         match self.opening.again(client, id, &self.cwd).await {
             Ok((session, events)) => Ok((session, events, true)),

@@ -90,10 +90,12 @@ impl Talk<'_> {
                     biased;
                     written = self.screen.flush() => {
                         written?;
-                        if let Some(asked) = &mut question {
-                            asked.shown = true;
+                        match &mut question {
+                            Some(asked) if !asked.shown => asked.shown = true,
+                            _ => break,
                         }
-                        break;
+                        // From now on its keys answer, and so they are shown.
+                        self.draw(begun.elapsed(), question.as_ref(), &ending);
                     }
                     Some(input) = keyboard.inputs.recv() => {
                         question = self.input(input, question, &mut ending, stop)?;
@@ -144,7 +146,10 @@ impl Talk<'_> {
         let paint = self.paint;
         let mut lines = Vec::new();
         if let Some(asked) = question {
-            let keys = ask::keys(&asked.question, width);
+            let keys = match asked.shown {
+                true => ask::keys(&asked.question, width),
+                false => Vec::new(),
+            };
             lines.extend(
                 keys.iter()
                     .map(|line| Live::new(paint, Face::default(), line)),

@@ -185,7 +185,7 @@ async fn an_agent_that_requires_authentication() {
     assert_eq!(
         ended.stderr,
         "acp: the agent wants you to authenticate before session/new; it offers:\n  key: A key\n\
-         acp: run again with `--auth METHOD`, or log in with the agent's own command\n"
+         acp: log in by `acp login` with the same agent, or by the agent's own command\n"
     );
     let ended = run(&["--deny-all", "--auth", "key", "hi"], agent).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "welcome\n"));

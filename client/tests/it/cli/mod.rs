@@ -1,5 +1,6 @@
 //! The command `acp`, run as a process against agents that are shell scripts.
 
+pub mod pty;
 pub mod script;
 
 mod acp;
@@ -7,6 +8,7 @@ mod agents;
 mod chat;
 mod errors;
 mod formats;
+mod login;
 mod named;
 mod permissions;
 mod record;
