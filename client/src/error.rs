@@ -124,6 +124,16 @@ pub enum Error {
         /// Where the capability would stand in the answer to `initialize`.
         capability: &'static str,
     },
+    /// The protocol version of the connection has no such thing; nothing was sent.
+    #[error("protocol version {version} has no {what}{}", remedy(.instead.as_deref()))]
+    NotInVersion {
+        /// The method or kind of content.
+        what: String,
+        /// The version of the connection.
+        version: ProtocolVersion,
+        /// What to do instead, if there is something.
+        instead: Option<String>,
+    },
     /// A session takes one prompt at a time; nothing was sent.
     #[error("session {session} is still answering the last prompt: cancel it or await its end")]
     TurnRunning {
@@ -175,6 +185,15 @@ impl Error {
         Self::Unsupported {
             what: what.to_owned(),
             capability,
+        }
+    }
+
+    #[cfg(feature = "v2")]
+    pub(crate) fn not_in_v2(what: &str, instead: Option<&str>) -> Self {
+        Self::NotInVersion {
+            what: what.to_owned(),
+            version: ProtocolVersion::from(2),
+            instead: instead.map(str::to_owned),
         }
     }
 
@@ -235,6 +254,10 @@ fn last_words(stderr: &[String]) -> String {
         return "; it wrote nothing to standard error".to_owned();
     }
     indented("; its standard error ends with:", stderr)
+}
+
+fn remedy(instead: Option<&str>) -> String {
+    instead.map_or_else(String::new, |instead| format!("; {instead}"))
 }
 
 /// Of an agent that goes on, and may have written nothing because nothing is wrong with it.

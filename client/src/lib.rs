@@ -57,6 +57,8 @@ pub mod remote;
 )]
 mod session;
 mod text;
+#[cfg(feature = "v2")]
+mod v2;
 mod workspace;
 
 pub use crate::client::{Client, ClientBuilder, Session, SessionList};

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::{Handler, Hooks};
+use super::negotiation::Opening;
 use super::noise::{Listening, Noise};
 use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::{Error, Result};
@@ -48,6 +49,8 @@ pub struct ClientBuilder {
     max_message_bytes: Option<usize>,
     limits: Limits,
     terminal_auth: bool,
+    #[cfg(feature = "v2")]
+    offers_v2: bool,
 }
 
 impl std::fmt::Debug for ClientBuilder {
@@ -80,12 +83,23 @@ impl ClientBuilder {
                 reader: Duration::from_secs(10),
             },
             terminal_auth: false,
+            #[cfg(feature = "v2")]
+            offers_v2: false,
         }
     }
 
     /// Sets `clientInfo` of `initialize` (default `acp-client` and its version).
     pub fn name(mut self, name: Implementation) -> Self {
         self.name = name;
+        self
+    }
+
+    /// Offers version 2 of the protocol besides version 1 (default: version 1 only). The agent
+    /// chooses; [`Client::protocol_version`] says what. Version 2 is a draft, which may change with
+    /// any release. It has no files and terminals of clients: agents use their own.
+    #[cfg(feature = "v2")]
+    pub fn offer_v2(mut self) -> Self {
+        self.offers_v2 = true;
         self
     }
 
@@ -286,7 +300,11 @@ impl ClientBuilder {
         if let Endpoint::Process(process) = &endpoint {
             connection = connection.explain_close(process.explain_close());
         }
-        let (agent, driver) = connection.client(handler, transport);
+        #[cfg(feature = "v2")]
+        let offers_v2 = self.offers_v2;
+        #[cfg(not(feature = "v2"))]
+        let offers_v2 = false;
+        let (agent, driver) = Opening::new(connection, handler, transport, offers_v2);
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
         let (readers, closed) = (sessions.clone(), state.clone());
@@ -309,13 +327,7 @@ impl ClientBuilder {
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .with_client_capabilities(capabilities)
             .with_client_info(self.name);
-        let agent_info = wire.answer("initialize", agent.initialize(request)).await?;
-        if agent_info.protocol_version != ProtocolVersion::V1 {
-            return Err(Error::Version {
-                client: ProtocolVersion::V1,
-                agent: agent_info.protocol_version,
-            });
-        }
+        let (agent, agent_info) = agent.initialize(&wire, request).await?;
         let inner = Inner {
             agent,
             agent_info,

@@ -1,5 +1,8 @@
 //! Answers what the agent asks.
 
+#[cfg(feature = "v2")]
+mod v2;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,12 +10,15 @@ use acp_sdk::runtime::Method;
 use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult, Json};
 
+#[cfg(feature = "v2")]
+pub(super) use self::v2::HandlerV2;
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
 use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
 use crate::reconnect::{GAP, RESTARTED};
 use crate::session::{self, Answered, Gap, Inbox, Patience, Sessions, TurnState};
 
 /// The client's side of the connection.
+#[derive(Clone)]
 pub(super) struct Handler {
     pub(super) sessions: Arc<Sessions>,
     pub(super) hooks: Hooks,

@@ -3,22 +3,21 @@
 mod builder;
 mod calls;
 mod handler;
+mod negotiation;
 mod noise;
 mod past;
+mod request;
 mod session;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_sdk::RpcError;
-use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
     AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, LoadSessionRequest,
-    LoadSessionResponse, LogoutRequest, NewSessionRequest, NewSessionResponse,
+    LoadSessionResponse, LogoutRequest, NewSessionRequest, NewSessionResponse, ProtocolVersion,
     ResumeSessionRequest, ResumeSessionResponse, SessionId, methods,
 };
-use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +26,7 @@ pub use self::builder::ClientBuilder;
 use self::calls::utf8_directory;
 use self::noise::Noise;
 pub use self::past::SessionList;
+use self::request::{Request, Response};
 pub use self::session::Session;
 use crate::error::{Error, Result};
 use crate::hooks::{AnyTerminals, Place};
@@ -150,16 +150,34 @@ impl Client {
         Self::builder().connect_remote(url.as_ref()).await
     }
 
-    /// Returns the agent's response to `initialize`: name, capabilities, authentication methods.
+    /// Returns the protocol version of the connection: 1, or 2 where
+    /// [`ClientBuilder::offer_v2`] has offered it and the agent has taken it.
+    #[must_use]
+    pub fn protocol_version(&self) -> ProtocolVersion {
+        self.inner.agent_info.protocol_version
+    }
+
+    /// Returns the agent's response to `initialize`: name, capabilities, authentication methods. That
+    /// of version 2 is converted: a method that every agent has is a capability here.
     #[must_use]
     pub fn agent_info(&self) -> &InitializeResponse {
         &self.inner.agent_info
     }
 
-    /// Returns the typed caller, for requests without a method here.
+    /// Returns the typed caller of version 1, for requests without a method here. For an agent of
+    /// version 2 only its [`peer`](AgentHandle::peer) is of use; see `agent_v2`.
     #[must_use]
     pub fn agent(&self) -> &AgentHandle {
         &self.inner.agent
+    }
+
+    /// Returns the typed caller of version 2, if the connection speaks it.
+    #[cfg(feature = "v2")]
+    #[must_use]
+    pub fn agent_v2(&self) -> Option<acp_sdk::v2::AgentHandle> {
+        let peer = self.inner.agent.peer();
+        let is_v2 = self.inner.is_v2();
+        is_v2.then(|| acp_sdk::v2::AgentHandle::new(peer.clone()))
     }
 
     /// Returns the agent's process, if this client started it: the latest, if it
@@ -202,7 +220,8 @@ impl Client {
         exited || peer.is_closing() || peer.is_closed()
     }
 
-    /// Sends `authenticate` with one of the agent's authentication methods.
+    /// Sends `authenticate`, in version 2 `auth/login`, with one of the agent's authentication
+    /// methods.
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/authentication>
     ///
@@ -211,11 +230,11 @@ impl Client {
     /// When the agent refuses, does not answer in time, or is gone.
     pub async fn authenticate(&self, method: impl Into<AuthMethodId>) -> Result<()> {
         let request = AuthenticateRequest::new(method);
-        let call = self.inner.agent.authenticate(request);
-        self.inner.answer("authenticate", call).await.map(drop)
+        let answer = self.inner.send::<methods::Authenticate>(&request).await;
+        answer.map(drop)
     }
 
-    /// Sends `logout`.
+    /// Sends `logout`, in version 2 `auth/logout`.
     ///
     /// # Errors
     ///
@@ -225,8 +244,8 @@ impl Client {
         if self.agent_info().agent_capabilities.auth.logout.is_none() {
             return Err(Error::unsupported("logout", "auth.logout"));
         }
-        let call = self.inner.agent.logout(LogoutRequest::new());
-        self.inner.answer("logout", call).await.map(drop)
+        let request = LogoutRequest::new();
+        self.inner.send::<methods::Logout>(&request).await.map(drop)
     }
 
     /// Sends `session/new` for a directory and returns the session.
@@ -250,22 +269,25 @@ impl Client {
         let place = Place::open(&request.cwd, &request.additional_directories);
         let _creating = self.inner.sessions.creating(&place);
         let (sessions, place_of_new) = (self.inner.sessions.clone(), place.clone());
-        let opened = move |response: std::result::Result<&str, &RpcError>| {
+        let opened = move |response: Option<Response<NewSessionResponse>>| {
             // At its place in the order, so that a later update is not undone.
-            if let Some(response) = read::<NewSessionResponse>(response) {
-                let inbox = sessions.inbox(&response.session_id);
+            if let Some(Response { result, commands }) = response {
+                let inbox = sessions.inbox(&result.session_id);
                 inbox.set_place(place_of_new);
-                inbox.change_settings(|settings| settings.opened(state_of_new(response)));
+                let state = (result.modes, result.config_options);
+                inbox.change_settings(|settings| settings.opened(state, commands));
             }
         };
-        let peer = self.inner.agent.peer();
-        let call = peer.call_then::<methods::NewSession>(&request, opened);
-        let id = self.inner.answer("session/new", call).await?.session_id;
+        let call = self
+            .inner
+            .send_then::<methods::NewSession>(&request, opened);
+        let id = call.await?.session_id;
         let inbox = self.claim(&id, place)?;
         Ok(Session::new(self.inner.clone(), id, inbox))
     }
 
-    /// Sends `session/load` and returns the session.
+    /// Sends `session/load`, in version 2 a `session/resume` that replays everything, and returns the
+    /// session.
     ///
     /// Its [events](Session::events) begin with the replayed history, which ends with
     /// [`Event::HistoryEnd`](crate::Event::HistoryEnd).
@@ -360,26 +382,21 @@ impl Client {
     }
 
     /// Opens an existing session. It is registered before the call: updates may precede the answer.
-    async fn open_again<M: Method>(
+    async fn open_again<M: Request>(
         &self,
         id: SessionId,
         inbox: Arc<Inbox>,
         request: &M::Params,
         state: fn(M::Result) -> OpenedState,
-    ) -> Result<Session>
-    where
-        M::Result: DeserializeOwned,
-    {
+    ) -> Result<Session> {
         let session = Session::new(self.inner.clone(), id, inbox.clone());
-        let opened = move |response: std::result::Result<&str, &RpcError>| {
-            let response = read::<M::Result>(response);
-            if let Some(response) = response {
-                inbox.change_settings(|settings| settings.opened(state(response)));
+        let opened = move |response: Option<Response<M::Result>>| {
+            if let Some(Response { result, commands }) = response {
+                inbox.change_settings(|settings| settings.opened(state(result), commands));
             }
             inbox.end_history();
         };
-        let call = self.inner.agent.peer().call_then::<M>(request, opened);
-        self.inner.answer(M::NAME, call).await?;
+        self.inner.send_then::<M>(request, opened).await?;
         Ok(session)
     }
 
@@ -392,13 +409,4 @@ impl Client {
         inbox.set_place(place);
         Ok(inbox)
     }
-}
-
-fn state_of_new(response: NewSessionResponse) -> OpenedState {
-    (response.modes, response.config_options)
-}
-
-/// Reads a response, if it is a result of the expected form.
-fn read<T: DeserializeOwned>(response: std::result::Result<&str, &RpcError>) -> Option<T> {
-    serde_json::from_str(response.ok()?).ok()
 }

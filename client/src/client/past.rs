@@ -5,10 +5,9 @@ use std::path::Path;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
-    DeleteSessionRequest, ErrorCode, ListSessionsRequest, SessionConfigOption, SessionId,
-    SessionInfo, SessionModeState,
+    AvailableCommand, DeleteSessionRequest, ErrorCode, ListSessionsRequest, NewSessionResponse,
+    SessionId, SessionInfo, methods,
 };
-use serde::Deserialize;
 use serde_json::json;
 
 use super::calls::utf8_directory;
@@ -35,9 +34,11 @@ impl SessionList {
     /// When the agent refuses, does not answer in time, or is gone.
     pub async fn next(&mut self) -> Result<Option<SessionInfo>> {
         while self.page.is_empty() && !self.is_last {
-            let inner = &self.client.inner;
-            let call = inner.agent.list_sessions(self.request.clone());
-            let page = inner.answer("session/list", call).await?;
+            let list = self
+                .client
+                .inner
+                .send::<methods::ListSessions>(&self.request);
+            let page = list.await?;
             // An agent that repeats its cursor would be asked for ever.
             let repeats = page.next_cursor == self.request.cursor;
             self.is_last = page.next_cursor.is_none() || repeats || page.sessions.is_empty();
@@ -46,17 +47,6 @@ impl SessionList {
         }
         Ok(self.page.pop_front())
     }
-}
-
-/// The answer to `session/fork`, a proposal without a type of its own.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Forked {
-    session_id: SessionId,
-    #[serde(default)]
-    modes: Option<SessionModeState>,
-    #[serde(default)]
-    config_options: Option<Vec<SessionConfigOption>>,
 }
 
 impl Client {
@@ -123,7 +113,7 @@ impl Client {
             }
             _ => error,
         })?;
-        let forked: Forked = serde_json::from_str(answer.get()).map_err(|error| {
+        let (forked, commands) = self.forked(&answer).map_err(|error| {
             Error::Sdk(acp_sdk::Error::Decode {
                 method: METHOD.to_owned(),
                 path: String::new(),
@@ -132,8 +122,22 @@ impl Client {
         })?;
         let inbox = self.claim(&forked.session_id, place)?;
         let state = (forked.modes, forked.config_options);
-        inbox.change_settings(|settings| settings.opened(state));
+        inbox.change_settings(|settings| settings.opened(state, commands));
         Ok(Session::new(self.inner.clone(), forked.session_id, inbox))
+    }
+
+    /// Reads the answer to `session/fork`: in every version that to `session/new`.
+    fn forked(
+        &self,
+        answer: &Json,
+    ) -> serde_json::Result<(NewSessionResponse, Option<Vec<AvailableCommand>>)> {
+        #[cfg(feature = "v2")]
+        if self.inner.is_v2() {
+            let answer: acp_sdk::v2::NewSessionResponse = answer.parse()?;
+            let commands = crate::v2::responses::available_commands(&answer.available_commands);
+            return Ok((crate::v2::responses::new_session(answer), commands));
+        }
+        Ok((answer.parse()?, None))
     }
 
     /// Sends `session/delete`: the agent deletes the session and its history.
@@ -151,7 +155,7 @@ impl Client {
             ));
         }
         let request = DeleteSessionRequest::new(id);
-        let call = self.inner.agent.delete_session(request);
-        self.inner.answer("session/delete", call).await.map(drop)
+        let answer = self.inner.send::<methods::DeleteSession>(&request).await;
+        answer.map(drop)
     }
 }

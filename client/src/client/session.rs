@@ -1,20 +1,23 @@
 //! A session and the turns in it.
 
+#[cfg(feature = "v2")]
+mod v2;
+
 use std::pin::Pin;
 use std::sync::Arc;
 
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
     CancelNotification, CloseSessionRequest, ContentBlock, PromptCapabilities, PromptRequest,
-    PromptResponse, SessionConfigId, SessionConfigOption, SessionId, SessionModeId,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
-    StopReason, methods,
+    SessionConfigId, SessionConfigOption, SessionId, SessionModeId, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, StopReason, methods,
 };
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{Inner, read};
+use super::Inner;
+use super::request::{Response, read};
 use crate::error::{Error, Result};
 use crate::session::{
     ConfigValue, Events, Inbox, Prompt, SessionSettings, TokenUsage, Turn, TurnState,
@@ -104,8 +107,9 @@ impl Session {
             &prompt,
             &client.agent_info.agent_capabilities.prompt_capabilities,
         )?;
+        let request = self.request(prompt)?;
         let state = loop {
-            match self.open.inbox.begin(&prompt) {
+            match self.open.inbox.begin(request.blocks()) {
                 Ok(state) => break state,
                 Err(running) if running.cancel.is_cancelled() => tokio::select! {
                     biased;
@@ -124,10 +128,20 @@ impl Session {
                 }
             }
         };
-        let request = PromptRequest::new(self.id().clone(), prompt);
         let (sender, result) = oneshot::channel();
         tokio::spawn(run(self.open.clone(), request, state.clone(), sender));
         Ok(Turn::new(state, result))
+    }
+
+    /// Returns a prompt in the form of the connection's version.
+    fn request(&self, prompt: Vec<ContentBlock>) -> Result<PromptIn> {
+        let request = PromptRequest::new(self.id().clone(), prompt);
+        #[cfg(feature = "v2")]
+        if self.open.client.is_v2() {
+            let converted = crate::v2::requests::prompt(&request)?;
+            return Ok(PromptIn::V2(converted, request));
+        }
+        Ok(PromptIn::V1(request))
     }
 
     /// Cancels the running turn, if there is one. See [`Turn::cancel`].
@@ -151,9 +165,14 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When the agent refuses, does not answer in time, or is gone.
+    /// When the agent refuses, does not answer in time, or is gone; [`Error::NotInVersion`] in version
+    /// 2, where modes are the values of a config option.
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let client = &self.open.client;
+        #[cfg(feature = "v2")]
+        if client.is_v2() {
+            return Err(v2::no_modes(&self.settings()));
+        }
         let request = SetSessionModeRequest::new(self.id().clone(), mode);
         let (inbox, mode) = (self.open.inbox.clone(), request.mode_id.clone());
         let call = client.agent.peer();
@@ -181,13 +200,14 @@ impl Session {
         let (option, value) = (option.into(), value.into().0);
         let request = SetSessionConfigOptionRequest::new(self.id().clone(), option, value);
         let inbox = self.open.inbox.clone();
-        let call = client.agent.peer();
-        let call = call.call_then::<methods::SetSessionConfigOption>(&request, move |response| {
-            if let Some(SetSessionConfigOptionResponse { config_options, .. }) = read(response) {
-                inbox.change_settings(|settings| settings.config_options = Some(config_options));
+        let set = move |response: Option<Response<SetSessionConfigOptionResponse>>| {
+            if let Some(response) = response {
+                let options = response.result.config_options;
+                inbox.change_settings(|settings| settings.config_options = Some(options));
             }
-        });
-        let answer = client.answer("session/set_config_option", call).await?;
+        };
+        let call = client.send_then::<methods::SetSessionConfigOption>(&request, set);
+        let answer = call.await?;
         Ok(answer.config_options)
     }
 
@@ -212,8 +232,26 @@ impl Session {
             ));
         }
         let request = CloseSessionRequest::new(self.id().clone());
-        let call = client.agent.close_session(request);
-        client.answer("session/close", call).await.map(drop)
+        let answer = client.send::<methods::CloseSession>(&request).await;
+        answer.map(drop)
+    }
+}
+
+/// A prompt, in the form of a version.
+enum PromptIn {
+    V1(PromptRequest),
+    /// With the form that readers are shown.
+    #[cfg(feature = "v2")]
+    V2(acp_sdk::v2::PromptRequest, PromptRequest),
+}
+
+impl PromptIn {
+    fn blocks(&self) -> &[ContentBlock] {
+        match self {
+            Self::V1(request) => &request.prompt,
+            #[cfg(feature = "v2")]
+            Self::V2(_, request) => &request.prompt,
+        }
     }
 }
 
@@ -229,28 +267,57 @@ struct Answer {
 /// before a cancelled one has ended.
 async fn run(
     open: Arc<Open>,
-    request: PromptRequest,
+    request: PromptIn,
     state: Arc<TurnState>,
     sender: oneshot::Sender<Result<StopReason>>,
 ) {
+    match request {
+        PromptIn::V1(request) => {
+            let prompting = prompting(&open, request, state.clone());
+            run_to_end(open, prompting, &state, sender).await;
+        }
+        #[cfg(feature = "v2")]
+        PromptIn::V2(request, _) => {
+            let prompting = v2::prompting(&open, request, state.clone());
+            run_to_end(open, prompting, &state, sender).await;
+        }
+    }
+}
+
+/// Sends a prompt, and completes with its response, which is the end of its turn. Does not keep the
+/// session open.
+fn prompting(
+    open: &Open,
+    request: PromptRequest,
+    state: Arc<TurnState>,
+) -> impl Future<Output = acp_sdk::Result<StopReason>> + Send + use<> {
     let (peer, inbox) = (open.client.agent.peer().clone(), open.inbox.clone());
-    let answered = {
-        let (inbox, state) = (inbox.clone(), state.clone());
-        move |response: std::result::Result<&str, &acp_sdk::RpcError>| {
+    async move {
+        let answered = move |response: std::result::Result<&str, &acp_sdk::RpcError>| {
             let answer: Answer = read(response).unwrap_or_default();
             state.end(answer.usage);
             inbox.end_turn(&state, answer.stop_reason);
-        }
-    };
-    let call = peer.call_then::<methods::Prompt>(&request, answered);
-    let mut prompting = std::pin::pin!(call);
-    let result = result(&open, prompting.as_mut(), &state).await;
+        };
+        let response = peer.call_then::<methods::Prompt>(&request, answered).await;
+        response.map(|response| response.stop_reason)
+    }
+}
+
+async fn run_to_end(
+    open: Arc<Open>,
+    prompting: impl Future<Output = acp_sdk::Result<StopReason>>,
+    state: &TurnState,
+    sender: oneshot::Sender<Result<StopReason>>,
+) {
+    let inbox = open.inbox.clone();
+    let mut prompting = std::pin::pin!(prompting);
+    let result = result(&open, prompting.as_mut(), state).await;
     state.cancel_sent.cancel();
     let overdue = matches!(result, Err(Error::NotCancelled { .. }));
     match overdue {
-        true => inbox.give_up_turn(&state),
+        true => inbox.give_up_turn(state),
         // There may have been no answer.
-        false => inbox.end_turn(&state, None),
+        false => inbox.end_turn(state, None),
     }
     // Before the result is sent: whoever receives it may open the session again at once. And what
     // waits for an agent that may never answer must not keep the connection open.
@@ -260,13 +327,13 @@ async fn run(
     if overdue {
         // Until then the agent's updates belong to this turn, not to a later one.
         let _ = prompting.await;
-        inbox.end_turn(&state, None);
+        inbox.end_turn(state, None);
     }
 }
 
 async fn result(
     open: &Open,
-    mut prompting: Pin<&mut impl Future<Output = acp_sdk::Result<PromptResponse>>>,
+    mut prompting: Pin<&mut impl Future<Output = acp_sdk::Result<StopReason>>>,
     state: &TurnState,
 ) -> Result<StopReason> {
     let client = &open.client;
@@ -290,7 +357,7 @@ async fn result(
         }
     };
     match answer {
-        Ok(response) => Ok(response.stop_reason),
+        Ok(stop_reason) => Ok(stop_reason),
         Err(error) => {
             if error.is_closed() {
                 // A result waits for the updates before it; the end of the connection does not.

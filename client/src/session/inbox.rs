@@ -5,7 +5,9 @@
 //! reading, which is backpressure on the agent. Events without a reader are kept for the first
 //! `Events`, the latest within a limit. No event of one turn is seen by the next.
 
-use std::io;
+#[cfg(feature = "v2")]
+mod v2;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use super::reader::{OVERHEAD, Offer, Queue, Reader};
 use super::settings::SessionSettings;
 use super::table::Sessions;
 use super::turn_state::TurnState;
+use super::weight::{counted, weight};
 use crate::hooks::Place;
 use crate::permission::PermissionRequest;
 
@@ -45,6 +48,8 @@ struct State {
     kept: Option<Kept>,
     settings: SessionSettings,
     calls: Calls,
+    #[cfg(feature = "v2")]
+    v2: v2::StateV2,
     /// Nothing more comes.
     ended: bool,
 }
@@ -83,6 +88,8 @@ impl Default for State {
             kept: Some(Kept::default()),
             settings: SessionSettings::default(),
             calls: Calls::default(),
+            #[cfg(feature = "v2")]
+            v2: v2::StateV2::default(),
             ended: false,
         }
     }
@@ -96,7 +103,10 @@ impl Inbox {
 
     /// From now on updates are history.
     pub(crate) fn begin_history(&self) {
-        self.lock().phase = Phase::Replayed;
+        let mut state = self.lock();
+        state.phase = Phase::Replayed;
+        #[cfg(feature = "v2")]
+        state.v2.converter.restart();
     }
 
     /// The history is complete, if there was one.
@@ -360,38 +370,6 @@ impl State {
             kept.dropped += 1;
         }
     }
-}
-
-/// How many bytes an update takes, about.
-pub(super) fn weight(update: &SessionUpdate) -> usize {
-    let content = match update {
-        // By far the most frequent, so it is not worth writing as JSON.
-        SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk) => {
-            match &chunk.content {
-                ContentBlock::Text(text) => text.text.len(),
-                other => counted(other),
-            }
-        }
-        other => counted(other),
-    };
-    OVERHEAD + content
-}
-
-fn counted(value: &impl serde::Serialize) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // What cannot be written as JSON did not come from JSON.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }
 
 #[cfg(test)]

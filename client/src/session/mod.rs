@@ -11,6 +11,7 @@ mod settings;
 mod table;
 mod turn;
 mod turn_state;
+mod weight;
 
 pub(crate) use self::event::number;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};

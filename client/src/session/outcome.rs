@@ -1,16 +1,22 @@
 //! The outcome of a turn.
 
+mod spoken;
+mod tokens;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use acp_sdk::json::UnknownVariant;
 use acp_sdk::v1::{
-    ContentBlock, ContentChunk, Cost, MessageId, Plan, SessionUpdate, StopReason, ToolCall,
-    ToolCallId, ToolCallUpdate, UsageUpdate,
+    ContentChunk, Cost, MessageId, Plan, SessionUpdate, StopReason, ToolCall, ToolCallId,
+    ToolCallUpdate, UsageUpdate,
 };
 
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+
+use self::spoken::Spoken;
+pub use self::tokens::TokenUsage;
 
 /// Bytes of text, thoughts and tool calls that are gathered.
 const MOST_BYTES: usize = 64 << 20;
@@ -58,41 +64,13 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The tokens that a turn took.
-///
-/// A proposal for the protocol, which several agents implement: the member `usage` of the answer to
-/// `session/prompt`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct TokenUsage {
-    /// Tokens that the model read.
-    #[serde(default)]
-    pub input_tokens: u64,
-    /// Tokens that the model wrote.
-    #[serde(default)]
-    pub output_tokens: u64,
-    /// All tokens.
-    #[serde(default)]
-    pub total_tokens: u64,
-    /// Of those read, the ones that came from the provider's cache.
-    #[serde(default)]
-    pub cached_read_tokens: Option<u64>,
-    /// Of those read, the ones that were stored in the provider's cache.
-    #[serde(default)]
-    pub cached_write_tokens: Option<u64>,
-    /// Of those written, the ones of thoughts.
-    #[serde(default)]
-    pub thought_tokens: Option<u64>,
-}
-
 /// An [`Outcome`] in the making.
 #[derive(Debug)]
 pub(super) struct Gathering {
     outcome: Outcome,
     begun: Instant,
-    message: Joint,
-    thought: Joint,
+    message: Spoken,
+    thought: Spoken,
     /// Where in the outcome a tool call stands; there may be thousands.
     calls: HashMap<ToolCallId, usize>,
     bytes: usize,
@@ -150,8 +128,8 @@ impl Gathering {
                 truncated: false,
             },
             begun,
-            message: Joint::default(),
-            thought: Joint::default(),
+            message: Spoken::default(),
+            thought: Spoken::default(),
             calls: HashMap::new(),
             bytes: 0,
         }
@@ -192,7 +170,8 @@ impl Gathering {
             SessionUpdate::AgentMessageChunk(_)
             | SessionUpdate::AgentThoughtChunk(_)
             | SessionUpdate::ToolCall(_)
-            | SessionUpdate::ToolCallUpdate(_) => {}
+            | SessionUpdate::ToolCallUpdate(_)
+            | SessionUpdate::Unknown(_) => {}
             _ => return,
         }
         if self.bytes + bytes > MOST_BYTES {
@@ -202,11 +181,29 @@ impl Gathering {
         self.bytes += bytes;
         let Outcome { text, thoughts, .. } = &mut self.outcome;
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => append(text, &mut self.message, chunk),
-            SessionUpdate::AgentThoughtChunk(chunk) => append(thoughts, &mut self.thought, chunk),
+            SessionUpdate::AgentMessageChunk(chunk) => self.message.append(text, chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.thought.append(thoughts, chunk),
             SessionUpdate::ToolCall(call) => self.announced(call),
             SessionUpdate::ToolCallUpdate(call) => self.changed(call),
+            // Of version 2, where version 1 has no update that says the same.
+            SessionUpdate::Unknown(update) => match update.tag() {
+                "agent_message" => self.message.replace(text, update),
+                "agent_thought" => self.thought.replace(thoughts, update),
+                "tool_call_content_chunk" => self.continued(update),
+                _ => {}
+            },
             _ => {}
+        }
+    }
+
+    /// A piece of a tool call's content, which is too long to be repeated with each piece.
+    fn continued(&mut self, update: &UnknownVariant) {
+        let id: Option<ToolCallId> = update.get("toolCallId").and_then(|id| id.parse().ok());
+        let item = update.get("content").and_then(|item| item.parse().ok());
+        match (id, item) {
+            (Some(id), Some(item)) => self.call(&id).content.push(item),
+            // A diff, of which version 1 has another form.
+            _ => self.outcome.truncated = true,
         }
     }
 
@@ -220,8 +217,8 @@ impl Gathering {
 
     /// A tool call, made if it is new: agents do update calls that they never announced.
     fn call(&mut self, id: &ToolCallId) -> &mut ToolCall {
-        self.message.interrupt();
-        self.thought.interrupt();
+        self.message.joint.interrupt();
+        self.thought.joint.interrupt();
         let calls = &mut self.outcome.tool_calls;
         let index = *self.calls.entry(id.clone()).or_insert_with(|| {
             calls.push(ToolCall::new(id.clone(), ""));
@@ -229,16 +226,6 @@ impl Gathering {
         });
         &mut calls[index]
     }
-}
-
-fn append(text: &mut String, joint: &mut Joint, chunk: &ContentChunk) {
-    let ContentBlock::Text(content) = &chunk.content else {
-        return;
-    };
-    if joint.is_new_message(chunk) {
-        text.push_str(separator(text));
-    }
-    text.push_str(&content.text);
 }
 
 /// What an update leaves out stays as it was; lists are replaced as a whole.
@@ -269,11 +256,11 @@ pub(crate) fn merge(call: &mut ToolCall, update: ToolCallUpdate) {
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{
-        Content, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolCallContent, ToolCallStatus,
-        ToolKind,
+        Content, ContentBlock, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolCallContent,
+        ToolCallStatus, ToolKind,
     };
 
-    use super::super::inbox::weight;
+    use super::super::weight::weight;
     use super::*;
 
     fn block(text: &str) -> ContentBlock {

@@ -53,10 +53,17 @@ pub struct SessionSettings {
 
 impl SessionSettings {
     /// Applies the response to a request that opens a session.
-    pub(crate) fn opened(&mut self, (modes, options): OpenedState) {
+    pub(crate) fn opened(
+        &mut self,
+        (modes, options): OpenedState,
+        commands: Option<Vec<AvailableCommand>>,
+    ) {
         // An answer without a member says nothing about it.
         self.modes = modes.or_else(|| self.modes.take());
         self.config_options = options.or_else(|| self.config_options.take());
+        if let Some(commands) = commands {
+            self.commands = commands;
+        }
     }
 
     pub(crate) fn set_mode(&mut self, mode: acp_sdk::v1::SessionModeId) {

@@ -255,6 +255,12 @@ impl Raw {
         serde_json::from_str(&line).expect("a message of the client")
     }
 
+    /// Whether the client has closed its side, after everything else that it has written.
+    pub async fn is_over(&mut self) -> bool {
+        let mut line = String::new();
+        within(self.reader.read_line(&mut line)).await.unwrap() == 0
+    }
+
     pub async fn send(&mut self, message: Value) {
         self.line(&message.to_string()).await;
     }

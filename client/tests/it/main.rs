@@ -25,3 +25,5 @@ mod process;
 mod restart;
 mod sessions;
 mod turns;
+#[cfg(feature = "v2")]
+mod v2;

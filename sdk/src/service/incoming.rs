@@ -183,6 +183,17 @@ impl<'a> IncomingNotification<'a> {
         self.params
     }
 
+    /// Replaces the params.
+    pub fn with_params<'b>(self, params: &'b RawValue) -> IncomingNotification<'b>
+    where
+        'a: 'b,
+    {
+        IncomingNotification {
+            params: Some(params),
+            ..self
+        }
+    }
+
     /// Deserializes the params for `handler`. Notifications are never answered, so invalid
     /// params are only reported to the [`Observer`](crate::Observer).
     pub fn handle<P: Params, F, Fut>(self, handler: F) -> HandlerFuture

@@ -254,13 +254,13 @@ async fn settings_are_the_latest() {
     let inbox = Inbox::default();
     let modes = ["ask", "code"].map(|id| SessionMode::new(id, id));
     let modes = SessionModeState::new("ask", modes.to_vec());
-    inbox.change_settings(|settings| settings.opened((Some(modes), None)));
+    inbox.change_settings(|settings| settings.opened((Some(modes), None), None));
     let mode = CurrentModeUpdate::new("code");
     update(&inbox, SessionUpdate::CurrentModeUpdate(mode)).await;
     let title = SessionInfoUpdate::new().with_title("A title".to_owned());
     update(&inbox, SessionUpdate::SessionInfoUpdate(title)).await;
     // An answer that says nothing of modes changes nothing.
-    inbox.change_settings(|settings| settings.opened((None, None)));
+    inbox.change_settings(|settings| settings.opened((None, None), None));
     let settings = inbox.settings();
     assert_eq!(settings.modes.unwrap().current_mode_id.as_str(), "code");
     assert_eq!(settings.title.as_deref(), Some("A title"));

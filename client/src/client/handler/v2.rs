@@ -1,0 +1,98 @@
+//! Answers what an agent of version 2 asks: as in version 1, in other words.
+
+use std::sync::Arc;
+
+use acp_sdk::v1::{self, Client as _};
+use acp_sdk::v2::{
+    Client, ClientContext, CompleteElicitationNotification, CreateElicitationRequest,
+    CreateElicitationResponse, RequestPermissionRequest, RequestPermissionResponse,
+    UpdateSessionNotification,
+};
+use acp_sdk::{HandlerError, HandlerResult, Json};
+
+use super::Handler;
+use crate::session;
+use crate::v2::questions;
+
+/// The client's side of a connection of version 2.
+pub(in crate::client) struct HandlerV2(pub(in crate::client) Arc<Handler>);
+
+impl Client for HandlerV2 {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        note: UpdateSessionNotification,
+    ) -> HandlerResult<()> {
+        let inbox = self.0.sessions.inbox(&note.session_id.as_str().into());
+        let number = session::number(note.meta.as_ref());
+        let (updates, end) = inbox.convert(note.update);
+        for update in updates {
+            if let Some(waiting) = inbox.take_in(update, number) {
+                Box::pin(inbox.put_in(waiting, &self.0.patience())).await;
+            }
+        }
+        if let Some(end) = end {
+            inbox.end_work(end);
+        }
+        Ok(())
+    }
+
+    async fn request_permission(
+        &self,
+        ctx: &ClientContext,
+        req: RequestPermissionRequest,
+    ) -> HandlerResult<RequestPermissionResponse> {
+        let request = questions::permission(req);
+        let answer = self.0.request_permission(&same(ctx), request).await?;
+        Ok(questions::permission_answer(answer))
+    }
+
+    async fn create_elicitation(
+        &self,
+        ctx: &ClientContext,
+        req: CreateElicitationRequest,
+    ) -> HandlerResult<CreateElicitationResponse> {
+        let refused = |reason| HandlerError::invalid_params("/mode", reason);
+        if self.0.hooks.elicitation.is_none() {
+            return Err(refused("this client offers no elicitation"));
+        }
+        let request = questions::elicitation(req);
+        let request = request.ok_or_else(|| refused("this client cannot show the question"))?;
+        let answer = self.0.create_elicitation(&same(ctx), request).await?;
+        Ok(questions::elicitation_answer(answer))
+    }
+
+    async fn complete_elicitation(
+        &self,
+        _: &ClientContext,
+        note: CompleteElicitationNotification,
+    ) -> HandlerResult<()> {
+        if let Some(hook) = &self.0.hooks.elicitation {
+            hook.is_completed(&note.elicitation_id.as_str().into());
+        }
+        Ok(())
+    }
+
+    async fn ext_request(
+        &self,
+        ctx: &ClientContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
+        self.0.ext_request(&same(ctx), method, params).await
+    }
+
+    async fn ext_notification(
+        &self,
+        ctx: &ClientContext,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<()> {
+        self.0.ext_notification(&same(ctx), method, params).await
+    }
+}
+
+/// Returns the same request as version 1 has it.
+fn same(ctx: &ClientContext) -> v1::ClientContext {
+    v1::ClientContext::new((**ctx).clone())
+}

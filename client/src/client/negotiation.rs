@@ -1,0 +1,100 @@
+//! Which version of the protocol a connection speaks.
+
+#[cfg(feature = "v2")]
+use std::sync::Arc;
+
+use acp_sdk::v1::{AgentHandle, InitializeRequest, InitializeResponse, ProtocolVersion};
+use acp_sdk::{ConnectionBuilder, Driver, Transport};
+#[cfg(feature = "v2")]
+use acp_sdk::{MultiVersion, Offer, V1, V2};
+
+use super::Wire;
+use super::handler::Handler;
+#[cfg(feature = "v2")]
+use super::handler::HandlerV2;
+use crate::error::{Error, Result};
+
+/// A connection whose version is not settled yet.
+pub(super) enum Opening {
+    /// It speaks version 1, or is closed.
+    V1(AgentHandle),
+    #[cfg(feature = "v2")]
+    Any(acp_sdk::Negotiation),
+}
+
+impl Opening {
+    pub(super) fn new(
+        connection: ConnectionBuilder,
+        handler: Handler,
+        transport: Transport,
+        offers_v2: bool,
+    ) -> (Self, Driver) {
+        #[cfg(feature = "v2")]
+        if offers_v2 {
+            let both = MultiVersion::client()
+                .version::<V1>(handler.clone())
+                .version::<V2>(HandlerV2(Arc::new(handler)));
+            let connection = connection.layer(crate::v2::Usage);
+            let (agent, driver) = connection.client(both, transport);
+            return (Self::Any(agent), driver);
+        }
+        let _ = offers_v2;
+        let (agent, driver) = connection.client(handler, transport);
+        (Self::V1(agent), driver)
+    }
+
+    /// Sends `initialize` and returns the caller of the agent and its response.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Version`] if the agent speaks another version; when it refuses, does not answer in
+    /// time, or is gone.
+    pub(super) async fn initialize(
+        self,
+        wire: &Wire,
+        request: InitializeRequest,
+    ) -> Result<(AgentHandle, InitializeResponse)> {
+        let (agent, info) = match self {
+            Self::V1(agent) => {
+                let info = wire.answer("initialize", agent.initialize(request)).await?;
+                (agent, info)
+            }
+            #[cfg(feature = "v2")]
+            Self::Any(agent) => return negotiate(&agent, wire, &request).await,
+        };
+        if info.protocol_version != ProtocolVersion::V1 {
+            return Err(Error::Version {
+                client: ProtocolVersion::V1,
+                agent: info.protocol_version,
+            });
+        }
+        Ok((agent, info))
+    }
+}
+
+/// Offers both versions.
+#[cfg(feature = "v2")]
+async fn negotiate(
+    agent: &acp_sdk::Negotiation,
+    wire: &Wire,
+    request: &InitializeRequest,
+) -> Result<(AgentHandle, InitializeResponse)> {
+    use crate::v2::{requests, responses};
+    let second = requests::initialize(request);
+    let offer = Offer::new().version::<V1>(request).version::<V2>(&second);
+    let settled = wire.answer("initialize", agent.initialize(offer)).await;
+    let settled = settled.map_err(|error| match error {
+        Error::Sdk(acp_sdk::Error::UnsupportedVersion { version }) => Error::Version {
+            client: ProtocolVersion::from(2),
+            agent: ProtocolVersion::from(version),
+        },
+        error => error,
+    })?;
+    let handle = AgentHandle::new(settled.peer().clone());
+    let info = match (settled.as_version::<V1>(), settled.as_version::<V2>()) {
+        (_, Some((_, info))) => responses::initialize(info),
+        (Some((_, info)), _) => info.clone(),
+        (None, None) => InitializeResponse::new(ProtocolVersion::from(settled.version())),
+    };
+    Ok((handle, info))
+}

@@ -1,0 +1,143 @@
+//! Requests in the version of the connection: asked in the vocabulary of this crate, sent in that of
+//! the agent.
+
+use acp_sdk::RpcError;
+use acp_sdk::runtime::Method;
+#[cfg(feature = "v2")]
+use acp_sdk::v1;
+use acp_sdk::v1::{AvailableCommand, methods};
+use serde::de::DeserializeOwned;
+
+use super::Inner;
+use crate::error::Result;
+#[cfg(feature = "v2")]
+use crate::v2::{requests, responses};
+
+/// A request that every version has.
+pub(super) trait Request: Method<Result: DeserializeOwned> {
+    /// The request of version 2.
+    #[cfg(feature = "v2")]
+    type V2: Method<Result: DeserializeOwned>;
+
+    /// Converts the params.
+    ///
+    /// # Errors
+    ///
+    /// When version 2 has no place for them.
+    #[cfg(feature = "v2")]
+    fn to_v2(params: &Self::Params) -> Result<<Self::V2 as Method>::Params>;
+
+    /// Converts the result.
+    #[cfg(feature = "v2")]
+    fn from_v2(result: <Self::V2 as Method>::Result) -> Self::Result;
+
+    /// Returns the slash commands of a result, which those of version 1 do not have.
+    #[cfg(feature = "v2")]
+    fn commands(_: &<Self::V2 as Method>::Result) -> Option<Vec<AvailableCommand>> {
+        None
+    }
+}
+
+/// A response, at its place in the order of messages.
+pub(super) struct Response<R> {
+    pub(super) result: R,
+    /// The slash commands, where the version has them in it.
+    pub(super) commands: Option<Vec<AvailableCommand>>,
+}
+
+impl Inner {
+    /// Whether the connection speaks version 2.
+    #[cfg(feature = "v2")]
+    pub(super) fn is_v2(&self) -> bool {
+        self.agent_info.protocol_version == v1::ProtocolVersion::from(2)
+    }
+
+    /// Sends a request and waits for its result within the limit.
+    pub(super) async fn send<M: Request>(&self, params: &M::Params) -> Result<M::Result> {
+        self.send_then::<M>(params, |_| ()).await
+    }
+
+    /// As [`send`](Self::send), and shows the response to `then` at its place in the order of
+    /// messages: `None` if it is an error, or no result of the expected form.
+    pub(super) async fn send_then<M: Request>(
+        &self,
+        params: &M::Params,
+        then: impl FnOnce(Option<Response<M::Result>>) + Send + 'static,
+    ) -> Result<M::Result> {
+        let peer = self.agent.peer();
+        #[cfg(feature = "v2")]
+        if self.is_v2() {
+            let params = M::to_v2(params)?;
+            let call = peer.call_then::<M::V2>(&params, move |response| {
+                let response = read::<<M::V2 as Method>::Result>(response);
+                then(response.map(|result| Response {
+                    commands: M::commands(&result),
+                    result: M::from_v2(result),
+                }));
+            });
+            return self.answer(M::V2::NAME, call).await.map(M::from_v2);
+        }
+        let call = peer.call_then::<M>(params, move |response| {
+            let response = read(response);
+            then(response.map(|result| Response {
+                result,
+                commands: None,
+            }));
+        });
+        self.answer(M::NAME, call).await
+    }
+}
+
+/// Reads a response, if it is a result of the expected form.
+pub(super) fn read<T: DeserializeOwned>(
+    response: std::result::Result<&str, &RpcError>,
+) -> Option<T> {
+    serde_json::from_str(response.ok()?).ok()
+}
+
+/// A row for each request: its marker in both versions, how its params and its result are converted,
+/// and where the result has slash commands.
+macro_rules! requests {
+    ($($v1:ident => $v2:ident, $to:expr, $from:expr $(, $commands:expr)?;)*) => {$(
+        impl Request for methods::$v1 {
+            #[cfg(feature = "v2")]
+            type V2 = acp_sdk::v2::methods::$v2;
+
+            #[cfg(feature = "v2")]
+            fn to_v2(params: &Self::Params) -> Result<<Self::V2 as Method>::Params> {
+                $to(params)
+            }
+
+            #[cfg(feature = "v2")]
+            fn from_v2(result: <Self::V2 as Method>::Result) -> Self::Result {
+                $from(result)
+            }
+
+            $(#[cfg(feature = "v2")]
+            fn commands(result: &<Self::V2 as Method>::Result) -> Option<Vec<AvailableCommand>> {
+                $commands(&result.available_commands)
+            })?
+        }
+    )*};
+}
+
+requests! {
+    Authenticate => LoginAuth, |params| Ok(requests::login(params)),
+        |_| v1::AuthenticateResponse::new();
+    Logout => LogoutAuth, |_| Ok(acp_sdk::v2::LogoutAuthRequest::new()),
+        |_| v1::LogoutResponse::new();
+    NewSession => NewSession, requests::new_session, responses::new_session,
+        responses::available_commands;
+    LoadSession => ResumeSession, requests::load_session, responses::load_session,
+        responses::available_commands;
+    ResumeSession => ResumeSession, requests::resume_session, responses::resume_session,
+        responses::available_commands;
+    ListSessions => ListSessions, |params| Ok(requests::list_sessions(params)),
+        responses::list_sessions;
+    CloseSession => CloseSession, |params| Ok(requests::close_session(params)),
+        |_| v1::CloseSessionResponse::new();
+    DeleteSession => DeleteSession, |params| Ok(requests::delete_session(params)),
+        |_| v1::DeleteSessionResponse::new();
+    SetSessionConfigOption => SetSessionConfigOption, requests::set_config_option,
+        responses::set_config_option;
+}
