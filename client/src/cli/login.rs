@@ -2,8 +2,9 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::Stdio;
+use std::time::Duration;
 
-use acp_sdk::v1::{AuthMethod, AuthenticateRequest};
+use acp_sdk::v1::AuthMethod;
 
 use super::args::{AgentArgs, ListFormat, LoginArgs};
 use super::exit::Code;
@@ -11,7 +12,6 @@ use super::opening;
 use super::task::{Failure, Results, say};
 use super::{complain, open};
 use crate::client::{Client, ClientBuilder};
-use crate::error::Error;
 use crate::login::LoginCommand;
 use crate::process::AgentCommand;
 use crate::text::one_line;
@@ -21,6 +21,9 @@ const LONGEST: usize = 200;
 
 /// How often a number that means no method is asked for again.
 const TRIES: usize = 3;
+
+/// How long a person may take on a page that the agent opens.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Bytes read of an answer.
 const LONGEST_ANSWER: u64 = 1000;
@@ -135,7 +138,7 @@ impl Drop for Modes {
 
 /// Logs in, or lists the methods.
 pub(super) async fn login(args: &LoginArgs, results: &mut Results) -> Result<Code, Failure> {
-    let builder = declare(open::builder(), &args.agent);
+    let builder = declare(open::builder().answer_within(LIMIT), &args.agent);
     let client = open::client(&args.agent, builder, std::convert::identity).await?;
     let methods = &client.agent_info().auth_methods;
     if args.list {
@@ -156,13 +159,7 @@ pub(super) async fn login(args: &LoginArgs, results: &mut Results) -> Result<Cod
         None => {
             let waiting = format!("waiting for the agent to log in by `{method}`; Ctrl-C cancels");
             say(&waiting).await;
-            // A person has as long as it takes.
-            let request = AuthenticateRequest::new(method.as_str());
-            client
-                .agent()
-                .authenticate(request)
-                .await
-                .map_err(Error::from)?;
+            client.authenticate(method.as_str()).await?;
             client.shutdown().await;
         }
     }

@@ -107,6 +107,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 async fn agents_command(args: AgentsArgs) -> Code {
     until_stopped(async |results| match &args.command {
         Some(AgentsCommand::Update { url }) => agents::update(url).await,
+        Some(AgentsCommand::Install(args)) => agents::install(args, results).await,
         None => agents::agents(&args, results).await,
     })
     .await

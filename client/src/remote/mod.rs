@@ -55,11 +55,26 @@ pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
 pub use self::socket::RawSocket;
 pub use self::token::Token;
 
-/// Returns an HTTP client for downloads, which trusts the servers that the system trusts.
+/// Returns an HTTP client for downloads, which trusts the servers that the system trusts, and is not led from
+/// an encrypted connection to another one.
 #[cfg(feature = "cli")]
 pub(crate) fn download_client() -> Result<reqwest::Client, RemoteError> {
     let tls = tls::config(&tls::Trust::System, &["h2", "http/1.1"])?;
+    let redirects = reqwest::redirect::Policy::custom(|redirect| {
+        let was_encrypted = redirect
+            .previous()
+            .last()
+            .is_some_and(|from| from.scheme() == "https");
+        if was_encrypted && redirect.url().scheme() != "https" {
+            return redirect.error("the server redirects to a URL that is not encrypted");
+        }
+        if redirect.previous().len() > 10 {
+            return redirect.error("the server redirects too often");
+        }
+        redirect.follow()
+    });
     let client = reqwest::Client::builder().tls_backend_preconfigured(tls);
+    let client = client.redirect(redirects);
     client.build().map_err(|error| RemoteError::Option {
         what: "HTTP".to_owned(),
         reason: error.to_string(),

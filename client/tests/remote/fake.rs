@@ -210,6 +210,14 @@ impl Request {
         let _ = self.socket.write_all(response.as_bytes()).await;
     }
 
+    /// Answers with bytes and these headers alone, and closes the connection.
+    pub async fn respond_bytes(mut self, headers: &str, body: &[u8]) {
+        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{headers}\r\n");
+        // The client may not want it any more.
+        let _ = self.socket.write_all(head.as_bytes()).await;
+        let _ = self.socket.write_all(body).await;
+    }
+
     pub async fn accept(self) {
         self.respond("202 Accepted", "", "").await;
     }

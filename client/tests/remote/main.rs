@@ -9,6 +9,7 @@
 
 mod command;
 mod fake;
+mod install;
 mod lenient;
 mod lost;
 mod posts;

@@ -35,6 +35,8 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    installed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,6 +122,7 @@ fn row(entry: &Configured) -> Row {
         file: entry.file.display().to_string(),
         command: command.map(|launch| launch.command().to_string()),
         version: entry.version.clone(),
+        installed: entry.installed.clone(),
         description: entry.description.clone(),
         status,
         reason,
@@ -175,7 +178,13 @@ async fn ask(launch: &Launch, limit: Duration) -> Result<Option<String>, String>
 
 async fn table(rows: &[Row], results: &mut Results) -> Result<(), Failure> {
     let cells = |row: &Row| {
-        let version = row.version.as_deref().unwrap_or("-");
+        let known = row.version.as_deref();
+        let version = match row.installed.as_deref() {
+            Some(installed) if Some(installed) != known && row.status != Status::Ready => {
+                &format!("{installed} (new: {})", known.unwrap_or("-"))
+            }
+            _ => known.unwrap_or("-"),
+        };
         [row.name.as_str(), row.source, version, row.status.name()]
             .map(|text| one_line(text, WIDEST))
     };

@@ -3,6 +3,11 @@
 //! A file that cannot be read, and an entry that cannot be used, spoil nothing else: the one is
 //! reported, the other is listed with the reason.
 
+mod archive;
+#[cfg(feature = "remote")]
+mod download;
+mod install;
+mod installed;
 mod list;
 mod registry;
 mod settings;
@@ -20,8 +25,9 @@ use super::launch::Launch;
 use super::task::Failure;
 use super::{complain, folders};
 
+pub(super) use self::install::install;
 pub(super) use self::list::agents;
-use self::registry::Registry;
+use self::registry::{Archive, Registry};
 #[cfg(feature = "remote")]
 pub(super) use self::update::update;
 
@@ -63,6 +69,10 @@ pub(super) struct Configured {
     file: PathBuf,
     /// The version that the entry speaks of.
     version: Option<String>,
+    /// The version that `acp` has installed.
+    installed: Option<String>,
+    /// What can be installed, of an entry of the registry.
+    archive: Option<Archive>,
     description: Option<String>,
     /// How it is started, or why it cannot be.
     launch: Result<Launch, String>,
@@ -80,7 +90,12 @@ impl Agents {
     /// Reads the files that exist.
     pub(super) fn read() -> Self {
         let mut agents = Self::default();
-        let registry = Registry::read(registry_folder().as_deref(), &mut agents.problems);
+        let installed = folders::data().map(|data| data.join("agents"));
+        let registry = Registry::read(
+            registry_folder().as_deref(),
+            installed.as_deref(),
+            &mut agents.problems,
+        );
         for (source, file) in files() {
             agents.add(source, &file, &registry);
         }

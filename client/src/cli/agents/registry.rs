@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::installed::{self, Installed};
 use super::{Configured, Source, text};
 use crate::cli::launch::Launch;
 
@@ -41,10 +42,19 @@ struct Package {
     env: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Archive {
-    archive: String,
-    cmd: String,
+/// An archive for one platform.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Archive {
+    /// Its URL.
+    pub(super) archive: String,
+    /// The program in it.
+    pub(super) cmd: String,
+    #[serde(default)]
+    pub(super) args: Vec<String>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, String>,
+    /// Of the archive, in hexadecimal digits.
+    pub(super) sha256: Option<String>,
 }
 
 /// The entries by id.
@@ -52,8 +62,12 @@ struct Archive {
 pub(super) struct Registry(BTreeMap<String, Configured>);
 
 impl Registry {
-    /// Reads the entries of a folder, if there is one.
-    pub(super) fn read(folder: Option<&Path>, problems: &mut Vec<String>) -> Self {
+    /// Reads the entries of a folder, if there is one. What is installed is in another one.
+    pub(super) fn read(
+        folder: Option<&Path>,
+        installed: Option<&Path>,
+        problems: &mut Vec<String>,
+    ) -> Self {
         let mut registry = Self::default();
         let Some(listed) = folder.and_then(|folder| folder.read_dir().ok()) else {
             return registry;
@@ -62,7 +76,7 @@ impl Registry {
             let file = folder.path().join(FILE);
             let read = match text(&file) {
                 Ok(None) => continue,
-                Ok(Some(text)) => configured(&text, &file),
+                Ok(Some(text)) => configured(&text, &file, installed),
                 Err(reason) => Err(reason),
             };
             match read {
@@ -93,26 +107,44 @@ pub(super) fn is_id(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-fn configured(text: &str, file: &Path) -> Result<Configured, String> {
-    let entry: Entry = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn configured(text: &str, file: &Path, folder: Option<&Path>) -> Result<Configured, String> {
+    let mut entry: Entry = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if !is_id(&entry.id) {
         return Err(format!(
             "expected an id of lower-case letters, digits and hyphens, got {:?}",
             entry.id
         ));
     }
+    let wanted = entry.version.as_deref();
+    let installed = folder.and_then(|folder| installed::find(folder, &entry.id, wanted));
+    let archive = entry.distribution.binary.remove(&platform());
     Ok(Configured {
+        launch: launch(
+            &entry.id,
+            entry.distribution,
+            archive.as_ref(),
+            installed.as_ref(),
+        ),
         name: entry.id,
         source: Source::Registry,
         file: file.to_owned(),
         version: entry.version,
+        installed: installed.map(|installed| installed.version),
+        archive,
         description: entry.description,
-        launch: launch(entry.distribution),
     })
 }
 
-/// How an entry is started: by npx or uvx, which download what they need.
-fn launch(distribution: Distribution) -> Result<Launch, String> {
+/// How an entry is started: as it is installed, or by npx or uvx, which download what they need.
+fn launch(
+    id: &str,
+    distribution: Distribution,
+    archive: Option<&Archive>,
+    installed: Option<&Installed>,
+) -> Result<Launch, String> {
+    if let Some(installed) = installed {
+        return Ok(installed.launch.clone());
+    }
     let (program, before, package) = match (distribution.npx, distribution.uvx) {
         (Some(package), _) => (
             if cfg!(windows) { "npx.cmd" } else { "npx" },
@@ -121,13 +153,11 @@ fn launch(distribution: Distribution) -> Result<Launch, String> {
         ),
         (None, Some(package)) => ("uvx", None, package),
         (None, None) => {
-            let platform = platform();
-            return Err(match distribution.binary.get(&platform) {
-                Some(binary) => format!(
-                    "it is an archive. Unpack {}, and add its command {:?} to agents.json",
-                    binary.archive, binary.cmd
-                ),
-                None => format!("it is not distributed for {platform}"),
+            return Err(match archive {
+                Some(_) => {
+                    format!("it is not installed. `acp agents install {id}` installs it")
+                }
+                None => format!("it is not distributed for {}", platform()),
             });
         }
     };
@@ -158,7 +188,7 @@ mod tests {
     fn read(distribution: Value) -> Result<Configured, String> {
         let entry = json!({"id": "an-agent", "name": "An agent", "version": "1.2.3",
             "description": "Works", "distribution": distribution});
-        configured(&entry.to_string(), Path::new("an-agent/agent.json"))
+        configured(&entry.to_string(), Path::new("an-agent/agent.json"), None)
     }
 
     #[test]
@@ -181,10 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_for_people_to_unpack() {
+    fn an_archive_must_be_installed() {
         let target = json!({"archive": "https://host/a.tar.gz", "cmd": "./a"});
         let entry = read(json!({"binary": {platform(): target}})).unwrap();
-        assert!(entry.launch.unwrap_err().contains("https://host/a.tar.gz"));
+        let reason = entry.launch.unwrap_err();
+        assert!(reason.contains("acp agents install an-agent"), "{reason}");
         let entry = read(json!({"binary": {"plan9-mips": target}})).unwrap();
         assert!(entry.launch.unwrap_err().contains("not distributed for"));
     }

@@ -56,6 +56,8 @@ pub(super) fn entries(
             source,
             file: file.to_owned(),
             version: entry.and_then(|entry| entry.version.clone()),
+            installed: entry.and_then(|entry| entry.installed.clone()),
+            archive: None,
             description: entry.and_then(|entry| entry.description.clone()),
             launch,
         }

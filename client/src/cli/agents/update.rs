@@ -80,7 +80,7 @@ async fn download(url: &str) -> Result<Vec<u8>, String> {
 }
 
 /// An error with what caused it: reqwest's own message names the URL only.
-fn causes(error: reqwest::Error) -> String {
+pub(super) fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);

@@ -1,5 +1,6 @@
 //! The arguments of `acp agents`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
@@ -46,7 +47,49 @@ pub(in crate::cli) enum AgentsCommand {
         #[arg(value_name = "URL", default_value = crate::cli::agents::REGISTRY_URL)]
         url: String,
     },
+
+    /// Download an agent that the registry distributes as an archive, and install it for this user.
+    ///
+    /// Its checksum is verified where the registry gives one. `acp run NAME` then starts it.
+    Install(InstallArgs),
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = INSTALL_HELP)]
+pub(in crate::cli) struct InstallArgs {
+    /// The id of the registry's entry; `acp agents --all` lists them
+    #[arg(value_name = "NAME")]
+    pub(in crate::cli) name: String,
+
+    /// Use this file instead of downloading the archive; its checksum is verified all the same
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) archive: Option<PathBuf>,
+
+    /// Install the version again that is installed already
+    #[arg(long)]
+    pub(in crate::cli) again: bool,
+}
+
+const INSTALL_HELP: &str = "\
+The agent is unpacked to agents/NAME/VERSION in acp's folder below the folder of data, such as
+~/.local/share/acp, completely or not at all; older versions are removed then. To remove an agent,
+remove its folder. Archives of the forms .tar.gz and .zip, and programs alone, can be installed.
+
+What is refused:
+  a checksum that differs; URLs that are not encrypted, but for this machine's; archives with names
+  that lead out of the folder, with links, or with more than 4 GiB; more than 1 GiB to download
+
+Entries that npx or uvx start need no installation.
+
+Exit codes:
+  0    installed, or nothing to install
+  1    the download or the archive cannot be used, or the folder cannot be written
+  2    wrong usage, or an unknown NAME
+  130  cancelled; nothing is installed
+
+Examples:
+  acp agents update && acp agents install opencode
+  acp agents install opencode --archive opencode-linux-x64.tar.gz";
 
 /// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,7 +113,7 @@ Files, in the order in which a name is looked up:
     { \"agent_servers\": { \"mine\": { \"command\": \"/path/to/agent\", \"args\": [\"acp\"], \"env\": {} } } }
   An entry of type \"registry\" takes its command from the registry's entry of that id.
   Entries of the registry are started by npx or uvx, which download what they need. An entry
-  that is distributed as an archive only must be installed by hand.
+  that is distributed as an archive must be installed first: `acp agents install NAME`.
 
 Status:
   found      the program exists

@@ -46,7 +46,7 @@ acp login [OPTIONS] NAME
 
 const LOGIN_HELP: &str = "\
 Methods:
-  agent     The agent does it alone, as by a page in the browser. acp waits until it is done.
+  agent     The agent does it alone, as by a page in the browser. acp waits up to ten minutes.
   terminal  The agent's program, or another one that it names, runs in this terminal and asks there.
             Agents offer such methods only while acp has a terminal, and acp has started them.
 
@@ -58,6 +58,7 @@ Exit codes:
   2    wrong usage; or there are several methods, and no terminal to choose one
   3    the agent could not be started or reached, or ended too early
   4    the program in the terminal failed, or needs a terminal
+  5    the agent did not answer in time
   130  cancelled
 
 Examples:

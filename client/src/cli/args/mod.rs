@@ -19,7 +19,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 pub(super) use self::agent::AgentArgs;
 #[cfg(feature = "remote")]
 pub(super) use self::agent::RemoteArgs;
-pub(super) use self::agents::{AgentsArgs, AgentsCommand, ListFormat};
+pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat};
 pub(super) use self::chat::ChatArgs;
 pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]

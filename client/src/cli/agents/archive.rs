@@ -1,0 +1,481 @@
+//! Unpacks the archive of an agent: a compressed tar file, a zip file, or a program alone.
+//!
+//! An archive may be anything. Names must stay inside the folder: `..`, absolute paths, and links of any
+//! kind are refused, and so is a name that comes twice. With no link in a new folder, no name leads out
+//! of it. Sizes and numbers are bounded, whatever the headers say.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flate2::read::MultiGzDecoder;
+
+/// What is unpacked of an archive at most, in bytes.
+const LARGEST: u64 = 4 << 30;
+
+/// Files and folders of an archive at most.
+const MOST_FILES: usize = 200_000;
+
+/// Bytes between the content of two files, where names are.
+const LONGEST_HEADER: u64 = 1 << 20;
+
+/// Bytes between two looks at whether to go on.
+const PIECE: usize = 64 << 10;
+
+/// The form of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    TarGz,
+    Zip,
+    /// The program itself.
+    Plain,
+}
+
+impl Form {
+    /// Returns the form that the end of a URL or of a file's name says.
+    ///
+    /// # Errors
+    ///
+    /// The extension of a form that cannot be unpacked.
+    pub(super) fn of(name: &str) -> Result<Self, String> {
+        let path = name.split(['?', '#']).next().unwrap_or_default();
+        let file = path
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let ends = |extensions: &[&'static str]| {
+            let mut extensions = extensions.iter();
+            extensions
+                .find(|extension| file.ends_with(**extension))
+                .copied()
+        };
+        if ends(&[".tar.gz", ".tgz"]).is_some() {
+            return Ok(Self::TarGz);
+        }
+        if ends(&[".zip"]).is_some() {
+            return Ok(Self::Zip);
+        }
+        let others = [
+            ".tar", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".dmg", ".deb",
+            ".rpm",
+        ];
+        match ends(&others) {
+            Some(extension) => Err(format!(
+                "archives of the form {extension} cannot be unpacked"
+            )),
+            None => Ok(Self::Plain),
+        }
+    }
+}
+
+/// A folder that is being filled.
+struct Target<'a> {
+    folder: &'a Path,
+    /// Bytes that may still come.
+    left: u64,
+    files: usize,
+    stop: &'a AtomicBool,
+}
+
+/// Unpacks an archive into an empty folder. `program` is what a program alone is called.
+///
+/// # Errors
+///
+/// What is wrong with the archive; the folder has a part of it then. Also when `stop` is set.
+pub(super) fn unpack(
+    archive: File,
+    form: Form,
+    folder: &Path,
+    program: &Path,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let mut target = Target {
+        folder,
+        left: LARGEST,
+        files: 0,
+        stop,
+    };
+    match form {
+        Form::TarGz => target.tar(archive),
+        Form::Zip => target.zip(archive),
+        Form::Plain => target.file(program, &mut &archive, true),
+    }
+}
+
+impl Target<'_> {
+    fn tar(&mut self, archive: File) -> Result<(), String> {
+        let left = Rc::new(Cell::new(0));
+        let metered = Metered {
+            inner: MultiGzDecoder::new(io::BufReader::new(archive)),
+            left: left.clone(),
+        };
+        let mut archive = tar::Archive::new(metered);
+        let mut entries = archive.entries().map_err(broken)?;
+        loop {
+            left.set(LONGEST_HEADER);
+            let Some(entry) = entries.next() else { break };
+            let mut entry = entry.map_err(broken)?;
+            left.set(LARGEST);
+            let path = entry.path().map_err(broken)?.into_owned();
+            let kind = entry.header().entry_type();
+            if kind.is_pax_global_extensions() {
+                continue;
+            }
+            if kind.is_dir() {
+                self.folder(&path)?;
+            } else if kind.is_file() {
+                let mode = entry.header().mode().unwrap_or_default();
+                self.file(&path, &mut entry, mode & 0o111 != 0)?;
+            } else {
+                let name = path.display();
+                return Err(format!(
+                    "{name:?} in the archive is a link or a special file"
+                ));
+            }
+        }
+        // What follows the last file ends with a checksum of it all.
+        left.set(LARGEST);
+        let rest = archive.into_inner().take(self.left);
+        self.copy(rest, &mut io::sink())
+    }
+
+    fn zip(&mut self, archive: File) -> Result<(), String> {
+        let mut archive = zip::ZipArchive::new(archive).map_err(broken)?;
+        for index in 0..archive.len() {
+            let mut file = archive.by_index(index).map_err(broken)?;
+            let path = PathBuf::from(&*file.name().map_err(broken)?);
+            let mode = file.unix_mode().unwrap_or_default();
+            let kind = mode & 0o170_000;
+            if file.is_dir() {
+                self.folder(&path)?;
+            } else if file.is_symlink() || !matches!(kind, 0 | 0o100_000) {
+                let name = path.display();
+                return Err(format!(
+                    "{name:?} in the archive is a link or a special file"
+                ));
+            } else {
+                self.file(&path, &mut file, mode & 0o111 != 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn folder(&mut self, path: &Path) -> Result<(), String> {
+        self.count()?;
+        let path = inside(path)?;
+        std::fs::create_dir_all(self.folder.join(path)).map_err(|error| cannot_write(path, &error))
+    }
+
+    fn file(
+        &mut self,
+        path: &Path,
+        content: &mut impl Read,
+        executable: bool,
+    ) -> Result<(), String> {
+        self.count()?;
+        let path = inside(path)?;
+        let at = self.folder.join(path);
+        let create = || {
+            std::fs::create_dir_all(at.parent().unwrap_or(self.folder))?;
+            let mut options = File::options();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::OpenOptionsExt as _;
+                options.mode(if executable { 0o755 } else { 0o644 });
+            }
+            options.open(&at)
+        };
+        let _ = executable;
+        let mut file = create().map_err(|error| cannot_write(path, &error))?;
+        self.copy(content, &mut file)?;
+        file.sync_all().map_err(|error| cannot_write(path, &error))
+    }
+
+    fn copy(&mut self, mut from: impl Read, to: &mut dyn io::Write) -> Result<(), String> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err("it was stopped".to_owned());
+            }
+            let length = match from.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(broken(error)),
+            };
+            let left = self.left.checked_sub(length as u64);
+            self.left = left.ok_or_else(|| format!("the archive has more than {LARGEST} bytes"))?;
+            let piece = piece.get(..length).unwrap_or_default();
+            to.write_all(piece)
+                .map_err(|error| format!("cannot write a file of it: {error}"))?;
+        }
+    }
+
+    fn count(&mut self) -> Result<(), String> {
+        self.files += 1;
+        match self.files > MOST_FILES {
+            true => Err(format!("the archive has more than {MOST_FILES} files")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Reads so many bytes and no more: names are read into memory, as long as they claim to be.
+struct Metered<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        let left = self.left.get().checked_sub(length as u64);
+        self.left
+            .set(left.ok_or_else(|| io::Error::other("a header is too long"))?);
+        Ok(length)
+    }
+}
+
+/// Returns a path that stays below the folder that it is joined to.
+///
+/// # Errors
+///
+/// When it does not.
+pub(super) fn inside(path: &Path) -> Result<&Path, String> {
+    let harmless = |component: Component<'_>| match component {
+        // Windows takes `a:b` for a stream of a file, or for a drive.
+        Component::Normal(name) => !cfg!(windows) || !name.to_string_lossy().contains(':'),
+        Component::CurDir => true,
+        _ => false,
+    };
+    let is_file = path
+        .components()
+        .any(|component| matches!(component, Component::Normal(_)));
+    let is_here = path.components().all(harmless);
+    // `./` is the folder itself.
+    match is_here && (is_file || path.components().next().is_some()) {
+        true => Ok(path),
+        false => Err(format!(
+            "the name {:?} leads out of the folder of the agent",
+            path.display()
+        )),
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> String {
+    format!("the archive is broken: {error}")
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{path:?} is in the archive twice"),
+        _ => format!("cannot write {path:?}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, Write as _};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use tar::{EntryType, Header};
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    /// A tar file of these entries: name, kind, content.
+    fn tar_gz(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        for (name, kind, content) in entries {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(*kind);
+            header.set_size(content.len() as u64);
+            header.set_mode(0o755);
+            if !matches!(kind, EntryType::Regular | EntryType::Directory) {
+                header.set_link_name("/etc/passwd").unwrap();
+            }
+            // Written as it is: the setter refuses what is tested here.
+            let bytes = header.as_mut_bytes();
+            bytes[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_cksum();
+            archive.append(&header, *content).unwrap();
+        }
+        archive.into_inner().unwrap().finish().unwrap()
+    }
+
+    fn zipped(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
+        let mut archive = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        for (name, mode, content) in entries {
+            let options = SimpleFileOptions::default().unix_permissions(*mode);
+            match mode & 0o170_000 {
+                0o120_000 => archive.add_symlink(*name, "/etc/passwd", options).unwrap(),
+                _ => archive.start_file(*name, options).unwrap(),
+            }
+            if mode & 0o170_000 == 0 {
+                archive.write_all(content).unwrap();
+            }
+        }
+        archive.finish().unwrap().into_inner()
+    }
+
+    /// Unpacks below a folder with a secret beside it, and returns the folder.
+    fn unpacked(archive: &[u8], form: Form) -> (tempfile::TempDir, Result<(), String>) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("files")).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(archive).unwrap();
+        file.rewind().unwrap();
+        let (folder, stop) = (dir.path().join("files"), AtomicBool::new(false));
+        let result = unpack(file, form, &folder, Path::new("./program"), &stop);
+        (dir, result)
+    }
+
+    #[track_caller]
+    fn refused(archive: &[u8], form: Form, reason: &str) {
+        let (dir, result) = unpacked(archive, form);
+        let error = result.unwrap_err();
+        assert!(error.contains(reason), "{error}, not {reason}");
+        let listed = dir.path().read_dir().unwrap().flatten();
+        let names: Vec<_> = listed.map(|entry| entry.file_name()).collect();
+        assert_eq!(names, ["files"], "something was written beside the folder");
+    }
+
+    #[test]
+    fn files_and_folders_are_unpacked() {
+        let regular = EntryType::Regular;
+        let tar = tar_gz(&[
+            ("./", EntryType::Directory, b""),
+            ("./bin/", EntryType::Directory, b""),
+            ("./bin/agent", regular, b"program"),
+            ("lib/deep/data", regular, b"data"),
+        ]);
+        let zip = zipped(&[
+            ("bin/agent", 0o755, b"program"),
+            ("lib/deep/data", 0o644, b"data"),
+        ]);
+        for (archive, form) in [(tar, Form::TarGz), (zip, Form::Zip)] {
+            let (dir, result) = unpacked(&archive, form);
+            result.unwrap();
+            let files = dir.path().join("files");
+            assert_eq!(std::fs::read(files.join("bin/agent")).unwrap(), b"program");
+            assert_eq!(std::fs::read(files.join("lib/deep/data")).unwrap(), b"data");
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                let mode = files
+                    .join("bin/agent")
+                    .metadata()
+                    .unwrap()
+                    .permissions()
+                    .mode();
+                assert_eq!(mode & 0o777, 0o755, "{form:?}");
+            }
+        }
+        let (dir, result) = unpacked(b"program", Form::Plain);
+        result.unwrap();
+        assert_eq!(
+            std::fs::read(dir.path().join("files/program")).unwrap(),
+            b"program"
+        );
+    }
+
+    #[test]
+    fn names_that_lead_out_are_refused() {
+        for name in ["../evil", "a/../../evil", "/tmp/evil", "a/../b"] {
+            let tar = tar_gz(&[
+                ("good", EntryType::Regular, b"1"),
+                (name, EntryType::Regular, b"x"),
+            ]);
+            refused(&tar, Form::TarGz, "leads out of the folder");
+            refused(
+                &zipped(&[(name, 0o644, b"x")]),
+                Form::Zip,
+                "leads out of the folder",
+            );
+        }
+    }
+
+    #[test]
+    fn links_and_devices_are_refused() {
+        for kind in [
+            EntryType::Symlink,
+            EntryType::Link,
+            EntryType::Fifo,
+            EntryType::Char,
+        ] {
+            let tar = tar_gz(&[("link", kind, b"")]);
+            refused(&tar, Form::TarGz, "is a link or a special file");
+        }
+        refused(
+            &zipped(&[("link", 0o120_777, b"")]),
+            Form::Zip,
+            "is a link or a special file",
+        );
+        let twice = [
+            ("a", EntryType::Regular, &b"1"[..]),
+            ("./a", EntryType::Regular, b"2"),
+        ];
+        refused(&tar_gz(&twice), Form::TarGz, "twice");
+    }
+
+    #[test]
+    fn an_archive_that_is_cut_off_is_broken() {
+        // Hardly compressible, so that every cut is inside of something.
+        let content: Vec<u8> = (0..20_000_u32)
+            .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
+            .collect();
+        let tar = tar_gz(&[("a", EntryType::Regular, &content)]);
+        let zip = zipped(&[("a", 0o644, &content)]);
+        for (archive, form) in [(tar, Form::TarGz), (zip, Form::Zip)] {
+            unpacked(&archive, form).1.unwrap();
+            for left in [0, 100, archive.len() / 2, archive.len() - 1] {
+                match archive.get(..left) {
+                    // Nothing at all is an empty tar file for some programs.
+                    Some([]) if form == Form::TarGz => continue,
+                    Some(part) => refused(part, form, "the archive is broken"),
+                    None => unreachable!(),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_grows_beyond_measure_is_refused() {
+        // A name of 16 MiB, of which the header says so and which compresses to nothing.
+        let name = vec![b'a'; 16 << 20];
+        let tar = tar_gz(&[("././@LongLink", EntryType::GNULongName, &name)]);
+        refused(&tar, Form::TarGz, "a header is too long");
+        let stop = AtomicBool::new(false);
+        let mut target = Target {
+            folder: Path::new("/"),
+            left: 10,
+            files: MOST_FILES,
+            stop: &stop,
+        };
+        let error = target.copy(&[0; 11][..], &mut io::sink()).unwrap_err();
+        assert!(error.contains("more than"), "{error}");
+        assert!(target.count().unwrap_err().contains("files"));
+        stop.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn the_form_follows_from_the_name() {
+        for (name, form) in [
+            ("https://h/a/b.tar.gz", Form::TarGz),
+            ("https://h/b.TGZ?x=.zip", Form::TarGz),
+            ("b.zip", Form::Zip),
+            ("https://h/v1.2/agent-linux", Form::Plain),
+            ("https://h/agent.exe", Form::Plain),
+        ] {
+            assert_eq!(Form::of(name), Ok(form), "{name}");
+        }
+        assert!(Form::of("a.tar.xz").unwrap_err().contains(".tar.xz"));
+    }
+}

@@ -1,0 +1,260 @@
+//! `acp agents install`: puts an agent of the registry into the folder of data.
+//!
+//! A new version is made in a folder of its own, which gets its name when it is complete. One installation
+//! of an agent runs at a time, so what an earlier one left behind is removed.
+
+use std::fs::{File, TryLockError};
+use std::io::{Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sha2::{Digest as _, Sha256};
+
+use super::archive::{self, Form};
+use super::installed::{self, FILES, Manifest};
+use super::registry::Archive;
+use super::{Agents, Source};
+use crate::cli::args::InstallArgs;
+use crate::cli::exit::Code;
+use crate::cli::folders;
+use crate::cli::task::{Failure, Results, say};
+
+/// Before the names of folders that are not complete.
+const INCOMPLETE: &str = ".incomplete-";
+
+/// Installs an agent, and prints where its program is.
+pub(in crate::cli) async fn install(
+    args: &InstallArgs,
+    results: &mut Results,
+) -> Result<Code, Failure> {
+    let name = &args.name;
+    let agents = Agents::read();
+    let mut entries = agents.entries.iter();
+    let entry = entries.find(|entry| entry.source == Source::Registry && entry.name == *name);
+    let Some(entry) = entry else {
+        return Err(Failure::usage(format!(
+            "the registry has no entry {name:?}. `acp agents update` downloads the entries, and \
+             `acp agents --all` lists them"
+        )));
+    };
+    let Some(archive) = entry.archive.clone() else {
+        return match &entry.launch {
+            Ok(launch) => {
+                let program = Path::new(&launch.program).display();
+                say(&format!(
+                    "{name} needs no installation: {program} downloads it"
+                ))
+                .await;
+                Ok(Code::EndTurn)
+            }
+            Err(reason) => Err(Failure::failed(format!("cannot install {name}: {reason}"))),
+        };
+    };
+    let version = entry.version.clone().unwrap_or_default();
+    let failed =
+        |reason: String| Failure::failed(format!("cannot install {name} {version}: {reason}"));
+    if !installed::is_version(&version) {
+        return Err(failed(
+            "its version cannot be the name of a folder".to_owned(),
+        ));
+    }
+    if entry.installed.as_ref() == Some(&version) && !args.again {
+        say(&format!(
+            "{name} {version} is installed already; --again installs it again"
+        ))
+        .await;
+        return Ok(Code::EndTurn);
+    }
+    let data =
+        folders::data().ok_or_else(|| failed("the system has no folder for data".to_owned()))?;
+    let place = Place::prepare(&data.join("agents").join(name)).map_err(failed)?;
+    let mut file = match &args.archive {
+        Some(path) => File::open(path)
+            .map_err(|error| failed(format!("cannot read {}: {error}", path.display())))?,
+        None => {
+            let file = tempfile::tempfile_in(place.incomplete.path());
+            let mut file = file.map_err(|error| failed(error.to_string()))?;
+            say(&format!("downloading {}", archive.archive)).await;
+            fetch(&archive.archive, &mut file).await.map_err(failed)?;
+            file
+        }
+    };
+    if archive.sha256.is_none() {
+        say("the registry gives no checksum for this archive, so it is not verified").await;
+    }
+    let shape = match &args.archive {
+        Some(path) => path.to_string_lossy().into_owned(),
+        None => archive.archive.clone(),
+    };
+    // The work is given up with this future.
+    let stop = StopOnDrop::default();
+    let flag = stop.0.clone();
+    let wanted = version.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        let form = Form::of(&shape)?;
+        let sha256 = checksum(&mut file, &flag)?;
+        complete(place, file, form, &archive, sha256, wanted, &flag)
+    });
+    let program = work
+        .await
+        .map_err(|error| failed(error.to_string()))?
+        .map_err(failed)?;
+    say(&format!("installed {name} {version}")).await;
+    results.line(&program.display().to_string()).await?;
+    Ok(Code::EndTurn)
+}
+
+#[cfg(feature = "remote")]
+async fn fetch(url: &str, file: &mut File) -> Result<(), String> {
+    let downloaded = super::download::download(url, file).await;
+    downloaded.map_err(|reason| format!("cannot download {url}: {reason}"))
+}
+
+/// Refuses a download: this build has no HTTP.
+#[cfg(not(feature = "remote"))]
+async fn fetch(url: &str, _: &mut File) -> Result<(), String> {
+    Err(format!(
+        "this acp was built without its feature `remote`. Download {url}, and run this again with \
+         --archive FILE"
+    ))
+}
+
+/// Sets its flag when it is dropped.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where an agent is installed.
+struct Place {
+    folder: PathBuf,
+    incomplete: tempfile::TempDir,
+    /// Unlocked when it is closed.
+    _lock: File,
+}
+
+impl Place {
+    /// Takes the folder of an agent for this process.
+    fn prepare(folder: &Path) -> Result<Self, String> {
+        let unusable = |error: std::io::Error| format!("cannot use {}: {error}", folder.display());
+        std::fs::create_dir_all(folder).map_err(unusable)?;
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        let lock = options.open(folder.join(".lock")).map_err(unusable)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err("another acp is installing it. Wait for its end".to_owned());
+            }
+            Err(TryLockError::Error(error)) => return Err(unusable(error)),
+        }
+        for left in folder.read_dir().map_err(unusable)?.flatten() {
+            if left.file_name().to_string_lossy().starts_with(INCOMPLETE) {
+                // If it stays, it only takes room.
+                let _ = std::fs::remove_dir_all(left.path());
+            }
+        }
+        let incomplete = tempfile::Builder::new()
+            .prefix(INCOMPLETE)
+            .tempdir_in(folder);
+        Ok(Self {
+            folder: folder.to_owned(),
+            incomplete: incomplete.map_err(unusable)?,
+            _lock: lock,
+        })
+    }
+}
+
+/// Returns the SHA-256 of a file, in hexadecimal digits.
+fn checksum(file: &mut File, stop: &AtomicBool) -> Result<String, String> {
+    use std::io::Read as _;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
+    let unreadable = |error| format!("cannot read the archive: {error}");
+    file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err("it was stopped".to_owned());
+        }
+        let length = file.read(&mut piece).map_err(unreadable)?;
+        if length == 0 {
+            break;
+        }
+        hash.update(piece.get(..length).unwrap_or_default());
+    }
+    file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
+    Ok(hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+/// Verifies and unpacks the archive, and gives the folder its name. Returns where the program is.
+fn complete(
+    place: Place,
+    file: File,
+    form: Form,
+    archive: &Archive,
+    sha256: String,
+    version: String,
+    stop: &AtomicBool,
+) -> Result<PathBuf, String> {
+    if let Some(wanted) = &archive.sha256
+        && !wanted.trim().eq_ignore_ascii_case(&sha256)
+    {
+        return Err(format!(
+            "the archive is not the one that the registry describes: expected the SHA-256 {wanted}, got \
+             {sha256}. `acp agents update` may have a newer entry"
+        ));
+    }
+    let folder = place.incomplete.path();
+    let files = folder.join(FILES);
+    std::fs::create_dir(&files).map_err(|error| error.to_string())?;
+    archive::unpack(file, form, &files, Path::new(&archive.cmd), stop)?;
+    let program = installed::program(&files, &archive.cmd)?;
+    if !program.is_file() {
+        return Err(format!(
+            "its program {:?} is not in the archive",
+            archive.cmd
+        ));
+    }
+    let failed =
+        |error: std::io::Error| format!("cannot write to {}: {error}", place.folder.display());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let permissions = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, permissions).map_err(failed)?;
+    }
+    let manifest = Manifest {
+        version: version.clone(),
+        archive: archive.archive.clone(),
+        sha256,
+        cmd: archive.cmd.clone(),
+        args: archive.args.clone(),
+        env: archive.env.clone(),
+    };
+    manifest.write(folder).map_err(failed)?;
+    let target = place.folder.join(&version);
+    if target.exists() {
+        // A program that runs goes on; what it opens later is the new one.
+        std::fs::rename(&target, place.folder.join(format!("{INCOMPLETE}old"))).map_err(failed)?;
+    }
+    let made = place.incomplete.keep();
+    std::fs::rename(&made, &target).map_err(failed)?;
+    for other in place.folder.read_dir().map_err(failed)?.flatten() {
+        let name = other.file_name();
+        let name = name.to_string_lossy();
+        if name != version && (installed::is_version(&name) || name.starts_with(INCOMPLETE)) {
+            // A version that is in use may not be removable, and is removed the next time.
+            let _ = std::fs::remove_dir_all(other.path());
+        }
+    }
+    installed::program(&target.join(FILES), &archive.cmd)
+}
