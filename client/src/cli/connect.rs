@@ -10,7 +10,7 @@ use super::login;
 use super::notes::Notes;
 use super::open;
 use super::opening::Failure;
-use crate::client::Client;
+use crate::client::{Client, ClientBuilder};
 use crate::error::{Error, Result};
 use crate::permission::{Decision, PermissionRequest, Permissions, Policy, Rules};
 use crate::process::AgentCommand;
@@ -37,7 +37,7 @@ pub(super) fn directory(args: &SetupArgs) -> Result<PathBuf> {
 /// its agent can be ended from, whatever becomes of the rest.
 ///
 /// `ask` asks a person, if there is one. A method that needs the terminal is used the `first` time
-/// only: afterwards the agent has its credentials, and the terminal another use.
+/// only: afterwards the agent has its credentials, and the terminal another use. `prepare` adds what is special.
 ///
 /// # Errors
 ///
@@ -49,6 +49,7 @@ pub(super) async fn connect<'a>(
     notes: &Notes,
     slot: &'a mut Option<Client>,
     first: bool,
+    prepare: impl Fn(ClientBuilder) -> ClientBuilder,
 ) -> Result<&'a Client, Failure> {
     let answers = Answers::new(&args.permissions, ask);
     let mut may_approve = answers.may_approve();
@@ -66,11 +67,11 @@ pub(super) async fn connect<'a>(
         if args.terminals == Offered::No {
             workspace = workspace.without_terminals();
         }
-        let builder = login::declare(open::builder(), &args.agent)
+        let builder = login::declare(prepare(open::builder()), &args.agent)
             .workspace(workspace)
             .permissions(rules.clone())
             .observer(Listener::new(args.verbose, notes.clone()));
-        let prepare = |command: AgentCommand| {
+        let with_output = |command: AgentCommand| {
             let command = command.current_dir(cwd);
             if !args.verbose {
                 return command;
@@ -79,7 +80,7 @@ pub(super) async fn connect<'a>(
             command
                 .on_stderr(move |line| notes.line(format_args!("agent: {}", one_line(line, 2000))))
         };
-        open::client(&args.agent, builder, prepare).await
+        open::client(&args.agent, builder, with_output).await
     };
     let client = slot.insert(start().await?);
     if let Some(method) = &args.auth {

@@ -177,7 +177,16 @@ async fn begin(
 ) -> Result<(Session, Events), Failure> {
     let cwd = directory(&args.setup)?;
     let opening = opening.insert(Opening::prepare(&args.setup, &cwd)?);
-    let client = connect(&args.setup, &cwd, Ask::terminal().ok(), notes, slot, true).await?;
+    let client = connect(
+        &args.setup,
+        &cwd,
+        Ask::terminal().ok(),
+        notes,
+        slot,
+        true,
+        std::convert::identity,
+    )
+    .await?;
     let (session, events) = opening.open(client, &cwd).await?;
     let shown = cwd.to_string_lossy();
     let _ = output

@@ -39,12 +39,13 @@ pub fn check_form(form: &ElicitationSchema, content: &Map<Value>) -> Result<(), 
         let Some(property) = form.properties.get(field) else {
             return Err(invalid(field, "is not in the form".to_owned()));
         };
-        check(property, value).map_err(|reason| invalid(field, reason))?;
+        check_field(property, value).map_err(|reason| invalid(field, reason))?;
     }
     Ok(())
 }
 
-fn check(property: &Property, value: &Value) -> Result<(), String> {
+/// Returns what is wrong with the value of a field.
+pub(crate) fn check_field(property: &Property, value: &Value) -> Result<(), String> {
     match (property, value) {
         (Property::String(schema), Value::String(text)) => check_text(schema, text),
         (Property::Integer(schema), Value::Integer(number)) => {

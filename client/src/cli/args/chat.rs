@@ -45,4 +45,9 @@ Permissions:
   Without a flag, every question is asked: one key answers. The flags and --rules are those of
   `acp run`; `acp run --help` explains them.
 
+Forms and pages:
+  An agent may ask for values during a turn. Each field is typed and checked; Up goes back, a last Enter
+  sends all, Esc declines, Ctrl-D gives no answer. A page is shown with its whole URL: o opens it in the
+  browser, y agrees only. acp opens none by itself.
+
 A terminal is needed. Scripts use `acp run`.";

@@ -1,22 +1,47 @@
-//! Questions for permission, answered with one key.
+//! Questions of the agent: for permission, answered with one key, and elicitations.
 
-use acp_sdk::v1::PermissionOptionKind;
+use acp_sdk::v1::{CreateElicitationRequest, ElicitationAction, PermissionOptionKind};
+use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::{mpsc, oneshot};
 
-use super::style::{Colour, Face, Paint, fit};
+use super::form::{Elicited, Step};
+use super::style::{Colour, Face, Paint, fit, wrap};
+use super::view::View;
+use crate::hooks::{Elicitation, SessionContext};
 use crate::permission::{Decision, PermissionRequest, Permissions};
 
 /// Hands questions to the conversation.
 #[derive(Debug, Clone)]
 pub(super) struct Keys(mpsc::Sender<Asked>);
 
-/// A question that waits for a key.
+/// A question that waits for keys.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) question: PermissionRequest,
-    answer: oneshot::Sender<Decision>,
+    what: What,
     /// It stands on the terminal: keys before that answer nothing.
     pub(super) shown: bool,
+}
+
+#[derive(Debug)]
+enum What {
+    Permission {
+        question: Box<PermissionRequest>,
+        answer: oneshot::Sender<Decision>,
+    },
+    Elicitation {
+        message: String,
+        elicited: Elicited,
+        answer: oneshot::Sender<ElicitationAction>,
+    },
+}
+
+/// What becomes of a question by a key.
+pub(super) enum Next {
+    Open(Asked),
+    /// It is answered, by what these lines say.
+    Answered(Vec<String>),
+    /// It is answered, and this page is to be opened.
+    Browse(String),
 }
 
 impl Keys {
@@ -29,16 +54,10 @@ impl Keys {
 impl Permissions for Keys {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
         let (answer, answered) = oneshot::channel();
-        let question = question.clone();
+        let question = Box::new(question.clone());
+        let what = What::Permission { question, answer };
         // Nobody listens when the conversation is at its end.
-        let _ = self
-            .0
-            .send(Asked {
-                question,
-                answer,
-                shown: false,
-            })
-            .await;
+        let _ = self.0.send(Asked { what, shown: false }).await;
         answered.await.unwrap_or(Decision::Reject)
     }
 
@@ -47,24 +66,130 @@ impl Permissions for Keys {
     }
 }
 
+impl Elicitation for Keys {
+    /// Asks in turns only: without a session there is nobody at the keyboard.
+    async fn ask(
+        &self,
+        session: Option<&SessionContext>,
+        request: &CreateElicitationRequest,
+    ) -> ElicitationAction {
+        let elicited = session.and_then(|_| Elicited::new(request));
+        let Some(elicited) = elicited else {
+            return ElicitationAction::Cancel;
+        };
+        let (answer, answered) = oneshot::channel();
+        let what = What::Elicitation {
+            message: request.message.clone(),
+            elicited,
+            answer,
+        };
+        let _ = self.0.send(Asked { what, shown: false }).await;
+        answered.await.unwrap_or(ElicitationAction::Cancel)
+    }
+}
+
 impl Asked {
     /// Whether the agent still wants an answer.
     pub(super) fn is_open(&self) -> bool {
-        !self.answer.is_closed()
+        match &self.what {
+            What::Permission { answer, .. } => !answer.is_closed(),
+            What::Elicitation { answer, .. } => !answer.is_closed(),
+        }
     }
 
-    /// Answers if the key does; otherwise the question is returned.
-    pub(super) fn key(self, key: char) -> Option<Self> {
-        match decision(key, &self.question) {
-            Some(decision) => {
-                // The turn may have been cancelled meanwhile.
-                let _ = self.answer.send(decision);
-                None
+    /// The question, to stay on the terminal.
+    pub(super) fn text(&self, view: &mut View, width: usize, paint: Paint) -> String {
+        match &self.what {
+            What::Permission { question, .. } => view.question(question, width),
+            What::Elicitation {
+                message, elicited, ..
+            } => {
+                let heading = match elicited {
+                    Elicited::Form(_) => "? The agent asks:",
+                    Elicited::Page { .. } => "? The agent asks you to open a page:",
+                };
+                let mut text = format!("{}\n", paint.text(SIGN, heading));
+                for line in wrap(message, width.saturating_sub(3)).iter().take(MESSAGE) {
+                    text += &format!("  {line}\n");
+                }
+                if let Some(url) = elicited.below() {
+                    text += &format!("  {}\n", paint.text(Face::BOLD, &url));
+                }
+                view.block(&text)
             }
-            None => Some(self),
+        }
+    }
+
+    /// The lines below it that change.
+    pub(super) fn lines(&self, width: usize, height: usize) -> Vec<String> {
+        match &self.what {
+            What::Permission { question, .. } => keys(question, width),
+            What::Elicitation { elicited, .. } => elicited.lines(width, height),
+        }
+    }
+
+    /// Adds text to an answer that is typed.
+    pub(super) fn paste(&mut self, text: &str) {
+        if let What::Elicitation { elicited, .. } = &mut self.what {
+            elicited.paste(text);
+        }
+    }
+
+    /// Answers if the key does. The turn may have been cancelled meanwhile.
+    pub(super) fn key(self, key: KeyEvent, width: usize) -> Next {
+        match self.what {
+            What::Permission { question, answer } => {
+                let letter = match key.code {
+                    KeyCode::Char(letter) => Some(letter),
+                    KeyCode::Esc => Some('\u{1b}'),
+                    _ => None,
+                };
+                match letter.and_then(|letter| decision(letter, &question)) {
+                    Some(decision) => {
+                        let _ = answer.send(decision);
+                        Next::Answered(Vec::new())
+                    }
+                    None => Next::Open(Self {
+                        what: What::Permission { question, answer },
+                        shown: true,
+                    }),
+                }
+            }
+            What::Elicitation {
+                message,
+                mut elicited,
+                answer,
+            } => match elicited.key(key) {
+                Step::Open => {
+                    let what = What::Elicitation {
+                        message,
+                        elicited,
+                        answer,
+                    };
+                    Next::Open(Self { what, shown: true })
+                }
+                Step::Done(action) => {
+                    let summary = elicited.summary(&action, width);
+                    let _ = answer.send(action);
+                    Next::Answered(summary)
+                }
+                Step::Browse(url) => {
+                    let _ = answer.send(acp_sdk::v1::ElicitationAcceptAction::new().into());
+                    Next::Browse(url)
+                }
+            },
         }
     }
 }
+
+/// Lines shown of what an elicitation says.
+const MESSAGE: usize = 100;
+
+/// Before a question.
+const SIGN: Face = Face {
+    bold: true,
+    ..Face::of(Colour::Yellow)
+};
 
 /// The key of an option: a letter for its kind, or else its number.
 fn letter(question: &PermissionRequest, index: usize) -> Option<char> {
@@ -111,11 +236,7 @@ pub(super) fn shown(
     let kind = question.kind.as_ref();
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
     let title = fit(&format!("{title}{kind}"), width.saturating_sub(18));
-    let sign = Face {
-        bold: true,
-        ..Face::of(Colour::Yellow)
-    };
-    let mut text = format!("{} {title}\n", paint.text(sign, "? May the agent:"));
+    let mut text = format!("{} {title}\n", paint.text(SIGN, "? May the agent:"));
     if diffs.is_empty() {
         for path in question.paths.iter().take(5) {
             text += &format!("  {}\n", fit(path, width.saturating_sub(3)));
@@ -133,7 +254,7 @@ pub(super) fn shown(
 }
 
 /// The keys that answer, one line each.
-pub(super) fn keys(question: &PermissionRequest, width: usize) -> Vec<String> {
+fn keys(question: &PermissionRequest, width: usize) -> Vec<String> {
     let options = question.request.options.iter().enumerate();
     let mut lines: Vec<_> = options
         .filter_map(|(index, option)| {

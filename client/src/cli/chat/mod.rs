@@ -6,6 +6,7 @@
 mod ask;
 mod commands;
 mod diff;
+mod form;
 mod input;
 mod markdown;
 mod screen;

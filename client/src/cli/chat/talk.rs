@@ -18,7 +18,7 @@ use crate::cli::connect::{connect, directory};
 use crate::cli::notes::Notes;
 use crate::cli::opening::{self, Opening};
 use crate::cli::stop::Stop;
-use crate::client::{Client, Session};
+use crate::client::{Client, ClientBuilder, Session};
 use crate::error::{Error, Result};
 use crate::session::{Event, Events, SessionSettings};
 
@@ -59,7 +59,16 @@ impl<'a> Talk<'a> {
     ) -> Result<Self, Failure> {
         let cwd = directory(&args.setup)?;
         let mut opening = Opening::prepare(&args.setup, &cwd)?;
-        let client = connect(&args.setup, &cwd, Some(ask.clone()), notes, slot, true).await?;
+        let client = connect(
+            &args.setup,
+            &cwd,
+            Some(ask.clone()),
+            notes,
+            slot,
+            true,
+            elicits(&ask),
+        )
+        .await?;
         let (session, events) = opening.open(client, &cwd).await?;
         let info = client.agent_info().agent_info.as_ref();
         let name = info.map_or_else(
@@ -212,7 +221,7 @@ impl<'a> Talk<'a> {
                 }
                 // Dropping a question refuses it.
                 Some(_) = questions.recv() => {
-                    let note = "the agent asked for permission outside of a turn, and was refused";
+                    let note = "the agent asked something outside of a turn, and was refused";
                     shown += &self.view.note(Colour::Yellow, note);
                     keyboard.show(&std::mem::take(&mut shown));
                 }
@@ -262,7 +271,16 @@ impl<'a> Talk<'a> {
     async fn open_again(&mut self) -> Result<(Session, Events, bool), opening::Failure> {
         let asked = Some(self.ask.clone());
         let setup = &self.args.setup;
-        let client = connect(setup, &self.cwd, asked, self.notes, self.slot, false).await?;
+        let client = connect(
+            setup,
+            &self.cwd,
+            asked,
+            self.notes,
+            self.slot,
+            false,
+            elicits(&self.ask),
+        )
+        .await?;
         let id = self.session.id().clone();
         match self.opening.again(client, id, &self.cwd).await {
             Ok((session, events)) => Ok((session, events, true)),
@@ -358,6 +376,12 @@ impl<'a> Talk<'a> {
             Err(error) => explained(&error).join("\n") + "\n",
         }
     }
+}
+
+/// Has elicitations shown here.
+fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
+    let keys = keys.clone();
+    move |builder| builder.elicitation(keys.clone())
 }
 
 /// How long nothing may follow until a line that is not complete is shown above the editor.

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{self, Asked};
+use super::ask::{Asked, Next};
 use super::input::{Input, Keyboard};
 use super::screen::{Live, Screen};
 use super::style::{Colour, Face, fit};
@@ -67,7 +67,7 @@ impl Talk<'_> {
                     None => events_end = true,
                 },
                 Some(asked) = questions.recv(), if question.is_none() => {
-                    let shown = self.view.question(&asked.question, Screen::width());
+                    let shown = asked.text(&mut self.view, Screen::width(), self.paint);
                     self.screen.print(&shown);
                     question = Some(asked);
                 }
@@ -147,7 +147,7 @@ impl Talk<'_> {
         let mut lines = Vec::new();
         if let Some(asked) = question {
             let keys = match asked.shown {
-                true => ask::keys(&asked.question, width),
+                true => asked.lines(width, height),
                 false => Vec::new(),
             };
             lines.extend(
@@ -175,14 +175,18 @@ impl Talk<'_> {
     fn input(
         &mut self,
         input: Input,
-        question: Option<Asked>,
+        mut question: Option<Asked>,
         ending: &mut Ending,
         stop: &Stop,
     ) -> Result<Option<Asked>, Failure> {
         let key = match input {
             Input::Key(key) => key,
             Input::Paste(text) => {
-                if self.typed.len() + text.len() <= MOST_TYPED {
+                if let Some(asked) = &mut question {
+                    if asked.shown {
+                        asked.paste(&text);
+                    }
+                } else if self.typed.len() + text.len() <= MOST_TYPED {
                     self.typed.push_str(&text.replace('\r', "\n"));
                 }
                 return Ok(question);
@@ -201,12 +205,27 @@ impl Talk<'_> {
             if !asked.shown {
                 return Ok(Some(asked));
             }
-            let letter = match key.code {
-                KeyCode::Char(letter) => letter,
-                KeyCode::Esc => '\u{1b}',
-                _ => return Ok(Some(asked)),
-            };
-            return Ok(asked.key(letter));
+            return Ok(match asked.key(key, Screen::width()) {
+                Next::Open(asked) => Some(asked),
+                Next::Answered(lines) => {
+                    for line in lines {
+                        let shown = self.view.dim(&line);
+                        self.screen.print(&shown);
+                    }
+                    None
+                }
+                Next::Browse(url) => {
+                    let line = match browse(&url) {
+                        Ok(()) => "  agreed; the browser is to open it".to_owned(),
+                        Err(error) => format!(
+                            "  agreed, but no browser was started: {error}. Open it yourself"
+                        ),
+                    };
+                    let shown = self.view.dim(&line);
+                    self.screen.print(&shown);
+                    None
+                }
+            });
         }
         self.type_ahead(key, ending, stop);
         Ok(None)
@@ -239,6 +258,28 @@ impl Talk<'_> {
             _ => {}
         }
     }
+}
+
+/// Has the system's browser open a page. What it prints is nobody's business, and nobody waits for it.
+fn browse(url: &str) -> std::io::Result<()> {
+    use std::process::{Command, Stdio};
+    let mut command = if cfg!(windows) {
+        let mut command = Command::new("rundll32");
+        command.arg("url.dll,FileProtocolHandler");
+        command
+    } else if cfg!(target_os = "macos") {
+        Command::new("open")
+    } else {
+        Command::new("xdg-open")
+    };
+    let command = command.arg(url).stdin(Stdio::null());
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    // It is to be waited for, or its entry stays as long as acp.
+    std::thread::spawn(move || child.wait());
+    Ok(())
 }
 
 fn is_interrupt(key: KeyEvent) -> bool {

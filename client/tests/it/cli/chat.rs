@@ -33,6 +33,63 @@ async fn a_conversation_in_a_terminal() {
 }
 
 #[tokio::test]
+async fn elicitations_are_answered_in_the_terminal() {
+    let agent = r#"message; case $line in *'"elicitation":{"form":{},"url":{}}'*) ;; *) exit 9 ;; esac
+        send '{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":1}}'; answer '{"sessionId":"s"}'
+        prompt
+        call elicitation/create '{"sessionId":"s","mode":"form","message":"Which \u001b[2Jone?","requestedSchema":{"type":"object",
+            "required":["size"],"properties":{"size":{"type":"string","enum":["small","large"]},"name":{"type":"string"}}}}'
+        say "$(quoted) 1\\n"
+        call elicitation/create '{"sessionId":"s","mode":"form","message":"And?","requestedSchema":{"type":"object","properties":{"a":{"type":"boolean"}}}}'
+        say "$(quoted) 2\\n"
+        call elicitation/create '{"sessionId":"s","mode":"url","message":"Log in","elicitationId":"e","url":"https://example.com/login?a=b"}'
+        say "$(quoted) 3\\n"
+        call elicitation/create '{"sessionId":"s","mode":"url","message":"Again","elicitationId":"f","url":"https://example.com/"}'
+        end cancelled; message"#;
+    // Requests and their answers are lines.
+    let agent = agent.replace(
+        "{\"type\":\"object\",\n            ",
+        "{\"type\":\"object\",",
+    );
+    let mut terminal = Terminal::start(&agent);
+    terminal.shows("› ").await;
+    terminal.types("hi\r");
+    terminal
+        .shows("? The agent asks:\r\n  Which one?\r\n")
+        .await;
+    terminal.shows("size, required (1 of 2)").await;
+    terminal.shows("2  large").await;
+    terminal.shows("Enter  next").await;
+    terminal.types("3\r");
+    terminal.shows("is none of the choices").await;
+    terminal.types("\u{15}2\r");
+    terminal.shows("name (2 of 2)").await;
+    terminal.types("Eve\r");
+    terminal.shows("Enter  send").await;
+    terminal.types("\r");
+    terminal
+        .shows("'content':{'size':'large','name':'Eve'}")
+        .await;
+    terminal.shows("The agent asks:\r\n  And?").await;
+    terminal.shows("Enter  next").await;
+    terminal.types("\u{1b}");
+    terminal.shows("'action':'decline'").await;
+    terminal
+        .shows("to open a page:\r\n  Log in\r\n  https://example.com/login?a=b\r\n")
+        .await;
+    terminal.shows("y  agree").await;
+    terminal.types("y");
+    terminal.shows("'action':'accept'").await;
+    terminal.shows("https://example.com/\r\n").await;
+    terminal.shows("y  agree").await;
+    terminal.types("\u{3}");
+    terminal.shows("cancelled after ").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
 async fn two_interrupts_end_it() {
     let mut terminal = Terminal::start("start; prompt; say 'waiting\\n'; message; message");
     terminal.shows("› ").await;
