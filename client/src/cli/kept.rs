@@ -3,6 +3,7 @@
 //! A file per name in the folder of data, replaced as a whole. A file beside it is locked while a run
 //! uses the name, and unlocked by the system when that run ends, however it ends.
 
+use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use super::folders;
 /// The largest file, in bytes; an agent's id may be long.
 const LARGEST_FILE: u64 = 1 << 20;
 
+/// Files that are read for a list.
+const MOST_FILES: usize = 20_000;
+
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -24,6 +28,39 @@ struct Record {
     agent: String,
     directory: String,
     session_id: Option<SessionId>,
+}
+
+impl Record {
+    fn new(name: &str, agent: &str, directory: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            agent: agent.to_owned(),
+            directory: directory.to_owned(),
+            session_id: None,
+        }
+    }
+
+    fn file(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.json", stem(self)))
+    }
+
+    /// Reads the file of the same name, agent and directory, if there is one.
+    fn read(&self, folder: &Path) -> Result<Option<Self>, String> {
+        let file = self.file(folder);
+        let failed =
+            |error: &dyn std::fmt::Display| format!("cannot use {}: {error}", file.display());
+        let text = super::agents::text_up_to(&file, LARGEST_FILE);
+        let Some(text) = text.map_err(|reason| failed(&reason))? else {
+            return Ok(None);
+        };
+        let record: Self = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+        let same = (&record.name, &record.agent, &record.directory)
+            == (&self.name, &self.agent, &self.directory);
+        match same {
+            true => Ok(Some(record)),
+            false => Err(failed(&"it is about another session. Remove it")),
+        }
+    }
 }
 
 /// A name that this process uses.
@@ -46,17 +83,30 @@ impl Kept {
         Self::take_in(&folder.join("sessions"), name, agent, directory)
     }
 
+    /// Returns the session of a name, whoever uses it; `None` if there is no such name.
+    ///
+    /// # Errors
+    ///
+    /// When its file cannot be used.
+    pub(super) fn find(
+        name: &str,
+        agent: &str,
+        directory: &str,
+    ) -> Result<Option<SessionId>, String> {
+        let Some(folder) = folders::data() else {
+            return Ok(None);
+        };
+        let wanted = Record::new(name, agent, directory);
+        let record = wanted.read(&folder.join("sessions"))?;
+        Ok(record.and_then(|record| record.session_id))
+    }
+
     fn take_in(folder: &Path, name: &str, agent: &str, directory: &str) -> Result<Self, String> {
         let failed = |what: &Path, error: &dyn std::fmt::Display| {
             format!("cannot use {}: {error}", what.display())
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-        let wanted = Record {
-            name: name.to_owned(),
-            agent: agent.to_owned(),
-            directory: directory.to_owned(),
-            session_id: None,
-        };
+        let wanted = Record::new(name, agent, directory);
         let stem = stem(&wanted);
         let lock_file = folder.join(format!("{stem}.lock"));
         let mut options = File::options();
@@ -73,24 +123,10 @@ impl Kept {
             }
             Err(TryLockError::Error(error)) => return Err(failed(&lock_file, &error)),
         }
-        let file = folder.join(format!("{stem}.json"));
-        let text = super::agents::text_up_to(&file, LARGEST_FILE);
-        let record = match text.map_err(|reason| failed(&file, &reason))? {
-            None => wanted,
-            Some(text) => {
-                let record: Record =
-                    serde_json::from_str(&text).map_err(|error| failed(&file, &error))?;
-                let same = (&record.name, &record.agent, &record.directory)
-                    == (&wanted.name, &wanted.agent, &wanted.directory);
-                if !same {
-                    return Err(failed(&file, &"it is about another session. Remove it"));
-                }
-                record
-            }
-        };
+        let record = wanted.read(folder)?;
         Ok(Self {
-            file,
-            record,
+            file: wanted.file(folder),
+            record: record.unwrap_or(wanted),
             _lock: lock,
         })
     }
@@ -98,6 +134,16 @@ impl Kept {
     /// The session of the name, if it has one.
     pub(super) fn session(&self) -> Option<&SessionId> {
         self.record.session_id.as_ref()
+    }
+
+    /// Forgets the name.
+    ///
+    /// # Errors
+    ///
+    /// When its file cannot be removed.
+    pub(super) fn forget(self) -> Result<(), String> {
+        let removed = std::fs::remove_file(&self.file);
+        removed.map_err(|error| format!("cannot remove {}: {error}", self.file.display()))
     }
 
     /// Keeps a session under the name.
@@ -118,6 +164,29 @@ impl Kept {
         };
         written().map_err(|error| format!("cannot write {}: {error}", self.file.display()))
     }
+}
+
+/// Returns the names of an agent's sessions, in whatever directory. Files that cannot be used are left out.
+pub(super) fn names(agent: &str) -> BTreeMap<SessionId, Vec<String>> {
+    let listed = folders::data().and_then(|folder| folder.join("sessions").read_dir().ok());
+    let mut names = BTreeMap::<_, Vec<_>>::new();
+    for entry in listed.into_iter().flatten().flatten().take(MOST_FILES) {
+        let file = entry.path();
+        if file.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let text = super::agents::text_up_to(&file, LARGEST_FILE);
+        let record = text
+            .ok()
+            .flatten()
+            .and_then(|text| serde_json::from_str::<Record>(&text).ok());
+        if let Some(record) = record.filter(|record| record.agent == agent)
+            && let Some(session) = record.session_id
+        {
+            names.entry(session).or_default().push(record.name);
+        }
+    }
+    names
 }
 
 /// The name of the files: what is in it may be anything.

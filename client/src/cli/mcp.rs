@@ -1,12 +1,15 @@
 //! `acp mcp`: an agent as a tool of MCP hosts.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::args::{McpArgs, Offered};
-use super::complain;
 use super::exit::Code;
+use super::launch::Launch;
+use super::opening::Failure;
 use super::stop::Stop;
-use crate::client::Client;
+use super::{complain, open};
+use crate::error::Error;
 use crate::external::ExternalAgent;
 use crate::mcp::McpServer;
 use crate::permission::{Policy, Rules};
@@ -43,24 +46,37 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
         }
     };
     let rules = rules.fallback(policy);
-    let mut words = args.agent.clone().into_iter();
-    let program = words.next().unwrap_or_default();
-    let name = args
-        .name
-        .clone()
-        .unwrap_or_else(|| tool_name(Path::new(&program)));
-    let (arguments, cwd) = (words.collect::<Vec<_>>(), directory.clone());
-    let verbose = args.verbose;
+    let name = match tool_name_of(&args) {
+        Ok(name) => name,
+        Err(error) => return usage(&error),
+    };
+    let setup = Arc::new((args.agent.clone(), directory.clone()));
+    let (verbose, terminals) = (args.verbose, args.terminals);
     let start = move || {
-        let mut command = AgentCommand::new(&program)
-            .args(&arguments)
-            .current_dir(&cwd);
-        if verbose {
-            command = command.on_stderr(|line| complain(format_args!("agent: {line}")));
+        let builder = open::builder()
+            .permissions(rules.clone())
+            .workspace(workspace(may_approve, terminals));
+        let setup = setup.clone();
+        async move {
+            let (agent, directory) = &*setup;
+            let prepare = |command: AgentCommand| {
+                let command = command.current_dir(directory);
+                match verbose {
+                    true => command.on_stderr(|line| complain(format_args!("agent: {line}"))),
+                    false => command,
+                }
+            };
+            let opened = open::client(agent, builder, prepare).await;
+            opened.map_err(|failure| match failure {
+                Failure::Error(error) => error,
+                Failure::Session(reason) | Failure::Usage(reason) | Failure::Login(reason) => {
+                    Error::Spawn {
+                        command: agent.identity(),
+                        reason,
+                    }
+                }
+            })
         }
-        let builder = Client::builder().permissions(rules.clone());
-        let workspace = workspace(may_approve, args.terminals);
-        async move { builder.workspace(workspace).spawn(command).await }
     };
     let mut agent = ExternalAgent::start_with(start)
         .name(name)
@@ -91,6 +107,28 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
     }
 }
 
+/// Returns what to call the tool.
+///
+/// # Errors
+///
+/// When the agent is not configured, or cannot be started.
+fn tool_name_of(args: &McpArgs) -> Result<String, String> {
+    // An error of usage now, not in the first call.
+    let launch = match args.agent.remote.url {
+        Some(_) => None,
+        None => Some(Launch::of(&args.agent)?),
+    };
+    Ok(match (&args.name, &args.agent.name, launch) {
+        (Some(name), ..) => name.clone(),
+        (None, Some(agent), _) => tool_name(agent),
+        (None, None, Some(launch)) => {
+            let program = Path::new(&launch.program).file_stem();
+            tool_name(&program.unwrap_or_default().to_string_lossy())
+        }
+        (None, None, None) => tool_name(""),
+    })
+}
+
 fn workspace(may_approve: bool, terminals: Offered) -> Workspace {
     let mut workspace = Workspace::new();
     if !may_approve {
@@ -107,9 +145,8 @@ fn usage(error: &dyn std::fmt::Display) -> Code {
     Code::Usage
 }
 
-/// Makes the name of a tool of the name of a program: hosts accept letters, digits, `_` and `-`.
-fn tool_name(program: &Path) -> String {
-    let name = program.file_stem().unwrap_or_default().to_string_lossy();
+/// Makes the name of a tool of that of an agent: hosts accept letters, digits, `_` and `-`.
+fn tool_name(name: &str) -> String {
     let accepted = |c: char| match c {
         c if c.is_ascii_alphanumeric() || c == '-' => c,
         _ => '_',
@@ -126,16 +163,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tool_is_named_after_the_program() {
-        for (program, name) in [
+    fn the_tool_is_named_after_the_agent() {
+        for (agent, name) in [
             ("opencode", "opencode"),
-            ("/usr/bin/codex-acp", "codex-acp"),
-            ("C:/x y.exe", "x_y"),
+            ("codex-acp", "codex-acp"),
+            ("x y", "x_y"),
             ("", "agent"),
             ("é", "_"),
         ] {
-            assert_eq!(tool_name(Path::new(program)), name);
+            assert_eq!(tool_name(agent), name);
         }
-        assert_eq!(tool_name(Path::new(&"x".repeat(100))).len(), LONGEST_NAME);
+        assert_eq!(tool_name(&"x".repeat(100)).len(), LONGEST_NAME);
     }
 }

@@ -97,7 +97,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             runtime.block_on(until_stopped(print))
         }
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => runtime.block_on(mcp::mcp(args)),
+        Command::Mcp(args) => runtime.block_on(mcp::mcp(*args)),
     };
     // A write to a stream that nobody reads must not keep the process from ending.
     runtime.shutdown_background();

@@ -15,6 +15,10 @@ async fn start(args: &[&str], agent: &str) -> (Connected, Child) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
     command.arg("mcp").args(args).args(["--", "sh", "-c"]);
     command.arg(script::script(agent));
+    connect(command).await
+}
+
+async fn connect(mut command: Command) -> (Connected, Child) {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -108,13 +112,34 @@ async fn the_agent_ends_with_the_host() {
 }
 
 #[tokio::test]
+async fn a_configured_agent_is_offered_under_its_name() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("acp")).unwrap();
+    let agent = script::script("start; prompt; say \"I am $WHO\"; end end_turn; message");
+    let server = serde_json::json!({"command": "sh", "args": ["-c", agent], "env": {"WHO": "Bob"}});
+    let settings = serde_json::json!({ "agent_servers": { "my bob": server } });
+    std::fs::write(home.path().join("acp/agents.json"), settings.to_string()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    command
+        .args(["mcp", "my bob"])
+        .env("XDG_CONFIG_HOME", home.path());
+    let (host, child) = connect(command).await;
+    let tools = within(host.list_all_tools()).await.unwrap();
+    assert_eq!(tools[0].name, "my_bob");
+    let result = call(&host, "hi").await.unwrap();
+    assert_eq!(texts(&result)[0], "I am Bob");
+    assert_eq!(leave(host, child).await, Some(0));
+}
+
+#[tokio::test]
 async fn wrong_usage_is_an_error_at_once() {
     for (args, part) in [
         (&["--rules", "/nonexistent", "--", "x"][..], "/nonexistent"),
         (&["--cwd", "/nonexistent", "--", "x"], "/nonexistent"),
         (&["--name", "a b", "--", "x"], "letters, digits"),
         (&["--max-concurrent", "0", "--", "x"], "from 1 on"),
-        (&[], "AGENT"),
+        (&["no-such-agent"], "`no-such-agent`"),
+        (&[], "no agent is given"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
         let output = within(command.arg("mcp").args(args).output())

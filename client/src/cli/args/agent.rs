@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 
 /// The agent of a command.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub(in crate::cli) struct AgentArgs {
     /// Use the agent that is configured under this name; `acp agents` lists them
@@ -83,7 +83,7 @@ impl AgentArgs {
 }
 
 /// Where a remote agent is, and what it wants to see.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub(in crate::cli) struct RemoteArgs {
     /// Use the agent at this URL instead of a command: http, https, ws or wss

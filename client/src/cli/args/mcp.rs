@@ -1,18 +1,23 @@
 //! The arguments of `acp mcp`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
+
+use super::agent::AgentArgs;
 use super::run::{Offered, seconds};
 
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MCP_HELP)]
+#[command(override_usage = MCP_USAGE, after_long_help = MCP_HELP)]
 pub(in crate::cli) struct McpArgs {
-    /// The agent's command line; no shell looks at it
-    #[arg(last = true, required = true, value_name = "AGENT")]
-    pub(in crate::cli) agent: Vec<OsString>,
+    /// A configured agent; `acp agents` lists them
+    #[arg(id = "configured", value_name = "NAME")]
+    configured: Option<String>,
 
-    /// The name of the tool: letters, digits, `_` and `-` [default: that of the agent's program]
+    #[command(flatten)]
+    pub(in crate::cli) agent: AgentArgs,
+
+    /// The name of the tool: letters, digits, `_` and `-` [default: that of the agent, or of its program]
     #[arg(long, value_name = "NAME", value_parser = mcp_name)]
     pub(in crate::cli) name: Option<String>,
 
@@ -53,6 +58,22 @@ pub(in crate::cli) struct McpArgs {
     pub(in crate::cli) verbose: bool,
 }
 
+impl McpArgs {
+    /// Decides which agent is meant.
+    ///
+    /// # Errors
+    ///
+    /// When there is no agent, or more than one.
+    pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
+        self.agent.settle_named(self.configured.take())
+    }
+}
+
+const MCP_USAGE: &str = "\
+acp mcp [OPTIONS] NAME
+       acp mcp [OPTIONS] -- AGENT [ARGUMENT]...
+       acp mcp [OPTIONS] --url URL";
+
 const MCP_HELP: &str = "\
 The tool has one argument, `task`. Each call is a session of its own. The agent is started by the
 first call, and again when it has died; it is ended when the host closes standard input. What it does
@@ -64,6 +85,7 @@ Permissions:
   be allowed, acp refuses the agent's requests to write files and to run commands.
 
 Examples:
+  acp mcp codex
   acp mcp -- opencode acp
   acp mcp --name reviewer --description 'Reviews changes' --cwd ~/project -- codex-acp";
 

@@ -79,7 +79,7 @@ pub(super) enum Command {
     /// Offer an agent as a tool to a host of the Model Context Protocol (MCP), on standard input and
     /// output.
     #[cfg(feature = "mcp")]
-    Mcp(McpArgs),
+    Mcp(Box<McpArgs>),
 
     /// Print the completions of a shell.
     ///
@@ -118,7 +118,7 @@ impl Args {
             Command::Sessions(sessions) => ("sessions", sessions.command.settle()),
             Command::Record(record) => ("record", record.agent.settle_local()),
             #[cfg(feature = "mcp")]
-            Command::Mcp(_) => return Ok(args),
+            Command::Mcp(mcp) => ("mcp", mcp.settle()),
             Command::Agents(_) | Command::Completions { .. } | Command::Man { .. } => {
                 return Ok(args);
             }

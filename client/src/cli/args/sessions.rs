@@ -18,7 +18,12 @@ pub(in crate::cli) struct SessionsArgs {
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SessionsCommand {
     /// List the sessions that the agent knows, at most 10,000.
+    #[command(override_usage = LIST_USAGE)]
     List {
+        /// A configured agent; `acp agents` lists them
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+
         /// Only those that work in this directory
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
@@ -44,7 +49,7 @@ pub(in crate::cli) enum SessionsCommand {
     /// Copy a session with its history, and print the id of the copy.
     Fork(SessionArgs),
 
-    /// Delete a session with its history. There is no question, and no way back.
+    /// Delete a session with its history, and its name. There is no question, and no way back.
     Delete(SessionArgs),
 
     /// Print the history of a session.
@@ -59,12 +64,16 @@ pub(in crate::cli) enum SessionsCommand {
 }
 
 /// A session of an agent.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub(in crate::cli) struct SessionArgs {
-    /// The session's id
+    /// The session's name, as given by --session in this directory, or its id; behind the NAME of a
+    /// configured agent, if that is not given otherwise
     #[arg(value_name = "SESSION")]
     pub(in crate::cli) id: String,
+
+    #[arg(value_name = "SESSION", hide = true)]
+    second: Option<String>,
 
     /// The session's directory [default: as the agent lists it, or the current directory]
     #[arg(long, value_name = "DIR")]
@@ -84,21 +93,39 @@ pub(in crate::cli) enum ExportFormat {
 }
 
 impl SessionsCommand {
-    fn agent(&self) -> &AgentArgs {
+    /// Decides which agent and which session is meant.
+    ///
+    /// # Errors
+    ///
+    /// When there is no agent, or more than one.
+    pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         match self {
-            Self::List { agent, .. } => agent,
-            Self::Show { session, .. } | Self::Export { session, .. } => &session.agent,
-            Self::Fork(session) | Self::Delete(session) => &session.agent,
+            Self::List { agent, name, .. } => agent.settle_named(name.take()),
+            Self::Show { session, .. } | Self::Export { session, .. } => session.settle(),
+            Self::Fork(session) | Self::Delete(session) => session.settle(),
         }
-    }
-
-    /// Refuses arguments without an agent.
-    pub(super) fn settle(&self) -> Result<(), (ErrorKind, String)> {
-        self.agent().settle()
     }
 }
 
+impl SessionArgs {
+    fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
+        let agent = self
+            .second
+            .take()
+            .map(|session| std::mem::replace(&mut self.id, session));
+        self.agent.settle_named(agent)
+    }
+}
+
+const LIST_USAGE: &str = "\
+acp sessions list [OPTIONS] NAME
+       acp sessions list [OPTIONS] -- AGENT [ARGUMENT]...
+       acp sessions list [OPTIONS] --url URL";
+
 const SESSIONS_HELP: &str = "\
+SESSION is a name that was given by `acp run --session`, with the same agent and directory (--cwd), or
+else an id. The agent's NAME goes before it: `acp sessions show codex fix`.
+
 The agent is started, asked, and ended; it must support what it is asked for:
   list    session/list
   show    session/list or session/load
@@ -117,5 +144,5 @@ Exit codes:
 
 Examples:
   acp sessions list -- opencode acp
-  acp sessions export --agent codex SESSION > session.md
+  acp sessions export codex SESSION > session.md
   acp sessions export --format json SESSION -- acp-server | jq -c 'select(.update)'";

@@ -4,15 +4,17 @@ mod export;
 mod history;
 mod markdown;
 
+use std::collections::BTreeMap;
 use std::convert;
 use std::path::{Path, PathBuf};
 
-use acp_sdk::v1::SessionInfo;
+use acp_sdk::v1::{SessionId, SessionInfo};
 use serde::Serialize;
 
 use self::history::Counts;
 use super::args::{ListFormat, SessionArgs, SessionsArgs, SessionsCommand};
 use super::exit::Code;
+use super::kept::{self, Kept};
 use super::open;
 use super::task::{Failure, Results};
 use crate::client::Client;
@@ -25,13 +27,19 @@ const LONGEST_TITLE: usize = 80;
 /// Runs a command about sessions.
 pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Result<Code, Failure> {
     match &args.command {
-        SessionsCommand::List { cwd, format, agent } => {
+        SessionsCommand::List {
+            cwd, format, agent, ..
+        } => {
             let client = open::client(agent, open::builder(), convert::identity).await?;
-            list(&client, cwd.as_deref(), *format, results).await?;
+            let names = kept::names(&agent.identity());
+            list(&client, cwd.as_deref(), &names, *format, results).await?;
             client.shutdown().await;
         }
-        SessionsCommand::Show { session, format } => show(session, *format, results).await?,
+        SessionsCommand::Show { session, format } => {
+            show(&by_name(session)?, *format, results).await?;
+        }
         SessionsCommand::Fork(session) => {
+            let session = &by_name(session)?;
             let client = open::client(&session.agent, open::builder(), convert::identity).await?;
             let cwd = directory(&client, session).await?;
             let copy = client.fork_session(session.id.as_str(), &cwd).await?;
@@ -39,32 +47,85 @@ pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Resu
             results.line(copy.id().as_str()).await?;
         }
         SessionsCommand::Delete(session) => {
-            let client = open::client(&session.agent, open::builder(), convert::identity).await?;
-            client.delete_session(session.id.as_str()).await?;
+            let named = by_name(session)?;
+            // A session that a run works in stays.
+            let kept = match named.id == session.id {
+                true => None,
+                false => {
+                    let agent = session.agent.identity();
+                    let kept = Kept::take(&session.id, &agent, &named_directory(session));
+                    Some(kept.map_err(Failure::failed)?)
+                }
+            };
+            let client = open::client(&named.agent, open::builder(), convert::identity).await?;
+            client.delete_session(named.id.as_str()).await?;
             client.shutdown().await;
+            kept.map_or(Ok(()), Kept::forget).map_err(Failure::failed)?;
         }
         SessionsCommand::Export { session, format } => {
-            export::export(session, *format, results).await?;
+            export::export(&by_name(session)?, *format, results).await?;
         }
     }
     Ok(Code::EndTurn)
 }
 
+/// Returns the session that is meant: that of a name if there is such a name, or else that of an id.
+fn by_name(session: &SessionArgs) -> Result<SessionArgs, Failure> {
+    let directory = named_directory(session);
+    let found = Kept::find(&session.id, &session.agent.identity(), &directory);
+    let mut named = session.clone();
+    if let Some(id) = found.map_err(Failure::failed)? {
+        named.id = id.to_string();
+        named.cwd = Some(directory.into());
+    }
+    Ok(named)
+}
+
+/// The directory that a name belongs to.
+fn named_directory(session: &SessionArgs) -> String {
+    let cwd = session.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
+    // A directory that is not here has no names.
+    cwd.canonicalize()
+        .unwrap_or(cwd)
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// An entry of the list, with the names that `acp` keeps for it.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    info: &'a SessionInfo,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    names: &'a [String],
+}
+
 async fn list(
     client: &Client,
     cwd: Option<&Path>,
+    names: &BTreeMap<SessionId, Vec<String>>,
     format: ListFormat,
     results: &mut Results,
 ) -> Result<(), Failure> {
     for session in client.list_sessions(cwd).await? {
+        let names = names
+            .get(&session.session_id)
+            .map_or(&[][..], Vec::as_slice);
         let line = match format {
-            ListFormat::Json => json(&session)?,
+            ListFormat::Json => json(&Listed {
+                info: &session,
+                names,
+            })?,
             ListFormat::Text => {
                 let updated = session.updated_at.as_deref().unwrap_or("-");
                 let title = session.title.as_deref().unwrap_or("-");
                 // The id comes first, for it is what other commands take.
+                let named = match names.is_empty() {
+                    true => String::new(),
+                    false => format!("  [{}]", one_line(&names.join(", "), LONGEST_TITLE)),
+                };
                 format!(
-                    "{}  {}  {}  {}",
+                    "{}  {}  {}  {}{named}",
                     one_line(session.session_id.as_str(), usize::MAX),
                     one_line(updated, 40),
                     one_line(&session.cwd, 200),

@@ -175,3 +175,63 @@ async fn mcp_servers_are_sent_as_far_as_the_agent_can_use_them() {
         ended.stderr
     );
 }
+
+/// An agent with one session, which says what it is asked.
+const KEEPS: &str = r#"
+answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"delete":{},"fork":{},"resume":{}}}}'
+while message; do case $line in
+*session/new*) send '{"jsonrpc":"2.0","id":'"$id"',"result":{"sessionId":"the-id"}}';;
+*session/list*) send '{"jsonrpc":"2.0","id":'"$id"',"result":{"sessions":[{"sessionId":"the-id","cwd":"/","title":"T"},{"sessionId":"u","cwd":"/"}]}}';;
+*session/prompt*) prompt=$id; end end_turn;;
+*session/fork*'"the-id"'*) send '{"jsonrpc":"2.0","id":'"$id"',"result":{"sessionId":"copy"}}';;
+*'"the-id"'*) send '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"the-id","update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Old"}}}}'
+    send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}';;
+*) send '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32002,"message":"No such session"}}';; esac; done
+"#;
+
+#[tokio::test]
+async fn a_name_stands_for_its_session_in_other_commands() {
+    let home = Home::new();
+    home.configure(&serde_json::json!({ "keeper": super::agents::server(KEEPS) }));
+    let run = ["run", "--deny-all", "--session", "fix it", "keeper", "hi"];
+    let ended = home.acp(&run).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let ended = home.acp(&["sessions", "list", "keeper"]).await;
+    assert_eq!(
+        ended.stdout, "the-id  -  /  T  [fix it]\nu  -  /  -\n",
+        "{}",
+        ended.stderr
+    );
+    let listed = home
+        .acp(&["sessions", "list", "--agent", "keeper", "--format", "json"])
+        .await;
+    assert_eq!(listed.lines()[0]["names"], serde_json::json!(["fix it"]));
+    assert_eq!(listed.lines()[1].get("names"), None);
+    let shown = home.acp(&["sessions", "show", "keeper", "fix it"]).await;
+    assert!(shown.stdout.contains("session:   the-id\n"), "{shown:?}");
+    let exported = home
+        .acp(&["sessions", "export", "--agent", "keeper", "fix it"])
+        .await;
+    assert!(exported.stdout.contains("Old"), "{exported:?}");
+    let forked = home.acp(&["sessions", "fork", "keeper", "fix it"]).await;
+    assert_eq!(forked.stdout, "copy\n", "{forked:?}");
+    // An id is an id still, and another directory has other names.
+    assert_eq!(
+        home.acp(&["sessions", "export", "keeper", "the-id"])
+            .await
+            .code,
+        Some(0)
+    );
+    let elsewhere = ["sessions", "delete", "--cwd", "/", "keeper", "fix it"];
+    assert_eq!(home.acp(&elsewhere).await.code, Some(1));
+    let deleted = home.acp(&["sessions", "delete", "keeper", "fix it"]).await;
+    assert_eq!(deleted.code, Some(0), "{deleted:?}");
+    let gone = home.acp(&["sessions", "delete", "keeper", "fix it"]).await;
+    assert_eq!(gone.code, Some(1), "the name went with its session");
+    let ended = home.acp(&["sessions", "list"]).await;
+    assert!(
+        ended.stderr.contains("no agent is given"),
+        "{}",
+        ended.stderr
+    );
+}
