@@ -23,6 +23,10 @@ pub(super) async fn client(
     builder: ClientBuilder,
     prepare: impl FnOnce(AgentCommand) -> AgentCommand,
 ) -> Result<Client, Failure> {
+    let builder = match args.protocol_version {
+        2 => builder.offer_v2(),
+        _ => builder,
+    };
     match &args.remote.url {
         Some(url) => remote(url, args, builder).await,
         None => {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use acp_sdk::json::UnknownVariant;
 use acp_sdk::v1::{
     ContentBlock, PermissionOptionKind, Plan, PlanEntryStatus, RequestPermissionOutcome,
     SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind, UsageUpdate,
@@ -59,6 +60,7 @@ impl Lines {
             SessionUpdate::CompactionUpdate(compaction) => {
                 Some(format!("compaction: {}", compaction.status))
             }
+            SessionUpdate::Unknown(update) => replaced(update),
             _ => None,
         }
     }
@@ -245,12 +247,34 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().filter(harmless).collect()
 }
 
+/// Says that an agent of version 2 has replaced a message that was shown already.
+fn replaced(update: &UnknownVariant) -> Option<String> {
+    let what = match update.tag() {
+        "agent_message" => "message",
+        "agent_thought" => "thought",
+        _ => return None,
+    };
+    let content: Option<Vec<ContentBlock>> = update.get("content")?.parse().ok()?;
+    let blocks = content.iter().flatten();
+    let words = blocks.filter_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    let words: String = words.collect();
+    Some(match words.as_str() {
+        "" => format!("{what} withdrawn"),
+        words => format!("{what} replaced by: {}", one_line(words, MOST_SHOWN)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{
         Content, Cost, Diff, PermissionOption, PlanEntry, PlanEntryPriority,
         RequestPermissionRequest, SelectedPermissionOutcome, ToolCall, ToolCallUpdate,
     };
+
+    use serde_json::json;
 
     use super::*;
     use crate::permission::PermissionRequest;
@@ -294,6 +318,26 @@ mod tests {
         let two = shown("```\n\none\ntwo\n```");
         assert_eq!(two.as_deref(), Some("one (and 1 more line)"));
         assert_eq!(shown("```\n```\n"), None);
+    }
+
+    #[test]
+    fn a_message_that_is_replaced_is_named() {
+        let told = |update: serde_json::Value| {
+            Lines::default().update(&serde_json::from_value(update).unwrap())
+        };
+        let replaced = json!({"sessionUpdate": "agent_message", "messageId": "m",
+            "content": [{"type": "text", "text": "No\nsecrets"}]});
+        assert_eq!(
+            told(replaced).as_deref(),
+            Some("message replaced by: No secrets")
+        );
+        let withdrawn =
+            json!({"sessionUpdate": "agent_thought", "messageId": "m", "content": null});
+        assert_eq!(told(withdrawn).as_deref(), Some("thought withdrawn"));
+        assert_eq!(
+            told(json!({"sessionUpdate": "state_update", "state": "idle"})),
+            None
+        );
     }
 
     #[test]

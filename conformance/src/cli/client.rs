@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +27,7 @@ const PROMPT: &str = "Hello, agent";
 /// a scene each time: permission, files, terminals, strangeness from the future,
 /// cancellation, death. In the command, `{agent}` stands for the agent to launch (as
 /// several words when it stands alone), `{cwd}` for the working directory and
-/// `{prompt}` for what to say. Without a command, the bundled `acp run` is tested, or in
-/// version 2 a small client of the suite.
+/// `{prompt}` for what to say. Without a command, the bundled `acp run` is tested.
 ///
 /// Where a turn is to be cancelled, the client is interrupted as by Ctrl-C.
 #[derive(Debug, clap::Args)]
@@ -52,6 +51,10 @@ pub(super) struct Args {
     /// terminals: for the scene about clients without
     #[arg(long, num_args = 2, value_names = ["WORD", "INSTEAD"], requires = "command")]
     without_terminals: Vec<OsString>,
+    /// The command that has the client list its agent's sessions, words with spaces between: for
+    /// the scene of version 2 about pages
+    #[arg(long, value_name = "LINE", requires = "command")]
+    listing: Option<String>,
     /// What the client is to say
     #[arg(long, value_name = "TEXT", default_value = PROMPT)]
     prompt: String,
@@ -71,22 +74,21 @@ pub(super) struct ActArgs {
 const TERMINALS: &str = "--terminals=yes";
 const NO_TERMINALS: &str = "--terminals=no";
 
+/// The bundled client, as a command of this program.
+const CLIENT: &str = "reference-client";
+
 /// How the command of the bundled client begins.
-const BUNDLED: [&str; 6] = [
-    "reference-client",
-    "run",
-    "--approve-all",
-    TERMINALS,
-    "--cwd",
-    "{cwd}",
-];
+const BUNDLED: [&str; 6] = [CLIENT, "run", "--approve-all", TERMINALS, "--cwd", "{cwd}"];
 
 /// How it ends when it starts its agent, and when it connects to one.
 const STARTED: [&str; 3] = ["{prompt}", "--", "{agent}"];
 const REMOTE: [&str; 3] = ["--url", "{url}", "{prompt}"];
 
-/// The client of version 2, as a command.
-const SECOND: [&str; 4] = ["second-client", "{prompt}", "--", "{agent}"];
+/// What has the bundled client speak version 2.
+const V2: [&str; 2] = ["--protocol-version", "2"];
+
+/// How the bundled client lists sessions, in version 2.
+const LISTING: [&str; 7] = [CLIENT, "sessions", "list", V2[0], V2[1], "--", "{agent}"];
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
@@ -97,20 +99,19 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         source,
     })?;
     let command = if args.command.is_empty() {
-        let mut command = vec![program.clone().into_os_string()];
-        match args.protocol {
-            Version::V1 => {
-                let end = if args.remote { REMOTE } else { STARTED };
-                command.extend(BUNDLED.into_iter().chain(end).map(OsString::from));
-            }
-            Version::V2 => command.extend(SECOND.map(OsString::from)),
-        }
-        command
+        let v2 = V2.into_iter().filter(|_| args.protocol == Version::V2);
+        let end = if args.remote { REMOTE } else { STARTED };
+        bundled(&program, BUNDLED.into_iter().chain(v2).chain(end))
     } else {
         args.command.clone()
     };
     let env = ClientEnv {
         without_terminals: without_terminals(args, &command)?,
+        listing: match &args.listing {
+            Some(line) => Some(line.split_whitespace().map(OsString::from).collect()),
+            None if args.command.is_empty() => Some(bundled(&program, LISTING)),
+            None => None,
+        },
         command,
         program,
         prompt: args.prompt.clone(),
@@ -152,12 +153,18 @@ fn remote(_: &ClientEnv, _: &Choice, _: impl FnMut(usize, usize)) -> Result<clie
     Err(Error::NoRemote)
 }
 
+/// A command of this program.
+fn bundled(program: &Path, words: impl IntoIterator<Item = &'static str>) -> Vec<OsString> {
+    let words = words.into_iter().map(OsString::from);
+    std::iter::once(program.into()).chain(words).collect()
+}
+
 /// The command that has the client declare no terminals.
 fn without_terminals(args: &Args, command: &[OsString]) -> Result<Option<Vec<OsString>>> {
     let bundled = [TERMINALS, NO_TERMINALS].map(OsString::from);
     let [word, instead] = match args.without_terminals.as_slice() {
         [word, instead] => [word, instead],
-        _ if args.command.is_empty() && args.protocol == Version::V1 => bundled.each_ref(),
+        _ if args.command.is_empty() => bundled.each_ref(),
         _ => return Ok(None),
     };
     let mut command = command.to_vec();
@@ -184,13 +191,16 @@ fn again(args: &Args) -> String {
         words.push("--without-terminals".into());
         words.extend(args.without_terminals.iter().cloned());
     }
+    if let Some(line) = &args.listing {
+        words.extend(["--listing".into(), line.into()]);
+    }
     if args.timeout != TIMEOUT {
         words.extend(["--timeout".into(), args.timeout.to_string().into()]);
     }
     super::outputs::again(words, &args.command)
 }
 
-/// Be the bundled client of version 2
+/// Be a client of version 2 without any type of this project
 #[derive(Debug, clap::Args)]
 pub(super) struct SecondArgs {
     prompt: String,

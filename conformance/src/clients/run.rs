@@ -27,6 +27,9 @@ pub struct ClientEnv {
     /// The command that has it declare no terminals, if there is one; for scenes about what
     /// is not declared.
     pub without_terminals: Option<Vec<OsString>>,
+    /// The command that has it list sessions, if that is not done in every conversation; for the
+    /// scene about pages.
+    pub listing: Option<Vec<OsString>>,
     /// The program that acts as the agent: this one.
     pub program: PathBuf,
     /// What is said to the agent.
@@ -280,10 +283,16 @@ fn command(env: &ClientEnv, scene: &Scene, record: &Path, cwd: &Path) -> Vec<OsS
         record.as_os_str().to_owned(),
     ];
     let line = Subject::command(agent.to_vec()).command_line();
-    let without = env.without_terminals.as_ref();
-    let without = without.filter(|_| scene.without_terminals);
+    let instead = match scene {
+        Scene { pages: true, .. } => &env.listing,
+        Scene {
+            without_terminals: true,
+            ..
+        } => &env.without_terminals,
+        _ => &None,
+    };
     let mut words = Vec::new();
-    for word in without.unwrap_or(&env.command) {
+    for word in instead.as_ref().unwrap_or(&env.command) {
         match word.to_str() {
             // On its own it is as many words as the agent's command has.
             Some("{agent}") => words.extend(agent.iter().cloned()),

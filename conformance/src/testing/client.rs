@@ -62,6 +62,7 @@ enum Start {
     Command {
         words: Vec<OsString>,
         without_terminals: Option<Vec<OsString>>,
+        listing: Option<Vec<OsString>>,
         program: PathBuf,
     },
     #[cfg(unix)]
@@ -102,6 +103,7 @@ impl ClientTest {
         Self::of(Start::Command {
             words: words.into_iter().map(Into::into).collect(),
             without_terminals: None,
+            listing: None,
             program: "acp-conformance".into(),
         })
     }
@@ -139,6 +141,20 @@ impl ClientTest {
             Start::Command {
                 without_terminals, ..
             } => *without_terminals = Some(words.into_iter().map(Into::into).collect()),
+            #[cfg(unix)]
+            Start::Within(_) => {}
+        }
+        self
+    }
+
+    /// The command that has the client list its agent's sessions, for the scene of version 2 about
+    /// pages, where it does not list them in every conversation. A client in Rust is not asked.
+    #[must_use]
+    pub fn listing<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        match &mut self.start {
+            Start::Command { listing, .. } => {
+                *listing = Some(words.into_iter().map(Into::into).collect());
+            }
             #[cfg(unix)]
             Start::Within(_) => {}
         }
@@ -195,11 +211,13 @@ impl Test for ClientTest {
             Start::Command {
                 words,
                 without_terminals,
+                listing,
                 program,
             } => {
                 let env = ClientEnv {
                     command: words,
                     without_terminals,
+                    listing,
                     program: installed(program)?,
                     prompt: self.prompt,
                     schema,

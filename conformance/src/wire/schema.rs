@@ -9,6 +9,12 @@ use super::surplus::Members;
 use super::{Finding, Level, Party, Rule};
 use crate::Result;
 
+/// The request that negotiates the version.
+const INITIALIZE: &str = "initialize";
+
+/// Its members that version 1 has and version 2 does not.
+const OF_VERSION_1: [&str; 2] = ["clientCapabilities", "clientInfo"];
+
 /// What the schema says about a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -181,7 +187,15 @@ impl Schema {
         let name = match &method.kind {
             Kind::Request { params, .. } | Kind::Notification { params } => params,
         };
-        self.members.surplus(name, params)
+        match params.as_object() {
+            // A client of several versions sends the members of all: the agent has yet to choose.
+            Some(all) if self.version == Version::V2 && method.name == INITIALIZE => {
+                let mut own = all.clone();
+                own.retain(|name, _| !OF_VERSION_1.contains(&name.as_str()));
+                self.members.surplus(name, &Value::Object(own))
+            }
+            _ => self.members.surplus(name, params),
+        }
     }
 
     /// The JSON Pointer of the first member of a result that the schema does not have.
@@ -305,6 +319,26 @@ mod tests {
         let turn = json!({"stopReason": "end_turn", "usage": {}, "cost": 1});
         let found = surplus("session/prompt", turn);
         assert_eq!(found.as_deref(), Some("/cost"));
+    }
+
+    #[test]
+    fn members_of_another_version_are_not_custom_where_it_is_negotiated() {
+        let schema = Schema::of(Version::V2).unwrap();
+        let surplus = |method, params| schema.surplus_in_params(Party::Client, method, &params);
+        let mut params = json!({"protocolVersion": 2, "info": {"name": "c", "version": "1"}});
+        for name in OF_VERSION_1 {
+            params[name] = json!({});
+            let first = Version::V1.document().unwrap();
+            let members = &first.value["$defs"]["InitializeRequest"]["properties"];
+            assert!(members.get(name).is_some(), "{name}");
+        }
+        assert_eq!(surplus(INITIALIZE, params.clone()), None);
+        assert_eq!(
+            surplus("session/new", params.clone()).as_deref(),
+            Some("/clientCapabilities")
+        );
+        params["custom"] = json!(1);
+        assert_eq!(surplus(INITIALIZE, params).as_deref(), Some("/custom"));
     }
 
     #[test]

@@ -16,10 +16,17 @@ use serde_json::Value;
 use crate::command::acp_conformance;
 
 #[test]
-fn the_bundled_client_is_conformant() {
+fn the_bundled_client_is_conformant_in_both_versions_and_skips_nothing() {
+    for (protocol, rows) in [("1", 30), ("2", 25)] {
+        is_conformant(protocol, rows);
+    }
+}
+
+fn is_conformant(protocol: &str, rows: usize) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
-    let ran = acp_conformance(["client", "--json", path.to_str().unwrap()]);
+    let path = path.to_str().unwrap();
+    let ran = acp_conformance(["client", "--protocol", protocol, "--json", path]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
     assert!(ran.stdout.starts_with("acp "), "{}", ran.stdout);
     assert!(ran.stdout.contains("\nconformant: "), "{}", ran.stdout);
@@ -31,7 +38,7 @@ fn the_bundled_client_is_conformant() {
     let schema = serde_json::from_str(acp_conformance::report::SCHEMA).unwrap();
     assert!(jsonschema::is_valid(&schema, &report), "{report}");
     assert_eq!(report["kind"], "client");
-    assert!(report["requirements"].as_array().unwrap().len() > 30);
+    assert!(report["requirements"].as_array().unwrap().len() > rows);
 }
 
 #[cfg(unix)]
@@ -79,6 +86,7 @@ fn bundled() -> ClientEnv {
     ClientEnv {
         command: words.map(Into::into).to_vec(),
         without_terminals: Some(without.map(Into::into).to_vec()),
+        listing: None,
         program: program.into(),
         prompt: "Hello".into(),
         schema: SCHEMA.clone(),

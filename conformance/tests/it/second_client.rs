@@ -20,6 +20,7 @@ fn reference() -> ClientEnv {
     ClientEnv {
         command: words.map(Into::into).to_vec(),
         without_terminals: None,
+        listing: None,
         program: PROGRAM.into(),
         prompt: "Hello".into(),
         schema: Arc::new(Schema::of(Version::V2).unwrap()),
@@ -51,7 +52,9 @@ fn every_check_has_a_client_that_fails_it() {
 
 #[test]
 fn the_reference_client_is_conformant_and_skips_nothing() {
-    let ran = acp_conformance(["client", "--protocol", "2", "--strict"]);
+    let options = ["client", "--protocol", "2", "--strict", "--"];
+    let words = [PROGRAM, "second-client", "{prompt}", "--", "{agent}"];
+    let ran = acp_conformance(options.iter().chain(&words));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let said = " 0 broken that decide, 0 that advise, 0 for information, 0 inconclusive, 0 skipped";
     assert!(ran.stdout.contains(said), "{}", ran.stdout);

@@ -24,6 +24,7 @@ mod agent;
 #[path = "../../../sdk/examples/client-v2.rs"]
 #[allow(dead_code, reason = "the example's entry is not called")]
 mod client;
+mod typed;
 
 /// What the test panics with.
 fn panics(test: impl Test) -> String {

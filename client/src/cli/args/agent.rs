@@ -21,6 +21,11 @@ pub(in crate::cli) struct AgentArgs {
     #[command(flatten)]
     pub(in crate::cli) remote: RemoteArgs,
 
+    /// Offer this version of the protocol: 1, or 2 for the draft. An agent that does not have it
+    /// may answer with version 1
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(in crate::cli) protocol_version: u8,
+
     /// The agent's command line; no shell interprets it
     #[arg(
         id = "agent",
@@ -66,6 +71,11 @@ impl AgentArgs {
         if self.remote.url.is_some() {
             let message = "--url cannot be used here: only an agent on standard input and output \
                 can be recorded";
+            return Err((ErrorKind::ArgumentConflict, message.to_owned()));
+        }
+        if self.protocol_version != 1 {
+            let message = "--protocol-version cannot be used here: the editor and the agent settle \
+                the version between them";
             return Err((ErrorKind::ArgumentConflict, message.to_owned()));
         }
         self.settle()

@@ -11,7 +11,7 @@ use super::style::{Colour, Face, Paint, fit, wrap};
 use super::tools::{Tools, kind, seconds, spinner};
 use crate::cli::text::{self, Lines};
 use crate::permission::PermissionRequest;
-use crate::session::{Answered, Event, Joint, Outcome, SessionEvent};
+use crate::session::{Answered, Event, Joint, Outcome, Phase, SessionEvent};
 
 /// What was shown last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,12 @@ impl View {
     pub(super) fn event(&mut self, event: &SessionEvent, width: usize) -> String {
         self.width = width;
         match &event.event {
+            // What the user has just typed, which agents of version 2 repeat.
+            Event::Update(SessionUpdate::UserMessageChunk(_))
+                if event.turn.is_some() && event.phase == Phase::Live =>
+            {
+                String::new()
+            }
             Event::Update(update) => self.update(update, width),
             Event::Permission(answered) => self.permission(answered),
             Event::Gap(gap) => self.note(Colour::Yellow, text::gap(*gap)),
@@ -330,7 +336,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::session::Phase;
 
     fn shown(updates: Vec<SessionUpdate>) -> String {
         let mut view = View::new(Paint { colours: false });

@@ -34,9 +34,11 @@ pub(super) async fn export(
         }
         ExportFormat::Markdown => {
             let mut markdown = Markdown::default();
-            let each = async |update: Update| match &update.typed {
-                Some(update) => results.text(&markdown.update(update)).await,
-                None => Ok(()),
+            let each = async |update: Update| {
+                for update in &update.typed {
+                    results.text(&markdown.update(update)).await?;
+                }
+                Ok(())
             };
             history::replay(&client, &args.id, &cwd, updates, each).await?;
             results.text(&markdown.end()).await?;

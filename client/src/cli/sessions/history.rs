@@ -5,16 +5,17 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
-use acp_sdk::v1::{SessionInfo, SessionNotification, SessionUpdate};
+use acp_sdk::v1::{ProtocolVersion, SessionInfo, SessionUpdate};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::cli::task::Failure;
 use crate::client::Client;
+use crate::v2::Converter;
 
 /// Updates that wait to be read.
 const WAITING: usize = 64;
@@ -24,8 +25,8 @@ const WAITING: usize = 64;
 pub(super) struct Update {
     /// As the agent wrote it, in one line.
     pub(super) raw: String,
-    /// What was understood of it.
-    pub(super) typed: Option<SessionUpdate>,
+    /// What was understood of it. An update of version 2 may become several.
+    pub(super) typed: Vec<SessionUpdate>,
 }
 
 enum Event {
@@ -37,13 +38,16 @@ enum Event {
 /// Updates as they arrive.
 pub(super) struct Updates {
     arrived: mpsc::Receiver<Event>,
-    arrive: mpsc::Sender<Event>,
+    tap: Tap,
 }
 
 /// Takes the updates of one session.
+#[derive(Clone)]
 pub(super) struct Tap {
     session: Arc<str>,
     arrive: mpsc::Sender<Event>,
+    /// Converts those of an agent of version 2.
+    converter: Arc<Mutex<Option<Converter>>>,
 }
 
 /// Returns a layer that takes the updates of a session, and where they come out.
@@ -51,25 +55,28 @@ pub(super) fn tap(session: &str) -> (Tap, Updates) {
     let (arrive, arrived) = mpsc::channel(WAITING);
     let tap = Tap {
         session: session.into(),
-        arrive: arrive.clone(),
+        arrive,
+        converter: Arc::default(),
     };
-    (tap, Updates { arrived, arrive })
+    let updates = Updates {
+        arrived,
+        tap: tap.clone(),
+    };
+    (tap, updates)
 }
 
 impl Layer for Tap {
     fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {
         Arc::new(Tapped {
             inner,
-            session: self.session.clone(),
-            arrive: self.arrive.clone(),
+            tap: self.clone(),
         })
     }
 }
 
 struct Tapped {
     inner: Arc<dyn Service>,
-    session: Arc<str>,
-    arrive: mpsc::Sender<Event>,
+    tap: Tap,
 }
 
 impl Service for Tapped {
@@ -79,13 +86,13 @@ impl Service for Tapped {
 
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         let taken = match (notification.method(), notification.params()) {
-            ("session/update", Some(params)) => read(params.get(), &self.session),
+            ("session/update", Some(params)) => self.tap.read(params.get()),
             _ => None,
         };
         let Some(update) = taken else {
             return self.inner.notification(notification);
         };
-        let arrive = self.arrive.clone();
+        let arrive = self.tap.arrive.clone();
         notification.handle_ext(move |_, _, _| async move {
             // Nobody may be reading any more.
             let _ = arrive.send(Event::Update(Box::new(update))).await;
@@ -94,25 +101,39 @@ impl Service for Tapped {
     }
 }
 
-/// Reads the params of an update of this session.
-fn read(params: &str, session: &str) -> Option<Update> {
-    #[derive(Deserialize)]
-    struct Raw<'a> {
-        #[serde(borrow, rename = "sessionId")]
-        session: std::borrow::Cow<'a, str>,
-        #[serde(borrow)]
-        update: &'a RawValue,
+impl Tap {
+    /// Reads the params of an update of this session.
+    fn read(&self, params: &str) -> Option<Update> {
+        #[derive(Deserialize)]
+        struct Raw<'a> {
+            #[serde(borrow, rename = "sessionId")]
+            session: std::borrow::Cow<'a, str>,
+            #[serde(borrow)]
+            update: &'a RawValue,
+        }
+        let raw: Raw<'_> = serde_json::from_str(params).ok()?;
+        if *raw.session != *self.session {
+            return None;
+        }
+        let update = raw.update.get();
+        let mut converter = self
+            .converter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let typed = match &mut *converter {
+            Some(converter) => {
+                let update = serde_json::from_str(update).ok();
+                let converted = update.map(|update| converter.update(update));
+                converted.into_iter().flatten().collect()
+            }
+            None => serde_json::from_str(update).into_iter().collect(),
+        };
+        Some(Update {
+            // Line feeds stand only between tokens: strings have them escaped.
+            raw: update.replace(['\n', '\r'], " "),
+            typed,
+        })
     }
-    let raw: Raw<'_> = serde_json::from_str(params).ok()?;
-    if raw.session != session {
-        return None;
-    }
-    let typed = serde_json::from_str::<SessionNotification>(params).ok();
-    Some(Update {
-        // Line feeds stand only between tokens: strings have them escaped.
-        raw: raw.update.get().replace(['\n', '\r'], " "),
-        typed: typed.map(|notification| notification.update),
-    })
 }
 
 /// Loads a session, and calls `each` for every update of its history.
@@ -127,10 +148,12 @@ pub(super) async fn replay(
     updates: Updates,
     mut each: impl AsyncFnMut(Update) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let Updates {
-        mut arrived,
-        arrive,
-    } = updates;
+    let Updates { mut arrived, tap } = updates;
+    if client.protocol_version() != ProtocolVersion::V1 {
+        let mut converter = tap.converter.lock().unwrap_or_else(PoisonError::into_inner);
+        *converter = Some(Converter::default());
+    }
+    let arrive = tap.arrive;
     let loading = async {
         let session = client.load_session(id, cwd).await?;
         // Senders wait in order, so nothing of the history comes after it.
@@ -170,15 +193,21 @@ impl Counts {
     /// Counts an update, and takes the title from it.
     pub(super) fn count(&mut self, update: &Update, info: &mut SessionInfo) {
         self.updates += 1;
-        let writer = match &update.typed {
-            Some(SessionUpdate::UserMessageChunk(_)) => Writer::User,
-            Some(SessionUpdate::AgentMessageChunk(_)) => Writer::Agent,
-            Some(SessionUpdate::ToolCall(_)) => {
+        for update in &update.typed {
+            self.count_one(update, info);
+        }
+    }
+
+    fn count_one(&mut self, update: &SessionUpdate, info: &mut SessionInfo) {
+        let writer = match update {
+            SessionUpdate::UserMessageChunk(_) => Writer::User,
+            SessionUpdate::AgentMessageChunk(_) => Writer::Agent,
+            SessionUpdate::ToolCall(_) => {
                 self.tool_calls += 1;
                 self.last = None;
                 return;
             }
-            Some(SessionUpdate::SessionInfoUpdate(changed)) => {
+            SessionUpdate::SessionInfoUpdate(changed) => {
                 if let Some(title) = changed.title.value().cloned() {
                     info.title = Some(title);
                 }

@@ -52,12 +52,9 @@ impl Inbox {
     /// The agent has answered the prompt with an error.
     pub(crate) fn refuse_work(&self, error: &RpcError) {
         self.lock().v2.work.refused();
-        let is_cancelled = error.code == ErrorCode::REQUEST_CANCELLED;
-        let stop = match self.turn() {
+        let stop = match error.code {
             // It was not in the conversation yet.
-            Some(turn) if is_cancelled && turn.cancel_sent.is_cancelled() => {
-                Ok(StopReason::Cancelled)
-            }
+            ErrorCode::REQUEST_CANCELLED => Ok(StopReason::Cancelled),
             _ => Err(error.clone()),
         };
         self.end_work(End { stop, meta: None });

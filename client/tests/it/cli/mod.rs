@@ -14,3 +14,4 @@ mod permissions;
 mod record;
 mod sessions;
 mod stopping;
+mod v2;

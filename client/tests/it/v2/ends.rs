@@ -39,6 +39,11 @@ async fn a_prompt_that_is_cancelled_before_it_is_accepted_is_cancelled() {
     agent.refuse(-32800, "cancelled").await;
     ends(turn, StopReason::Cancelled, "").await;
     assert_eq!(ready(&mut events).last().unwrap().1, "ended cancelled");
+    // By somebody else.
+    let turn = session.prompt("hi").await.unwrap();
+    agent.called("session/prompt").await;
+    agent.refuse(-32800, "cancelled").await;
+    ends(turn, StopReason::Cancelled, "").await;
     // Without ever having begun.
     let turn = session.prompt("hi").await.unwrap();
     agent.called("session/prompt").await;
