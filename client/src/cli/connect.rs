@@ -73,6 +73,11 @@ pub(super) async fn connect<'a>(
             .observer(Listener::new(args.verbose, notes.clone()));
         let with_output = |command: AgentCommand| {
             let command = command.current_dir(cwd);
+            let command = match args.auth {
+                // The user may go on using the browser that it opens.
+                Some(_) => command.leave_detached(),
+                None => command,
+            };
             if !args.verbose {
                 return command;
             }

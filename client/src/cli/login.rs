@@ -139,7 +139,7 @@ impl Drop for Modes {
 /// Logs in, or lists the methods.
 pub(super) async fn login(args: &LoginArgs, results: &mut Results) -> Result<Code, Failure> {
     let builder = declare(open::builder().answer_within(LIMIT), &args.agent);
-    let client = open::client(&args.agent, builder, std::convert::identity).await?;
+    let client = open::client(&args.agent, builder, AgentCommand::leave_detached).await?;
     let methods = &client.agent_info().auth_methods;
     if args.list {
         list(methods, args.format, results).await?;

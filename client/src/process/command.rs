@@ -38,6 +38,7 @@ pub struct AgentCommand {
     cwd: Option<PathBuf>,
     pub(super) on_stderr: Option<OnStderr>,
     pub(super) grace: Grace,
+    leave_detached: bool,
     pub(crate) restart: Option<Reconnect>,
 }
 
@@ -108,6 +109,7 @@ impl AgentCommand {
                 terminate: Duration::from_secs(1),
             },
             restart: None,
+            leave_detached: false,
         }
     }
 
@@ -156,6 +158,13 @@ impl AgentCommand {
         self
     }
 
+    /// Leaves processes alone that have left the agent's process group, such as a browser that it has
+    /// opened (default: on Linux they end with the agent).
+    pub fn leave_detached(mut self) -> Self {
+        self.leave_detached = true;
+        self
+    }
+
     /// Sets how an agent that ends while its [`Client`](crate::Client) needs it is started again
     /// (default: not at all).
     ///
@@ -200,12 +209,18 @@ impl AgentCommand {
             env: self.env,
             cwd: self.cwd,
         };
-        AgentProcess::start(&mut command, &name, self.on_stderr, self.grace, &line).map_err(
-            |error| Error::Spawn {
-                command: one_line(&name, LONGEST_COMMAND),
-                reason: why_not(&line.program, line.cwd.as_deref(), &error),
-            },
-        )
+        let started = AgentProcess::start(
+            &mut command,
+            &name,
+            self.on_stderr,
+            self.grace,
+            &line,
+            self.leave_detached,
+        );
+        started.map_err(|error| Error::Spawn {
+            command: one_line(&name, LONGEST_COMMAND),
+            reason: why_not(&line.program, line.cwd.as_deref(), &error),
+        })
     }
 
     /// A path with a directory in it means the same wherever the agent starts.

@@ -4,7 +4,7 @@
 //! error messages in bounded memory. The agent leads a process group of its own;
 //! [`AgentProcess::shutdown`] ends it gently first (end of input, then `SIGTERM`),
 //! and what is left of the group is killed then, or when the value is dropped.
-//! A child of the agent that has left the group is out of reach.
+//! A child of the agent that has left the group is found by a mark (Linux), see `sweep`.
 
 mod command;
 mod connector;
@@ -12,6 +12,7 @@ mod exit;
 pub(crate) mod group;
 mod lines;
 pub(crate) mod pipe;
+pub(crate) mod sweep;
 mod tail;
 #[cfg(all(test, unix))]
 mod tests;
@@ -32,6 +33,7 @@ pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
 use self::group::{ExitWatch, Group, Request};
 pub use self::pipe::{AgentInput, AgentOutput};
+use self::sweep::{Mark, Sweeper};
 use self::tail::Tail;
 use crate::error::Error;
 use crate::text::one_line;
@@ -45,15 +47,22 @@ pub(crate) const LONGEST_COMMAND: usize = 200;
 /// How long an agent that has closed its output may take to exit before it is called alive.
 const EXIT_AFTER_EOF: Duration = Duration::from_secs(1);
 
+/// How long a dropped agent waits for what has left its group to be killed.
+const SWEEP: Duration = Duration::from_secs(1);
+
 /// How long the kernel may take to end a killed process.
 const EXIT_AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// A running agent; dropped, it is killed together with its process group.
+/// A running agent; dropped, it is killed together with its process group, and on Linux with what has
+/// left the group.
 #[derive(Debug)]
 pub struct AgentProcess {
     command: String,
     line: CommandLine,
     group: Group,
+    /// What is not killed yet, of what has left the group.
+    mark: Mutex<Option<Mark>>,
+    sweeper: Sweeper,
     stdin: Option<AgentInput>,
     stdout: Option<AgentOutput>,
     stderr: Stderr,
@@ -70,7 +79,12 @@ impl AgentProcess {
         on_stderr: Option<OnStderr>,
         grace: Grace,
         line: &CommandLine,
+        leave_detached: bool,
     ) -> std::io::Result<Self> {
+        let mark = (!leave_detached).then(Mark::new);
+        if let Some(mark) = &mark {
+            mark.put(command);
+        }
         let (group, streams) = Group::spawn(command)?;
         let stderr = Stderr::default();
         let exit = group.exit().clone();
@@ -86,6 +100,8 @@ impl AgentProcess {
             stdin: streams.stdin.map(AgentInput::new),
             stdout: streams.stdout.map(|pipe| AgentOutput::new(pipe, exit)),
             group,
+            mark: Mutex::new(mark),
+            sweeper: Sweeper::default(),
             stderr,
             grace,
             hung_up: Arc::default(),
@@ -152,7 +168,7 @@ impl AgentProcess {
     }
 
     /// Ends the agent without waiting for it to notice the end of its input: `SIGTERM`,
-    /// a wait, `SIGKILL`.
+    /// a wait, `SIGKILL`. What has left the process group is killed then, on Linux.
     pub async fn terminate(&self) -> Exit {
         self.group.request(Request::Terminate);
         if timeout(self.grace.terminate, self.exited()).await.is_err() {
@@ -216,13 +232,27 @@ impl AgentProcess {
         let exit = timeout(EXIT_AFTER_KILL, self.exited()).await;
         self.stderr.drained().await;
         self.group.end();
+        // An error means that nothing is left.
+        let _ = timeout(EXIT_AFTER_KILL, self.sweeper.begin(self.take_mark())).await;
         exit.unwrap_or(Exit::UNKNOWN)
+    }
+
+    fn take_mark(&self) -> Vec<Mark> {
+        let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        mark.take().into_iter().collect()
     }
 }
 
 impl Drop for AgentProcess {
     fn drop(&mut self) {
         self.reader.abort();
+        let left = self.take_mark();
+        if !left.is_empty() {
+            self.group.end();
+            self.sweeper.begin(left);
+            // The process may end now, and with it the thread that sweeps.
+            self.sweeper.wait(SWEEP);
+        }
     }
 }
 

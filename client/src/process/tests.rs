@@ -257,3 +257,82 @@ async fn an_agent_that_only_closes_its_output_is_called_alive() {
     assert!(exit.is_success(), "shutting its input down ends `cat`");
     assert!(input.write_all(b"more").await.is_err());
 }
+
+/// What has left the process group of the agent.
+#[cfg(target_os = "linux")]
+mod left {
+    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+    use super::*;
+
+    /// The agent waits for the end of its input.
+    const AND_STAYS: &str = "setsid sh -c 'echo left; exec sleep 1000' & cat";
+
+    async fn started(text: &str) -> (AgentProcess, AgentOutput, AgentInput, Lifeline) {
+        let lifeline = Lifeline::new();
+        let mut agent = patient(&lifeline.tie(text));
+        let (mut output, input) = agent.take_streams().unwrap();
+        assert_eq!(first_line(&mut output).await, "left");
+        (agent, output, input, lifeline)
+    }
+
+    #[tokio::test]
+    async fn it_ends_when_the_agent_is_ended() {
+        let (agent, _output, input, lifeline) = started(AND_STAYS).await;
+        drop(input);
+        timeout(GUARD, agent.await_end()).await.unwrap();
+        lifeline.all_dead().await;
+        let (agent, _output, _input, lifeline) = started(AND_STAYS).await;
+        timeout(GUARD, agent.terminate()).await.unwrap();
+        lifeline.all_dead().await;
+    }
+
+    #[tokio::test]
+    async fn it_ends_when_the_agent_is_dropped() {
+        let (agent, _output, _input, lifeline) = started(AND_STAYS).await;
+        drop(agent);
+        lifeline.all_dead().await;
+        // One that has ended by itself.
+        let (agent, _output, input, lifeline) = started(AND_STAYS).await;
+        drop(input);
+        timeout(GUARD, agent.exited()).await.unwrap();
+        drop(agent);
+        lifeline.all_dead().await;
+    }
+
+    #[tokio::test]
+    async fn many_agents_that_end_at_once_are_swept_together() {
+        let mut ends = tokio::task::JoinSet::new();
+        let (other, _output, _input, survivor) = started(AND_STAYS).await;
+        for _ in 0..20 {
+            let (agent, output, input, lifeline) = started(AND_STAYS).await;
+            ends.spawn(async move {
+                timeout(GUARD, agent.terminate()).await.unwrap();
+                drop((output, input));
+                lifeline.all_dead().await;
+            });
+        }
+        while let Some(ended) = ends.join_next().await {
+            ended.unwrap();
+        }
+        assert!(other.exit().is_none());
+        other.terminate().await;
+        survivor.all_dead().await;
+    }
+
+    #[tokio::test]
+    async fn it_stays_where_that_is_wanted() {
+        let text = "setsid sh -c 'echo $$; exec sleep 1000' & cat";
+        let agent = AgentCommand::new("sh").args(["-c", text]).leave_detached();
+        let mut agent = agent.spawn().unwrap();
+        let (mut output, input) = agent.take_streams().unwrap();
+        let process = first_line(&mut output).await.parse().unwrap();
+        let process = Pid::from_raw(process).unwrap();
+        drop(input);
+        timeout(GUARD, agent.await_end()).await.unwrap();
+        drop(agent);
+        let lives = test_kill_process(process);
+        kill_process(process, Signal::KILL).unwrap();
+        lives.unwrap();
+    }
+}

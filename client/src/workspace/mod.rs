@@ -9,7 +9,6 @@
 
 mod hooks;
 mod output;
-mod sweep;
 mod terminal;
 #[cfg(all(test, unix))]
 mod tests;
@@ -221,7 +220,7 @@ impl Workspace {
     /// Answers `terminal/release`: the command is killed if it runs, with all that it started.
     ///
     /// On Linux this includes what has left the process group of the command (`setsid`). It is found
-    /// by the variable `ACP_TERMINALS` in its environment; a process that has cleared it and has
+    /// by the variable `ACP_MARKS` in its environment; a process that has cleared it and has
     /// outlived its parent goes on, and so does one of another user.
     ///
     /// # Errors

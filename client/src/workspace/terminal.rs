@@ -30,8 +30,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::output::Output;
-use super::sweep::{Mark, Sweeper};
 use crate::process::group::{Group, Request};
+use crate::process::sweep::{Mark, Sweeper};
 use crate::process::{Exit, pipe, why_not};
 
 /// Output kept if the agent names no limit.

@@ -351,7 +351,7 @@ mod left {
         let survivor = Lifeline::new();
         let text = survivor.tie("setsid sh -c 'echo $$; exec sleep 1000' & wait");
         // A name for the mark that the agent chooses changes nothing.
-        let mut request = script(&text).with_env(vec![EnvVariable::new("ACP_TERMINALS", "mine")]);
+        let mut request = script(&text).with_env(vec![EnvVariable::new("ACP_MARKS", "mine")]);
         request.session_id = "other".into();
         let other = case.create(request).await.unwrap();
         let process = number(&case, "other", &other).await;

@@ -1,13 +1,16 @@
-//! The end of processes that have left the process group of their terminal (Linux).
+//! The end of processes that have left the process group of their agent or terminal (Linux).
 //!
-//! A command gets a mark in its environment, which everything inherits that it starts, in whatever
-//! session or group. When a terminal ends, all processes that carry its mark are killed, and those
-//! that descend from them. Processes of the host program carry none: nothing else is touched, nobody
-//! becomes a child of the host, and no signal can hit a process that has got the number of another
+//! An agent, and a command in a terminal, gets a mark in its environment, which everything inherits that
+//! it starts, in whatever session or group. When it ends, all processes that carry its mark are killed,
+//! and those that descend from them. Processes of the host program carry none: nothing else is touched,
+//! nobody becomes a child of the host, and no signal can hit a process that has got the number of another
 //! one since (`pidfd`).
 //!
+//! One sweep runs at a time in a process, for all marks that have gathered: each reads the environments of
+//! all processes of the system.
+//!
 //! Alternatives that were rejected: a host that is a subreaper takes over all of its orphans, not
-//! only those of terminals, and would have to reap them. A guard process for each terminal needs a
+//! only those of agents and terminals, and would have to reap them. A guard process for each needs a
 //! program of ours, which a library does not have. Control groups need rights that few have.
 //!
 //! What survives: a process that has cleared or overwritten its environment and outlived its parent;
@@ -23,22 +26,22 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
-/// The variable with the marks of a process: one for each terminal that it is in, the outermost
+/// The variable with the marks of a process: one for each agent and terminal that it is of, the outermost
 /// first, with `:` between them. The host may run in a terminal of another client.
-const VARIABLE: &str = "ACP_TERMINALS";
+const VARIABLE: &str = "ACP_MARKS";
 
-/// The mark of one terminal.
+/// The mark of one agent or terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark(String);
+pub(crate) struct Mark(String);
 
 impl Mark {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let random = RandomState::new().build_hasher().finish();
         Self(format!("{:x}-{random:016x}", std::process::id()))
     }
 
     /// Puts the mark into the environment of a command that is about to be started.
-    pub(super) fn put(&self, command: &mut Command) {
+    pub(crate) fn put(&self, command: &mut Command) {
         if cfg!(target_os = "linux") {
             let mut marks = std::env::var_os(VARIABLE).unwrap_or_default();
             if !marks.is_empty() {
@@ -50,10 +53,10 @@ impl Mark {
     }
 }
 
-/// The sweeps of a workspace. Each runs in a thread of its own, because reading what the system
-/// knows of a process can block.
+/// The sweeps of a workspace or of an agent. They run in a thread of their own, because reading what the
+/// system knows of a process can block.
 #[derive(Debug, Default)]
-pub(super) struct Sweeper(Arc<Shared>);
+pub(crate) struct Sweeper(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -67,7 +70,7 @@ impl Shared {
     }
 }
 
-/// One sweep that runs.
+/// One sweep that runs or waits.
 struct Running(Arc<Shared>);
 
 impl Drop for Running {
@@ -77,37 +80,101 @@ impl Drop for Running {
     }
 }
 
+/// Marks that wait to be swept.
+struct Job {
+    marks: Vec<Mark>,
+    _running: Running,
+    /// Dropped when nothing is left.
+    _done: oneshot::Sender<()>,
+}
+
+/// What all sweepers of this process wait for.
+struct Queue {
+    jobs: Vec<Job>,
+    is_served: bool,
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue {
+    jobs: Vec::new(),
+    is_served: false,
+});
+
+fn queue() -> MutexGuard<'static, Queue> {
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Sweeper {
-    /// Begins to kill what carries one of the marks. The receiver completes when nothing is left.
-    pub(super) fn begin(&self, marks: Vec<Mark>) -> oneshot::Receiver<()> {
+    /// Begins to kill what carries one of the marks. The receiver completes, with an error, when nothing
+    /// is left.
+    pub(crate) fn begin(&self, marks: Vec<Mark>) -> oneshot::Receiver<()> {
         let (done, is_done) = oneshot::channel();
         if marks.is_empty() || cfg!(not(target_os = "linux")) {
             return is_done;
         }
         *self.0.lock() += 1;
-        let running = Running(self.0.clone());
-        let work = move || {
-            #[cfg(target_os = "linux")]
-            linux::sweep(&marks);
-            drop(running);
-            // Nobody may be waiting.
-            let _ = done.send(());
-        };
-        let thread = std::thread::Builder::new().name("acp-sweep".to_owned());
-        if let Err(error) = thread.spawn(work) {
-            tracing::warn!(%error, "cannot look for processes that terminals have left behind");
+        let mut queue = queue();
+        queue.jobs.push(Job {
+            marks,
+            _running: Running(self.0.clone()),
+            _done: done,
+        });
+        if !std::mem::replace(&mut queue.is_served, true) {
+            drop(queue);
+            let thread = std::thread::Builder::new().name("acp-sweep".to_owned());
+            if let Err(error) = thread.spawn(serve) {
+                tracing::warn!(%error, "cannot look for processes that agents and terminals have left behind");
+                drop(Served);
+            }
         }
         is_done
     }
 
     /// Waits until all sweeps have ended. Blocks up to `timeout`.
-    pub(super) fn wait(&self, timeout: Duration) {
+    pub(crate) fn wait(&self, timeout: Duration) {
         let running = self.0.lock();
         let ended = self
             .0
             .ended
             .wait_timeout_while(running, timeout, |running| *running > 0);
         drop(ended);
+    }
+}
+
+/// The thread that sweeps; dropped early, it leaves nobody waiting.
+struct Served;
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let mut queue = queue();
+        queue.is_served = false;
+        let jobs = std::mem::take(&mut queue.jobs);
+        drop(queue);
+        drop(jobs);
+    }
+}
+
+/// Sweeps until there are no marks.
+fn serve() {
+    let served = Served;
+    loop {
+        let mut queue = queue();
+        if queue.jobs.is_empty() {
+            queue.is_served = false;
+            // The next job starts another thread.
+            std::mem::forget(served);
+            return;
+        }
+        let mut jobs = std::mem::take(&mut queue.jobs);
+        drop(queue);
+        let marks: Vec<_> = jobs
+            .iter_mut()
+            .flat_map(|job| job.marks.drain(..))
+            .collect();
+        #[cfg(target_os = "linux")]
+        linux::sweep(&marks);
+        #[cfg(not(target_os = "linux"))]
+        drop(marks);
+        drop(jobs);
     }
 }
 
@@ -155,7 +222,7 @@ mod linux {
             let killed: Vec<_> = found.iter().filter_map(Process::kill).collect();
             wait(&killed);
         }
-        tracing::warn!("processes of a terminal go on although they were killed");
+        tracing::warn!("processes of an agent or a terminal go on although they were killed");
     }
 
     /// A process as it was at the scan.
