@@ -95,7 +95,7 @@ impl Connector for ProcessConnector {
         true
     }
 
-    fn silent(&self, _: &str) -> Error {
+    fn unresponsive(&self, _: &str) -> Error {
         Error::Timeout {
             method: "initialize".to_owned(),
             limit: self.answer_limit,
@@ -108,7 +108,7 @@ impl Connector for ProcessConnector {
         self.not_restarted(reason.to_owned())
     }
 
-    fn gave_up(&self, limit: Duration, last: &Error) -> Error {
+    fn reconnect_timeout(&self, limit: Duration, last: &Error) -> Error {
         let limit = limit.as_secs_f32();
         self.not_restarted(format!("tried for {limit} s; {}", last.cause()))
     }

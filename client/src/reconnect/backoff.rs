@@ -1,4 +1,4 @@
-//! Waits between attempts: they grow, are random, and come to an end.
+//! Waits between attempts to connect: exponential, with jitter, up to a time limit.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use tokio::time::Instant;
 
 use super::settings::Reconnect;
 
-/// The waits after one loss.
+/// The waits after one lost connection.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     settings: Reconnect,
     wait: Duration,
     /// When the first attempt failed.
     since: Option<Instant>,
-    /// When the present connection was opened.
+    /// When the current connection was opened.
     opened: Option<Instant>,
 }
 
@@ -27,12 +27,12 @@ impl Backoff {
         }
     }
 
-    /// A connection is open. Whether it is of use remains to be seen.
+    /// Records that a connection was opened. The waits stay long until it has proved stable.
     pub(crate) fn opened(&mut self) {
         self.opened = Some(Instant::now());
     }
 
-    /// A message has come: after so long the connection counts as a success.
+    /// Records a received message; resets the waits if the connection is `healthy_after` old.
     pub(crate) fn received(&mut self, healthy_after: Duration) {
         if self.since.is_some() && self.has_lasted(healthy_after) {
             self.reset();
@@ -43,13 +43,12 @@ impl Backoff {
         self.opened.is_some_and(|opened| opened.elapsed() >= time)
     }
 
-    /// An attempt has succeeded.
+    /// Resets the waits and the time limit after a success.
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.settings);
     }
 
-    /// Returns how long to wait after an attempt that failed, at least `least`; `None` when it was
-    /// tried for long enough.
+    /// Returns the wait after a failed attempt, at least `least`; `None` after the limit.
     pub(crate) fn next(&mut self, least: Duration) -> Option<Duration> {
         if self.has_lasted(self.settings.max_wait) {
             self.reset();
@@ -68,7 +67,7 @@ impl Backoff {
 
 /// Returns a number from 0 to 1.
 fn random() -> f64 {
-    // Without randomness the waits are merely regular.
+    // Without a random source the jitter is constant.
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! Between a connection of `acp-sdk` and the ones to an agent, one after the other.
+//! Forwards messages between a connection of `acp-sdk` and successive connections to an agent.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -14,46 +14,46 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
-use super::resume::{Out, Resume};
+use super::resume::{Outgoing, Resume};
 use super::{Closed, ConnectionState, Connector, LinkReceiver as _, LinkSender, Received};
 use crate::error::{Error, Result};
 
-/// Bytes that wait between the two connections, in each direction.
+/// Capacity in bytes between the two connections, in each direction.
 const WAITING_BYTES: usize = 256 << 10;
 
-/// The task that moves messages between `acp-sdk` and the agent.
+/// The task that forwards messages between `acp-sdk` and the agent.
 #[derive(Debug)]
 pub(crate) struct Bridge {
     task: JoinHandle<()>,
-    /// The client has closed the connection: it is not opened again.
+    /// Cancelled when the client has closed the connection; disables reconnecting.
     closing: CancellationToken,
     done: CancellationToken,
     failure: Arc<Mutex<Option<Error>>>,
 }
 
 impl Bridge {
-    /// Connects, and returns the transport for `acp-sdk`.
+    /// Connects and returns the transport for `acp-sdk`.
     ///
     /// # Errors
     ///
-    /// When the first connection cannot be opened.
+    /// Fails when the first connection cannot be opened.
     pub(crate) async fn open<C: Connector>(
         mut connector: C,
         state: watch::Sender<ConnectionState>,
     ) -> Result<(Self, ChannelTransport)> {
         let (sender, receiver) = connector.open().await?;
-        let (near, far) = channel(WAITING_BYTES);
+        let (near, client) = channel(WAITING_BYTES);
         let failure = Arc::default();
         let closing = CancellationToken::new();
         let task = Task {
             backoff: Backoff::new(connector.reconnect().unwrap_or_default()),
             connector,
             state,
-            far,
+            client,
             sender: Some(sender),
             receiver,
             resume: Resume::new(),
-            out: Out::default(),
+            out: Outgoing::default(),
             held: None,
             is_open: true,
             closing: closing.clone(),
@@ -74,18 +74,18 @@ impl Bridge {
         Ok((bridge, near))
     }
 
-    /// Returns why the connection has ended, if it is not known to go on.
+    /// Returns the error with which the connection has ended; `None` while it is open.
     pub(crate) fn failure(&self) -> Option<Error> {
         let failure = self.failure.lock();
         failure.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on, a connection that is lost is not opened again.
+    /// Disables reconnecting from now on.
     pub(crate) fn close(&self) {
         self.closing.cancel();
     }
 
-    /// Waits until everything was sent and the agent knows of the end.
+    /// Waits until all messages are sent and the agent is notified of the end.
     pub(crate) async fn closed(&self) {
         self.close();
         self.done.cancelled().await;
@@ -101,73 +101,73 @@ impl Drop for Bridge {
 pub(super) struct Task<C: Connector> {
     pub(super) connector: C,
     state: watch::Sender<ConnectionState>,
-    far: ChannelTransport,
-    /// `None` once nothing more is sent on the present connection.
+    client: ChannelTransport,
+    /// `None` once nothing more is sent on the current connection.
     pub(super) sender: Option<C::Sender>,
     pub(super) receiver: C::Receiver,
     pub(super) resume: Resume,
-    /// Messages on their way, for which there was no room yet.
-    pub(super) out: Out,
-    /// A message of the client that waits for its session to be continued.
+    /// Messages that wait for capacity of either connection.
+    pub(super) out: Outgoing,
+    /// A message of the client that waits until its session is continued.
     held: Option<Bytes>,
-    /// The client may send more.
+    /// Whether the client may send more messages.
     is_open: bool,
     backoff: Backoff,
     pub(super) closing: CancellationToken,
     failure: Arc<Mutex<Option<Error>>>,
 }
 
-/// What has happened on the side of the client.
-enum Local {
+/// An event on the side of the client.
+enum ClientEvent {
     Sent(Option<Bytes>),
     Delivered,
-    Gone,
+    Closed,
 }
 
 impl<C: Connector> Task<C> {
     async fn run(mut self) {
         while let Err(error) = self.exchange().await {
             if let Err(error) = self.reconnect(error).await {
-                self.failed(error);
+                self.record_failure(error);
                 break;
             }
         }
         drop(self.sender);
-        // What came before the end is the client's.
+        // Messages received before the end are delivered.
         while !self.out.to_client.is_empty() {
-            let deliver = local(&mut self.far, &mut self.out.to_client, false);
-            if matches!(deliver.await, Local::Gone) {
+            let deliver = poll_client(&mut self.client, &mut self.out.to_client, false);
+            if matches!(deliver.await, ClientEvent::Closed) {
                 break;
             }
         }
-        // The client sees the end while the agent is still notified of it.
-        drop(self.far);
+        // The client is notified of the end before the agent's connection has shut down.
+        drop(self.client);
         self.receiver.closed().await;
     }
 
-    /// Moves messages until one side is gone.
+    /// Forwards messages until one side has closed its connection.
     ///
     /// # Errors
     ///
-    /// When it is the agent's.
+    /// Fails when the connection to the agent has ended.
     async fn exchange(&mut self) -> Result<()> {
         loop {
-            self.release();
-            let wants = self.out.to_agent.is_empty() && self.held.is_none() && self.is_open;
+            self.send_held();
+            let accepts = self.out.to_agent.is_empty() && self.held.is_none() && self.is_open;
             let delivers = !self.out.to_client.is_empty();
             let next = self.out.to_agent.front();
-            let local = local(&mut self.far, &mut self.out.to_client, wants);
+            let polled = poll_client(&mut self.client, &mut self.out.to_client, accepts);
             tokio::select! {
-                local = local, if wants || delivers => match local {
-                    Local::Sent(Some(message)) => self.held = Some(message),
-                    Local::Sent(None) => self.is_open = false,
-                    Local::Delivered => {}
-                    Local::Gone => return Ok(()),
+                event = polled, if accepts || delivers => match event {
+                    ClientEvent::Sent(Some(message)) => self.held = Some(message),
+                    ClientEvent::Sent(None) => self.is_open = false,
+                    ClientEvent::Delivered => {}
+                    ClientEvent::Closed => return Ok(()),
                 },
                 sent = send(self.sender.as_ref(), next), if next.is_some() && self.sender.is_some() => {
                     self.out.to_agent.pop_front();
                     if sent.is_err() {
-                        // The receiver has the reason, after what came before.
+                        // The receiver returns the reason, after earlier messages.
                         self.sender = None;
                     }
                 }
@@ -183,8 +183,8 @@ impl<C: Connector> Task<C> {
         }
     }
 
-    /// Sends what the client has sent, unless a session is being continued.
-    fn release(&mut self) {
+    /// Sends the held message of the client, unless a session is being continued.
+    fn send_held(&mut self) {
         if self.resume.is_resuming() {
             return;
         }
@@ -197,11 +197,11 @@ impl<C: Connector> Task<C> {
         }
     }
 
-    /// Opens another connection in place of one that was lost, and continues the sessions.
+    /// Replaces a lost connection and continues the sessions.
     ///
     /// # Errors
     ///
-    /// When that is not wanted, not possible, or has taken too long.
+    /// Fails when reconnecting is disabled, not possible, or exceeded its time limit.
     async fn reconnect(&mut self, error: Error) -> Result<()> {
         let Some(settings) = self.connector.reconnect() else {
             return Err(error);
@@ -218,12 +218,12 @@ impl<C: Connector> Task<C> {
         let mut last = error;
         loop {
             let Some(wait) = self.backoff.next(Duration::ZERO) else {
-                return Err(self.connector.gave_up(settings.limit, &last));
+                return Err(self.connector.reconnect_timeout(settings.limit, &last));
             };
             if !self.deliver_for(wait).await {
                 return Err(last);
             }
-            match self.hello().await {
+            match self.handshake().await {
                 Ok(()) => break,
                 Err(error) if error.is_temporary() => last = error,
                 Err(error) => return Err(error),
@@ -236,12 +236,12 @@ impl<C: Connector> Task<C> {
         Ok(())
     }
 
-    /// Waits, while the client gets what is there for it; `false` if it has gone.
+    /// Waits while delivering messages to the client; `false` if it has closed its connection.
     async fn deliver_for(&mut self, wait: Duration) -> bool {
         let delivering = async {
             while !self.out.to_client.is_empty() {
-                let deliver = local(&mut self.far, &mut self.out.to_client, false);
-                if matches!(deliver.await, Local::Gone) {
+                let deliver = poll_client(&mut self.client, &mut self.out.to_client, false);
+                if matches!(deliver.await, ClientEvent::Closed) {
                     return;
                 }
             }
@@ -254,33 +254,37 @@ impl<C: Connector> Task<C> {
         }
     }
 
-    fn failed(&self, error: Error) {
+    fn record_failure(&self, error: Error) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
     }
 }
 
-/// Waits for a message of the client, or for room for one to it.
-async fn local(far: &mut ChannelTransport, to_client: &mut VecDeque<Bytes>, wants: bool) -> Local {
+/// Waits for a message of the client, or for capacity to deliver one to it.
+async fn poll_client(
+    client: &mut ChannelTransport,
+    to_client: &mut VecDeque<Bytes>,
+    accepts: bool,
+) -> ClientEvent {
     poll_fn(|cx| {
         if !to_client.is_empty() {
-            match Pin::new(&mut *far).poll_ready(cx) {
+            match Pin::new(&mut *client).poll_ready(cx) {
                 Poll::Ready(Ok(())) => {
                     let message = to_client.pop_front();
-                    let sent = message.map(|message| Pin::new(&mut *far).start_send(message));
+                    let sent = message.map(|message| Pin::new(&mut *client).start_send(message));
                     return Poll::Ready(match sent {
-                        Some(Err(_)) => Local::Gone,
-                        _ => Local::Delivered,
+                        Some(Err(_)) => ClientEvent::Closed,
+                        _ => ClientEvent::Delivered,
                     });
                 }
-                Poll::Ready(Err(_)) => return Poll::Ready(Local::Gone),
+                Poll::Ready(Err(_)) => return Poll::Ready(ClientEvent::Closed),
                 Poll::Pending => {}
             }
         }
-        if wants {
-            return match Pin::new(&mut *far).poll_receive(cx) {
-                Poll::Ready(Ok(message)) => Poll::Ready(Local::Sent(message)),
-                Poll::Ready(Err(_)) => Poll::Ready(Local::Gone),
+        if accepts {
+            return match Pin::new(&mut *client).poll_receive(cx) {
+                Poll::Ready(Ok(message)) => Poll::Ready(ClientEvent::Sent(message)),
+                Poll::Ready(Err(_)) => Poll::Ready(ClientEvent::Closed),
                 Poll::Pending => Poll::Pending,
             };
         }

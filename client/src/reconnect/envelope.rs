@@ -1,11 +1,11 @@
-//! What must be known of a message to send it the right way.
+//! The parts of a message that routing needs.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The parts of a message that the transport looks at.
+/// The members of a message that routing needs.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Envelope<'a> {
     #[cfg(feature = "remote")]
@@ -23,18 +23,18 @@ pub(crate) struct Envelope<'a> {
     pub(crate) error: Option<&'a RawValue>,
 }
 
-/// What kind of message it is.
+/// The kind of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Request,
     Notification,
     Answer,
-    /// No message of JSON-RPC.
+    /// Not a JSON-RPC message.
     Other,
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads a message; what is none has no parts.
+    /// Parses a message; all members are `None` if it is invalid.
     pub(crate) fn read(message: &'a [u8]) -> Self {
         serde_json::from_slice(message).unwrap_or_default()
     }
@@ -49,7 +49,7 @@ impl<'a> Envelope<'a> {
     }
 
     #[cfg(feature = "remote")]
-    /// Returns whether it calls itself a message of JSON-RPC.
+    /// Returns whether the member `jsonrpc` is `"2.0"`.
     pub(crate) fn is_json_rpc(&self) -> bool {
         self.jsonrpc
             .is_some_and(|version| version.get() == "\"2.0\"")
@@ -60,17 +60,17 @@ impl<'a> Envelope<'a> {
         self.id.map(RawValue::get)
     }
 
-    /// Returns the session that the parameters name.
+    /// Returns the `sessionId` of the params.
     pub(crate) fn session(&self) -> Option<Cow<'a, str>> {
         session(self.params?)
     }
 
-    /// Returns the session that the result names.
+    /// Returns the `sessionId` of the result.
     pub(crate) fn new_session(&self) -> Option<Cow<'a, str>> {
         session(self.result?)
     }
 
-    /// Returns whether the result says that older events are gone.
+    /// Returns whether the result marks older events as unavailable.
     pub(crate) fn is_truncated(&self) -> bool {
         #[derive(Deserialize)]
         struct Resumed {
@@ -100,7 +100,7 @@ fn session(object: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 #[cfg(feature = "remote")]
-/// Returns whether a method makes a session known to this connection that existed before.
+/// Returns whether a method attaches an existing session to this connection.
 pub(crate) fn joins_session(method: &str) -> bool {
     matches!(
         method,
@@ -108,7 +108,7 @@ pub(crate) fn joins_session(method: &str) -> bool {
     )
 }
 
-/// Returns whether a method ends what the connection has to do with a session.
+/// Returns whether a method detaches a session from this connection.
 pub(crate) fn leaves_session(method: &str) -> bool {
     matches!(method, "session/close" | "session/delete")
 }

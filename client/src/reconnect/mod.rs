@@ -1,13 +1,13 @@
-//! A connection of `acp-sdk` that outlives the ones to the agent behind it.
+//! A connection of `acp-sdk` that survives the loss of the connection to the agent.
 //!
-//! A [`Connector`] opens connections of raw messages: to a URL, or to a process that it starts. The
-//! [`Bridge`] joins one after the other to the connection of `acp-sdk`, and [`resume`] decides what
-//! either side is sent when one takes the place of another.
+//! A [`Connector`] opens connections of raw messages, to a URL or to a process that it starts. The
+//! [`Bridge`] forwards messages between the current one and `acp-sdk`. [`resume`] decides which
+//! messages either side receives after a reconnect.
 
 mod backoff;
 mod bridge;
 pub(crate) mod envelope;
-mod hello;
+mod handshake;
 pub(crate) mod queue;
 mod resume;
 mod settings;
@@ -25,12 +25,12 @@ pub use self::settings::Reconnect;
 pub use self::state::ConnectionState;
 use crate::error::Error;
 
-/// Opens connections to one agent, one after the other.
+/// Opens connections to one agent, at most one at a time.
 pub(crate) trait Connector: Send + 'static {
     type Sender: LinkSender;
     type Receiver: LinkReceiver;
 
-    /// Opens a connection. What is left of the one before is ended first.
+    /// Opens a connection, after shutting down the rest of the previous one.
     ///
     /// # Errors
     ///
@@ -39,79 +39,79 @@ pub(crate) trait Connector: Send + 'static {
         &mut self,
     ) -> impl Future<Output = Result<(Self::Sender, Self::Receiver), Error>> + Send;
 
-    /// Returns how a lost connection is opened again; `None`: not at all.
+    /// Returns the reconnect settings; `None` disables reconnecting.
     fn reconnect(&self) -> Option<Reconnect>;
 
-    /// Returns how long a connection must last until the waits are short again after its loss.
+    /// Returns the age from which a connection counts as stable, which resets the waits.
     fn healthy_after(&self) -> Duration;
 
-    /// Returns how long the agent may take to answer `initialize`.
+    /// Returns the timeout of `initialize`.
     fn answer_limit(&self) -> Duration;
 
-    /// Returns whether another connection leads to another process, which has nothing of what the
-    /// one before had started.
+    /// Returns whether each connection is to a new process, which has none of the previous one's
+    /// terminals and MCP servers.
     fn is_restart(&self) -> bool;
 
-    /// Returns the error of an agent that does not answer `initialize`, because of `reason`.
-    fn silent(&self, reason: &str) -> Error;
+    /// Returns the error for an agent that does not answer `initialize`, because of `reason`.
+    fn unresponsive(&self, reason: &str) -> Error;
 
-    /// Returns the error of an agent that refuses to be initialized again.
+    /// Returns the error for an agent that rejects `initialize` on another connection.
     fn refused(&self, reason: &str) -> Error;
 
-    /// Returns the error of a connection that could not be opened again in time.
-    fn gave_up(&self, limit: Duration, last: &Error) -> Error;
+    /// Returns the error for a connection that could not be opened again within `limit`.
+    fn reconnect_timeout(&self, limit: Duration, last: &Error) -> Error;
 }
 
-/// Sends messages on one connection. Dropped, it closes this side: what was sent still arrives.
+/// Sends messages on one connection. Dropping it closes this side after sending queued messages.
 pub(crate) trait LinkSender: Send + Sync {
-    /// Sends a message when there is room for it. Sends nothing if the future is dropped.
+    /// Sends a message after waiting for capacity. Sends nothing if the future is dropped.
     ///
     /// # Errors
     ///
-    /// When nothing can be sent any more. The receiver has the reason.
+    /// Fails when the connection is closed; the receiver has the reason.
     fn send(&self, message: Bytes) -> impl Future<Output = Result<(), Closed>> + Send;
 }
 
-/// Receives messages of one connection. Dropped, it ends the connection.
+/// Receives messages of one connection. Dropping it closes the connection.
 pub(crate) trait LinkReceiver: Send {
-    /// Receives what comes next; `None` after the end of a connection that this side has closed.
+    /// Receives the next message; `None` after the end of a connection that this side has closed.
     /// Loses nothing if the future is dropped.
     ///
     /// # Errors
     ///
-    /// The reason for which the connection has ended.
+    /// Fails with the reason for which the connection has ended.
     fn receive(&mut self) -> impl Future<Output = Result<Option<Received>, Error>> + Send;
 
-    /// Waits until everything was sent and the agent knows of the end, after the sender was dropped.
+    /// Waits until all messages are sent and the agent is notified of the end, after the sender's drop.
     fn closed(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// Nothing can be sent on a connection any more.
+/// The error for sending on a closed connection.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// What came on a connection.
+/// A message or a rejection received on a connection.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// A message of the agent: one JSON text, as it came.
+    /// A message of the agent: one JSON text, unchanged.
     Message(Bytes),
-    /// A message of this client was not accepted, and the connection goes on.
+    /// A message of this client was rejected; the connection continues.
     #[cfg_attr(
         not(feature = "remote"),
-        expect(dead_code, reason = "a process refuses nothing, a server does")
+        expect(dead_code, reason = "only servers reject single messages")
     )]
     Refused(Refused),
 }
 
-/// A message that was not accepted.
+/// A message that the server rejected.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// The id of the request, as JSON; `None` if it was no request.
+    /// The id of the request, as JSON; `None` if it was not a request.
     pub(crate) request: Option<String>,
-    /// Why.
+    /// The reason.
     pub(crate) error: Error,
-    /// The JSON-RPC message with which it was refused, if there was one.
+    /// The JSON-RPC message in the rejection, if any.
     pub(crate) body: Option<Bytes>,
-    /// The agent may have carried it out all the same: no response came.
+    /// No response was received, so the agent may have executed the request.
     pub(crate) is_uncertain: bool,
 }

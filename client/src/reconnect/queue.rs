@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// What stands in a queue, and how many bytes it counts for.
+/// An entry of a queue that counts against its limit in bytes.
 pub(crate) trait Weight {
     fn weight(&self) -> usize;
 }
@@ -15,7 +15,7 @@ impl Weight for bytes::Bytes {
     }
 }
 
-/// Creates a queue of so many bytes. A message that is larger fits when the queue is empty.
+/// Creates a queue of `max_bytes`. A larger message fits when the queue is empty.
 pub(crate) fn queue<T: Weight>(max_bytes: usize) -> (Sender<T>, Receiver<T>) {
     let max = u32::try_from(max_bytes).unwrap_or(u32::MAX);
     let room = Arc::new(Semaphore::new(max as usize));
@@ -46,8 +46,8 @@ impl<T> Clone for Sender<T> {
 }
 
 impl<T: Weight> Sender<T> {
-    /// Waits for room and adds a message; `false` when nobody receives any more. Adds nothing if
-    /// the future is dropped.
+    /// Waits for capacity and adds a message; `false` when the receiver was dropped. Adds nothing
+    /// if the future is dropped.
     pub(crate) async fn send(&self, message: T) -> bool {
         let weight = u32::try_from(message.weight().max(1)).unwrap_or(u32::MAX);
         let room = self.room.clone();

@@ -1,15 +1,16 @@
-//! What is remembered of a connection, so that another one can take its place unnoticed.
+//! The state that is kept of a connection, so that another one can replace it transparently.
 //!
-//! Pure: messages go in, and messages for either side come out. A client of `acp-sdk` keeps its one
-//! connection, while the ones to the server come and go:
+//! Without I/O: takes messages, returns messages for either side. A client of `acp-sdk` keeps its
+//! one connection, while the connections to the server are replaced:
 //!
 //! - Each session has a cursor, the number of its last event (`eventId`). A new connection resumes
 //!   the sessions after their cursors; an event that comes again is dropped. Where the agent has no
 //!   numbers, the session is loaded or resumed, and the client is notified of the gap.
-//! - A prompt has a name (`promptId`). Its answer is asked for by the name; it is never sent again.
-//! - Other requests without an answer fail. What the agent had asked is withdrawn; it asks again.
+//! - A prompt has a name (`promptId`). Its response is requested by that name; it is never sent
+//!   again.
+//! - Other requests in flight fail. Requests of the agent are cancelled; it sends them again.
 
-mod abilities;
+mod capabilities;
 mod messages;
 mod sessions;
 
@@ -18,51 +19,51 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use bytes::Bytes;
 use serde_json::json;
 
-use self::abilities::{Abilities, Way};
+use self::capabilities::{Continuation, ResumeCapabilities};
 use self::messages::{answer, error, with_id, with_prompt_id};
-use self::sessions::{Passage, Session};
+use self::sessions::{EventStatus, Session};
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
 
-/// The notification by which a client learns of a gap in a session.
+/// The notification of a gap in a session's events.
 pub(crate) const GAP: &str = "_acp-client/session/gap";
 
-/// The notification by which a client learns that the agent is another process than before.
+/// The notification that the agent was restarted as another process.
 pub(crate) const RESTARTED: &str = "_acp-client/agent/restarted";
 
-/// The member of an error's data that says that the connection is to blame.
+/// The member of an error's data that marks a request as lost with its connection.
 pub(crate) const LOST: &str = "acp-client/connection-lost";
 
 const RESUME: &str = "_acp-sdk/session/resume";
 const PROMPT_RESULT: &str = "_acp-sdk/session/prompt_result";
 
-/// The most requests, in each direction, and sessions that are remembered.
-const MOST: usize = 10_000;
+/// Maximum number of tracked sessions, and of requests in each direction.
+const MAX_TRACKED: usize = 10_000;
 
 /// Messages for both sides, in order.
 #[derive(Debug, Default)]
-pub(super) struct Out {
+pub(super) struct Outgoing {
     pub(super) to_client: VecDeque<Bytes>,
     pub(super) to_agent: VecDeque<Bytes>,
 }
 
-/// A request of the client without an answer.
+/// A request of the client in flight.
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     method: String,
     session: Option<String>,
-    /// Of a prompt.
+    /// The `promptId` of a prompt.
     prompt: Option<String>,
-    /// The message, if it is said again on a new connection.
+    /// The message, for requests that are sent again on another connection.
     message: Option<Bytes>,
 }
 
-/// A request of this layer.
+/// A request of this layer in flight.
 #[derive(Debug)]
-enum Own {
-    /// A session is continued.
-    Resume(String, Way),
-    /// The answer to the client's request with this id, as JSON.
+enum LayerRequest {
+    /// Continues a session.
+    Resume(String, Continuation),
+    /// Requests the response to the client's request with this id, as JSON.
     Result(String),
 }
 
@@ -71,22 +72,22 @@ pub(super) struct Resume {
     /// The request that opened the first connection.
     initialize: Option<Bytes>,
     authenticate: Option<Bytes>,
-    abilities: Abilities,
+    capabilities: ResumeCapabilities,
     sessions: HashMap<String, Session>,
-    asked: HashMap<String, Asked>,
-    /// Ids of requests of the agent, as JSON.
-    agent_asked: HashSet<String>,
-    own: HashMap<String, Own>,
-    /// The latest number of an id of this layer.
+    pending: HashMap<String, PendingRequest>,
+    /// Ids of the agent's requests in flight, as JSON.
+    agent_requests: HashSet<String>,
+    layer_requests: HashMap<String, LayerRequest>,
+    /// The counter for ids of this layer.
     last: u64,
-    /// The start of the names of prompts, unique to this client.
+    /// The prefix of prompt ids, unique to this client.
     nonce: String,
 }
 
 impl Resume {
     pub(super) fn new() -> Self {
         let mut bytes = [0; 16];
-        // Without randomness prompts of two processes might share names; the session differs.
+        // Without a random source the prompt ids of two processes may be equal; their sessions differ.
         let _ = getrandom::fill(&mut bytes);
         Self {
             nonce: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -94,18 +95,20 @@ impl Resume {
         }
     }
 
-    /// Returns whether a connection can be replaced: the first one was opened.
+    /// Returns whether `initialize` was answered, so that a lost connection can be replaced.
     pub(super) fn is_initialized(&self) -> bool {
-        self.initialize.is_some() && !self.asked.values().any(Asked::is_initialize)
+        self.initialize.is_some() && !self.pending.values().any(PendingRequest::is_initialize)
     }
 
-    /// Returns whether sessions are being continued. Nothing of the client is sent meanwhile,
+    /// Returns whether sessions are being continued. Messages of the client are held meanwhile,
     /// because the agent might not know the session yet.
     pub(super) fn is_resuming(&self) -> bool {
-        self.own.values().any(|own| matches!(own, Own::Resume(..)))
+        self.layer_requests
+            .values()
+            .any(|request| matches!(request, LayerRequest::Resume(..)))
     }
 
-    /// Notes a message of the client; returns what is sent in its place.
+    /// Records a message of the client and returns the message to send in its place.
     pub(super) fn sent(&mut self, message: Bytes) -> Option<Bytes> {
         let envelope = Envelope::read(&message);
         match (envelope.kind(), envelope.id()) {
@@ -116,73 +119,73 @@ impl Resume {
                 );
                 let (method, session) = (method.to_owned(), envelope.session());
                 let session = session.map(std::borrow::Cow::into_owned);
-                self.asks(id, method, session, message.clone())
+                self.record_request(id, method, session, message.clone())
             }
-            // The answer to a request of a connection that is no more.
-            (Kind::Answer, Some(id)) => self.agent_asked.remove(id).then_some(message),
+            // Drops responses to requests of an earlier connection.
+            (Kind::Answer, Some(id)) => self.agent_requests.remove(id).then_some(message),
             _ => Some(message),
         }
     }
 
-    fn asks(
+    fn record_request(
         &mut self,
         id: String,
         method: String,
         session: Option<String>,
         message: Bytes,
     ) -> Option<Bytes> {
-        let mut asked = Asked {
+        let mut pending = PendingRequest {
             method,
             session,
             prompt: None,
             message: None,
         };
         let mut sent = message.clone();
-        match asked.method.as_str() {
+        match pending.method.as_str() {
             "initialize" => self.initialize = Some(message),
-            "authenticate" | "session/new" => asked.message = Some(message),
+            "authenticate" | "session/new" => pending.message = Some(message),
             "session/load" | "session/resume" => {
-                let session = asked.session.clone().unwrap_or_default();
-                // Its events may come from the beginning.
+                let session = pending.session.clone().unwrap_or_default();
+                // The agent may replay its events from the first one.
                 self.open(session, &message);
             }
-            "session/prompt" if self.abilities.prompt_result => {
+            "session/prompt" if self.capabilities.prompt_result => {
                 self.last += 1;
                 let name = format!("{}-{}", self.nonce, self.last);
                 if let Some(named) = with_prompt_id(&message, &name) {
                     sent = named;
-                    let session = asked.session.as_deref().unwrap_or_default();
+                    let session = pending.session.as_deref().unwrap_or_default();
                     if let Some(session) = self.sessions.get_mut(session) {
-                        session.prompted(&id, &message);
+                        session.record_prompt(&id, &message);
                     }
-                    asked.prompt = Some(name);
+                    pending.prompt = Some(name);
                 }
             }
             _ => {}
         }
-        if self.asked.len() < MOST {
-            self.asked.insert(id, asked);
+        if self.pending.len() < MAX_TRACKED {
+            self.pending.insert(id, pending);
         }
         Some(sent)
     }
 
     fn open(&mut self, id: String, setup: &Bytes) {
-        if self.sessions.len() < MOST || self.sessions.contains_key(&id) {
+        if self.sessions.len() < MAX_TRACKED || self.sessions.contains_key(&id) {
             self.sessions.insert(id, Session::new(setup));
         }
     }
 
-    /// Notes a message of the agent, and passes it on if the client does not have it yet.
-    pub(super) fn received(&mut self, message: Bytes, out: &mut Out) {
+    /// Records a message of the agent and forwards it unless the client already has it.
+    pub(super) fn received(&mut self, message: Bytes, out: &mut Outgoing) {
         let envelope = Envelope::read(&message);
         let passed = match (envelope.kind(), envelope.id()) {
-            (Kind::Answer, Some(id)) => match self.own.remove(id) {
-                Some(own) => return self.own_answered(own, &envelope, out),
+            (Kind::Answer, Some(id)) => match self.layer_requests.remove(id) {
+                Some(request) => return self.layer_response(request, &envelope, out),
                 None => self.answered(id, &envelope),
             },
             (Kind::Request, Some(id)) => {
-                if self.agent_asked.len() < MOST {
-                    self.agent_asked.insert(id.to_owned());
+                if self.agent_requests.len() < MAX_TRACKED {
+                    self.agent_requests.insert(id.to_owned());
                 }
                 true
             }
@@ -194,25 +197,25 @@ impl Resume {
         }
     }
 
-    /// Notes an answer; `false` if the client has it already.
+    /// Records a response; returns `false` if the client already has it.
     fn answered(&mut self, id: &str, envelope: &Envelope<'_>) -> bool {
-        let Some(asked) = self.asked.remove(id) else {
+        let Some(pending) = self.pending.remove(id) else {
             return false;
         };
         let failed = envelope.error.is_some();
-        match asked.method.as_str() {
-            "initialize" => self.abilities = Abilities::read(envelope),
-            "authenticate" if !failed => self.authenticate = asked.message,
+        match pending.method.as_str() {
+            "initialize" => self.capabilities = ResumeCapabilities::read(envelope),
+            "authenticate" if !failed => self.authenticate = pending.message,
             "logout" => self.authenticate = None,
             "session/new" | "session/fork" => {
-                if let (Some(session), Some(message)) = (envelope.new_session(), &asked.message) {
+                if let (Some(session), Some(message)) = (envelope.new_session(), &pending.message) {
                     self.open(session.into_owned(), message);
                 }
             }
-            "session/load" | "session/resume" if failed => self.forget(&asked),
-            method if envelope::leaves_session(method) && !failed => self.forget(&asked),
+            "session/load" | "session/resume" if failed => self.forget(&pending),
+            method if envelope::leaves_session(method) && !failed => self.forget(&pending),
             "session/prompt" => {
-                let session = asked.session.as_deref().unwrap_or_default();
+                let session = pending.session.as_deref().unwrap_or_default();
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.prompt_answered(id);
                 }
@@ -222,13 +225,13 @@ impl Resume {
         true
     }
 
-    fn forget(&mut self, asked: &Asked) {
-        if let Some(session) = &asked.session {
+    fn forget(&mut self, pending: &PendingRequest) {
+        if let Some(session) = &pending.session {
             self.sessions.remove(session);
         }
     }
 
-    /// Notes a notification; `false` if the client has it already.
+    /// Records a notification; returns `false` if the client already has it.
     fn notified(&mut self, envelope: &Envelope<'_>) -> bool {
         if envelope.method.as_deref() != Some("session/update") {
             return true;
@@ -236,52 +239,52 @@ impl Resume {
         let session = envelope.session();
         let session = session.and_then(|session| self.sessions.get_mut(session.as_ref()));
         match session {
-            Some(session) => session.event(envelope) == Passage::New,
+            Some(session) => session.event(envelope) == EventStatus::New,
             None => true,
         }
     }
 
-    /// The connection is lost: what cannot be continued fails.
-    pub(super) fn lost(&mut self, reason: &str, out: &mut Out) {
-        self.own.clear();
-        let gone: Vec<_> = self.agent_asked.drain().collect();
-        for id in gone {
+    /// Handles the loss of the connection: fails all requests that cannot be continued.
+    pub(super) fn lost(&mut self, reason: &str, out: &mut Outgoing) {
+        self.layer_requests.clear();
+        let cancelled: Vec<_> = self.agent_requests.drain().collect();
+        for id in cancelled {
             let cancel = format!(
                 r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":{id}}}}}"#
             );
             out.to_client.push_back(cancel.into());
         }
-        let abilities = self.abilities;
-        let goes_on = |asked: &Asked| asked.prompt.is_some() && abilities.resume;
-        let failed = self.asked.extract_if(|_, asked| !goes_on(asked));
-        for (id, asked) in failed {
+        let capabilities = self.capabilities;
+        let continues = |pending: &PendingRequest| pending.prompt.is_some() && capabilities.resume;
+        let failed = self.pending.extract_if(|_, pending| !continues(pending));
+        for (id, pending) in failed {
             let message = format!(
-                "{reason}; whether the agent has carried out {} is unknown",
-                asked.method
+                "{reason}; whether the agent has executed {} is unknown",
+                pending.method
             );
             out.to_client.push_back(failure(&id, &message));
         }
     }
 
-    /// Returns the requests that open another connection. Each is answered before the next is sent.
-    pub(super) fn hello(&mut self) -> Vec<(String, Bytes)> {
+    /// Returns the first requests of another connection. Each is answered before the next is sent.
+    pub(super) fn opening_requests(&mut self) -> Vec<(String, Bytes)> {
         let messages = [self.initialize.clone(), self.authenticate.clone()];
         let messages = messages.into_iter().flatten();
-        let mut hello = Vec::new();
+        let mut requests = Vec::new();
         for message in messages {
-            let id = self.own_id();
-            hello.extend(with_id(&message, &id).map(|message| (id, message)));
+            let id = self.layer_id();
+            requests.extend(with_id(&message, &id).map(|message| (id, message)));
         }
-        hello
+        requests
     }
 
-    /// Notes the answer to the `initialize` of another connection.
+    /// Records the response to `initialize` on another connection.
     pub(super) fn reopened(&mut self, answer: &Envelope<'_>) {
-        self.abilities = Abilities::read(answer);
+        self.capabilities = ResumeCapabilities::read(answer);
     }
 
-    /// Continues the sessions on another connection.
-    pub(super) fn continue_sessions(&mut self, is_restart: bool, out: &mut Out) {
+    /// Queues the requests that continue the sessions on another connection.
+    pub(super) fn continue_sessions(&mut self, is_restart: bool, out: &mut Outgoing) {
         if is_restart {
             let note = json!({"jsonrpc": "2.0", "method": RESTARTED});
             out.to_client.push_back(note.to_string().into());
@@ -289,61 +292,67 @@ impl Resume {
         let sessions: Vec<_> = self.sessions.keys().cloned().collect();
         for id in sessions {
             let cursor = self.sessions.get(&id).and_then(Session::cursor);
-            let Some(way) = self.abilities.way(cursor) else {
+            let Some(continuation) = self.capabilities.continuation(cursor) else {
                 out.to_client.push_back(gap(&id, "lost"));
                 self.sessions.remove(&id);
                 self.fail_prompts(&id, "the agent cannot continue sessions", out);
                 continue;
             };
-            let own = self.own_id();
+            let layer_id = self.layer_id();
             let Some(session) = self.sessions.get_mut(&id) else {
                 continue;
             };
-            if let Some(kind) = way.gap() {
+            if let Some(kind) = continuation.gap() {
                 out.to_client.push_back(gap(&id, kind));
                 session.restart();
             }
-            let request = match way {
-                Way::Cursor => {
+            let request = match continuation {
+                Continuation::Cursor => {
                     let params = json!({"sessionId": id, "sinceEventId": cursor});
                     json!({"jsonrpc": "2.0", "id": null, "method": RESUME, "params": params})
                 }
-                Way::Load => session.open_request("session/load", &id),
-                Way::Reopen => session.open_request("session/resume", &id),
+                Continuation::Load => session.open_request("session/load", &id),
+                Continuation::Reopen => session.open_request("session/resume", &id),
             };
-            if let Some(request) = with_id(request.to_string().as_bytes(), &own) {
+            if let Some(request) = with_id(request.to_string().as_bytes(), &layer_id) {
                 out.to_agent.push_back(request);
-                self.own.insert(own, Own::Resume(id, way));
+                self.layer_requests
+                    .insert(layer_id, LayerRequest::Resume(id, continuation));
             }
         }
     }
 
-    /// Notes the answer to a request of this layer.
-    fn own_answered(&mut self, own: Own, envelope: &Envelope<'_>, out: &mut Out) {
-        match (own, envelope.error) {
-            (Own::Resume(id, way), None) => {
-                match way {
-                    Way::Cursor if envelope.is_truncated() => {
+    /// Handles the response to a request of this layer.
+    fn layer_response(
+        &mut self,
+        request: LayerRequest,
+        envelope: &Envelope<'_>,
+        out: &mut Outgoing,
+    ) {
+        match (request, envelope.error) {
+            (LayerRequest::Resume(id, continuation), None) => {
+                match continuation {
+                    Continuation::Cursor if envelope.is_truncated() => {
                         out.to_client.push_back(gap(&id, "truncated"));
                     }
-                    Way::Load => out.to_client.push_back(gap(&id, "complete")),
+                    Continuation::Load => out.to_client.push_back(gap(&id, "complete")),
                     _ => {}
                 }
                 out.to_client
                     .extend(messages::settings(&id, envelope.result));
-                self.ask_for_results(&id, out);
+                self.request_results(&id, out);
             }
-            (Own::Resume(id, _), Some(error)) => {
+            (LayerRequest::Resume(id, _), Some(error)) => {
                 out.to_client.push_back(gap(&id, "lost"));
                 self.sessions.remove(&id);
-                let reason = format!("the agent cannot continue the session: {}", error.get());
+                let reason = format!("the agent failed to continue the session: {}", error.get());
                 self.fail_prompts(&id, &reason, out);
             }
-            (Own::Result(id), _) => {
-                let Some(asked) = self.asked.remove(&id) else {
+            (LayerRequest::Result(id), _) => {
+                let Some(pending) = self.pending.remove(&id) else {
                     return;
                 };
-                let session = asked.session.as_deref().unwrap_or_default();
+                let session = pending.session.as_deref().unwrap_or_default();
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.prompt_answered(&id);
                 }
@@ -351,96 +360,98 @@ impl Resume {
                     .push_back(match (envelope.result, envelope.error) {
                         (Some(result), _) => answer(&id, "result", result.get()),
                         (_, Some(error)) if messages::is_not_found(error) => {
-                            let reason = "the connection was lost before the agent had the prompt";
+                            let reason =
+                                "the connection was lost before the agent received the prompt";
                             failure(&id, reason)
                         }
                         (_, Some(error)) => answer(&id, "error", error.get()),
                         (None, None) => {
-                            failure(&id, "the agent's answer is neither result nor error")
+                            failure(&id, "the agent's response has neither result nor error")
                         }
                     });
             }
         }
     }
 
-    /// Asks for the answers to a session's prompts, after the session was continued.
-    fn ask_for_results(&mut self, session: &str, out: &mut Out) {
-        let of = |asked: &Asked| asked.session.as_deref() == Some(session);
-        let prompts = self.asked.iter().filter(|(_, asked)| of(asked));
+    /// Requests the responses to a continued session's prompts.
+    fn request_results(&mut self, session: &str, out: &mut Outgoing) {
+        let of = |pending: &PendingRequest| pending.session.as_deref() == Some(session);
+        let prompts = self.pending.iter().filter(|(_, pending)| of(pending));
         let prompts: Vec<_> = prompts
-            .filter_map(|(id, asked)| Some((id.clone(), asked.prompt.clone()?)))
+            .filter_map(|(id, pending)| Some((id.clone(), pending.prompt.clone()?)))
             .collect();
-        if !self.abilities.prompt_result {
-            let reason = "whether the turn goes on is unknown, because the agent cannot say it";
+        if !self.capabilities.prompt_result {
+            let reason = "the agent cannot report whether the turn continues";
             return self.fail_prompts(session, reason, out);
         }
         for (id, name) in prompts {
-            self.ask_for_result(id, session, &name, out);
+            self.request_result(id, session, &name, out);
         }
     }
 
-    fn ask_for_result(&mut self, id: String, session: &str, name: &str, out: &mut Out) {
-        let own = self.own_id();
+    fn request_result(&mut self, id: String, session: &str, name: &str, out: &mut Outgoing) {
+        let layer_id = self.layer_id();
         let params = json!({"sessionId": session, "promptId": name});
         let request =
             json!({"jsonrpc": "2.0", "id": null, "method": PROMPT_RESULT, "params": params});
-        if let Some(request) = with_id(request.to_string().as_bytes(), &own) {
+        if let Some(request) = with_id(request.to_string().as_bytes(), &layer_id) {
             out.to_agent.push_back(request);
-            self.own.insert(own, Own::Result(id));
+            self.layer_requests
+                .insert(layer_id, LayerRequest::Result(id));
         }
     }
 
-    fn fail_prompts(&mut self, session: &str, reason: &str, out: &mut Out) {
-        let of = |asked: &Asked| asked.session.as_deref() == Some(session);
+    fn fail_prompts(&mut self, session: &str, reason: &str, out: &mut Outgoing) {
+        let of = |pending: &PendingRequest| pending.session.as_deref() == Some(session);
         let failed = self
-            .asked
-            .extract_if(|_, asked| of(asked) && asked.prompt.is_some());
+            .pending
+            .extract_if(|_, pending| of(pending) && pending.prompt.is_some());
         for (id, _) in failed {
             let message = format!("the connection was lost, and {reason}");
             out.to_client.push_back(failure(&id, &message));
         }
     }
 
-    /// Notes that the server did not accept a request.
-    pub(super) fn refused(&mut self, refused: &Refused, out: &mut Out) {
+    /// Handles a request that the server rejected.
+    pub(super) fn refused(&mut self, refused: &Refused, out: &mut Outgoing) {
         let Some(id) = &refused.request else { return };
-        self.own.remove(id);
-        let Some(asked) = self.asked.get(id) else {
+        self.layer_requests.remove(id);
+        let Some(pending) = self.pending.get(id) else {
             return;
         };
         if refused.is_uncertain
-            && let (Some(session), Some(name)) = (asked.session.clone(), asked.prompt.clone())
+            && let (Some(session), Some(name)) = (pending.session.clone(), pending.prompt.clone())
         {
-            // The server may have it all the same.
-            return self.ask_for_result(id.clone(), &session, &name, out);
+            // The server may have received it.
+            return self.request_result(id.clone(), &session, &name, out);
         }
-        self.asked.remove(id);
+        self.pending.remove(id);
         let body = refused.body.as_deref().map(Envelope::read);
         out.to_client
             .push_back(match body.and_then(|body| body.error) {
                 Some(error) => answer(id, "error", error.get()),
                 None if refused.is_uncertain => {
-                    let message = format!("{}; the agent may have carried it out", refused.error);
+                    let message = format!("{}; the agent may have executed it", refused.error);
                     failure(id, &message)
                 }
                 None => failure(id, &refused.error.to_string()),
             });
     }
 
-    /// Returns an id that no request of the client has, as JSON.
-    fn own_id(&mut self) -> String {
+    /// Returns an unused request id, as JSON.
+    fn layer_id(&mut self) -> String {
         self.last += 1;
         format!("\"acp-client-{}\"", self.last)
     }
 }
 
-impl Asked {
+impl PendingRequest {
     fn is_initialize(&self) -> bool {
         self.method == "initialize"
     }
 }
 
-/// Returns an error of this layer as the answer to a request.
+/// Returns an error response of this layer.
 fn failure(id: &str, message: &str) -> Bytes {
     answer(id, "error", &error(message).to_string())
 }

@@ -1,18 +1,18 @@
-//! How often and for how long a lost connection is opened again.
+//! The intervals and the time limit of reconnecting.
 
 use std::time::Duration;
 
-/// How a lost connection to an agent is opened again, or an agent that has ended is started again.
+/// Settings for opening a lost connection again, or restarting an agent that has exited.
 ///
-/// Attempts are made after growing, random waits, until [`limit`](Self::limit) is over. An agent
-/// behind a URL that answers 401, 403, 404 to `initialize`, or 410 is not asked again.
+/// Attempts follow after exponential waits with jitter, until [`limit`](Self::limit). After the
+/// status 401, 403, 410, or 404 to `initialize`, no further attempt is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reconnect {
-    /// How long it is tried after the loss (default 5 minutes). The time goes on while agents that
-    /// are started end again within [`max_wait`](Self::max_wait).
+    /// Time limit of all attempts after a loss (default 5 minutes). It continues to run while
+    /// restarted agents exit again within [`max_wait`](Self::max_wait).
     pub limit: Duration,
-    /// The first wait (default 250 ms). Waits are chosen at random from half to all of it.
+    /// The first wait (default 250 ms). Each wait is randomized between half of it and all of it.
     pub first_wait: Duration,
     /// The longest wait (default 15 s).
     pub max_wait: Duration,
@@ -29,7 +29,7 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// Sets how long it is tried after the loss.
+    /// Sets the time limit of all attempts after a loss.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;

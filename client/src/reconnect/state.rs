@@ -1,16 +1,16 @@
-//! What becomes of a connection.
+//! The state of a connection.
 
-/// Whether an agent can be reached at this moment.
+/// Whether the connection to an agent is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectionState {
     /// Messages are exchanged.
     Open,
-    /// The connection was lost, or the agent's process has ended. It is being opened again.
+    /// The connection was lost or the agent's process has exited; a reconnect is in progress.
     Lost {
-        /// What happened, for people.
+        /// The cause, as text for the user.
         reason: String,
     },
-    /// The connection has ended for good.
+    /// The connection has ended and will not be opened again.
     Closed,
 }

@@ -58,7 +58,7 @@ impl Connector for RemoteConnector {
         false
     }
 
-    fn silent(&self, reason: &str) -> Error {
+    fn unresponsive(&self, reason: &str) -> Error {
         self.lost(reason)
     }
 
@@ -67,7 +67,7 @@ impl Connector for RemoteConnector {
         RemoteError::Protocol { url, reason }.into()
     }
 
-    fn gave_up(&self, limit: Duration, last: &Error) -> Error {
+    fn reconnect_timeout(&self, limit: Duration, last: &Error) -> Error {
         let (url, reason) = (self.agent.url(), last.to_string());
         RemoteError::GaveUp { url, limit, reason }.into()
     }

@@ -71,7 +71,7 @@ async fn prompt(session: &Session, words: &str) -> Option<StopReason> {
         Ok(outcome) => Some(outcome.stop_reason),
         Err(Error::ConnectionLost { reason, .. }) => {
             assert!(
-                reason.contains("before the agent had the prompt"),
+                reason.contains("before the agent received the prompt"),
                 "{reason}"
             );
             None

@@ -1,4 +1,4 @@
-//! Messages of this layer, and changes to those of the client.
+//! Constructors of this layer's messages, and changes to messages of the client.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::LOST;
 
-/// Returns a message with another id, which is JSON.
+/// Returns the message with its id replaced by `id`, which is JSON.
 pub(super) fn with_id(message: &[u8], id: &str) -> Option<Bytes> {
     let mut value: Value = serde_json::from_slice(message).ok()?;
     value["id"] = serde_json::from_str(id).ok()?;
     Some(value.to_string().into())
 }
 
-/// Returns a prompt with a name in its `_meta`.
+/// Returns the prompt with `name` as the `promptId` in its `_meta`.
 pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<Bytes> {
     let mut value: Value = serde_json::from_slice(message).ok()?;
     let params = value.get_mut("params")?.as_object_mut()?;
@@ -28,18 +28,19 @@ pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<Bytes> {
     Some(value.to_string().into())
 }
 
-/// Returns an answer whose members are JSON already.
+/// Returns a response; `id` and `value` are JSON.
 pub(super) fn answer(id: &str, member: &str, value: &str) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":{value}}}"#).into()
 }
 
-/// Returns the error of a request that the connection has lost.
+/// Returns the error object of a request that was lost with its connection.
 pub(super) fn error(message: &str) -> Value {
     json!({"code": -32603, "message": message, "data": {LOST: true}})
 }
 
-/// Returns notifications with the modes and config options in the response to a request that opened a
-/// session again. The client has made no such request, and they may have changed.
+/// Returns notifications with the modes and config options of a load or resume response.
+///
+/// The client has sent no such request, so it would miss changes to them.
 pub(super) fn settings(session: &str, result: Option<&RawValue>) -> Vec<Bytes> {
     let result = result.map_or("null", RawValue::get);
     let result: Value = serde_json::from_str(result).unwrap_or_default();
@@ -58,7 +59,7 @@ pub(super) fn settings(session: &str, result: Option<&RawValue>) -> Vec<Bytes> {
     updates.into_iter().map(notification).collect()
 }
 
-/// Returns whether an error says that there is no such thing.
+/// Returns whether an error has the code -32002 (resource not found).
 pub(super) fn is_not_found(error: &RawValue) -> bool {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
     error["code"] == -32002

@@ -1,4 +1,4 @@
-//! What a client has of a session: up to which event, and which words of its own.
+//! Replay state of one session: the event cursor and the sent prompt blocks.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -10,34 +10,34 @@ use serde_json::{Value, json};
 
 use crate::reconnect::envelope::Envelope;
 
-/// Blocks of prompts that are remembered for each session.
-const BLOCKS: usize = 256;
+/// Maximum number of sent prompt blocks kept per session.
+const MAX_BLOCKS: usize = 256;
 
-/// A session of the client.
+/// Replay state of a session of the client.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The parameters with which it was opened.
+    /// The request that opened the session; its params are reused to open it again.
     setup: Bytes,
     /// The number of the last event; 0 before the first of a new session.
     cursor: Option<u64>,
-    /// Blocks that the client has said, which are sent to another connection as events.
-    said: VecDeque<Said>,
+    /// Blocks of the client's prompts. The agent replays them as events on another connection.
+    sent_blocks: VecDeque<SentBlock>,
     hasher: RandomState,
 }
 
 #[derive(Debug)]
-struct Said {
+struct SentBlock {
     request: String,
     /// A hash of the block.
     block: u64,
     answered: bool,
 }
 
-/// What an event is to the client.
+/// Whether the client already has an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passage {
+pub(super) enum EventStatus {
     New,
-    /// The client has it, or has said it.
+    /// The client has received the event or has sent its content.
     Known,
 }
 
@@ -69,7 +69,7 @@ impl Session {
         Self {
             setup: request.clone(),
             cursor: is_new.then_some(0),
-            said: VecDeque::new(),
+            sent_blocks: VecDeque::new(),
             hasher: RandomState::new(),
         }
     }
@@ -78,10 +78,10 @@ impl Session {
         self.cursor
     }
 
-    /// Its events come from the beginning.
+    /// Resets the cursor, because the agent replays the events from the first one.
     pub(super) fn restart(&mut self) {
         self.cursor = None;
-        self.said.clear();
+        self.sent_blocks.clear();
     }
 
     /// Returns a request that opens the session again, without an id: `session/load` or
@@ -96,15 +96,15 @@ impl Session {
         json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params})
     }
 
-    /// The client has prompted.
-    pub(super) fn prompted(&mut self, request: &str, message: &[u8]) {
+    /// Records the blocks of a `session/prompt` request.
+    pub(super) fn record_prompt(&mut self, request: &str, message: &[u8]) {
         let message: Value = serde_json::from_slice(message).unwrap_or_default();
         let blocks = message["params"]["prompt"].as_array();
         for block in blocks.into_iter().flatten() {
-            if self.said.len() >= BLOCKS {
-                self.said.pop_front();
+            if self.sent_blocks.len() >= MAX_BLOCKS {
+                self.sent_blocks.pop_front();
             }
-            self.said.push_back(Said {
+            self.sent_blocks.push_back(SentBlock {
                 request: request.to_owned(),
                 block: digest(block, &self.hasher),
                 answered: false,
@@ -112,52 +112,52 @@ impl Session {
         }
     }
 
-    /// A prompt was answered: its words come before whatever comes from now on, or not at all.
+    /// Marks the blocks of a prompt as answered: the agent replays them next or not at all.
     pub(super) fn prompt_answered(&mut self, request: &str) {
-        for said in &mut self.said {
-            said.answered |= said.request == request;
+        for sent in &mut self.sent_blocks {
+            sent.answered |= sent.request == request;
         }
     }
 
-    /// Notes an update.
-    pub(super) fn event(&mut self, envelope: &Envelope<'_>) -> Passage {
+    /// Records an update and returns whether it is new to the client.
+    pub(super) fn event(&mut self, envelope: &Envelope<'_>) -> EventStatus {
         let params = envelope.params.map_or("null", RawValue::get);
         let Ok(update) = serde_json::from_str::<Update<'_>>(params) else {
-            return Passage::New;
+            return EventStatus::New;
         };
         let Some(number) = update.meta.ours.event else {
-            return Passage::New;
+            return EventStatus::New;
         };
         if self.cursor.is_some_and(|cursor| number <= cursor) {
-            return Passage::Known;
+            return EventStatus::Known;
         }
         self.cursor = Some(number);
-        if self.said.is_empty() {
-            return Passage::New;
+        if self.sent_blocks.is_empty() {
+            return EventStatus::New;
         }
-        let own = user_block(update.update).and_then(|block| self.position(&block));
-        match own {
+        let index = user_block(update.update).and_then(|block| self.position(&block));
+        match index {
             Some(index) => {
-                self.said.drain(..=index);
-                Passage::Known
+                self.sent_blocks.drain(..=index);
+                EventStatus::Known
             }
             None => {
-                while self.said.front().is_some_and(|said| said.answered) {
-                    self.said.pop_front();
+                while self.sent_blocks.front().is_some_and(|sent| sent.answered) {
+                    self.sent_blocks.pop_front();
                 }
-                Passage::New
+                EventStatus::New
             }
         }
     }
 
-    /// Returns which of the client's blocks this is: the next one, or one after answered ones.
+    /// Returns the index of a replayed block: the first unanswered one or one before it.
     fn position(&self, block: &Value) -> Option<usize> {
         let block = digest(block, &self.hasher);
-        for (index, said) in self.said.iter().enumerate() {
-            if said.block == block {
+        for (index, sent) in self.sent_blocks.iter().enumerate() {
+            if sent.block == block {
                 return Some(index);
             }
-            if !said.answered {
+            if !sent.answered {
                 return None;
             }
         }
@@ -165,7 +165,7 @@ impl Session {
     }
 }
 
-/// Returns the block of an update that is what a user has said.
+/// Returns the content of a `user_message_chunk` update.
 fn user_block(update: &RawValue) -> Option<Value> {
     #[derive(Deserialize)]
     struct Kind<'a> {
@@ -182,7 +182,7 @@ fn user_block(update: &RawValue) -> Option<Value> {
 /// Returns a hash of a block that does not depend on the order of its members.
 fn digest(block: &Value, hasher: &impl BuildHasher) -> u64 {
     let mut sorted = block.clone();
-    // Without the feature `preserve_order` of serde_json, which any crate may enable, they are sorted.
+    // serde_json keeps insertion order if any crate enables its feature `preserve_order`.
     sorted.sort_all_objects();
     hasher.hash_one(sorted.to_string())
 }

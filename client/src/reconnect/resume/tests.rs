@@ -19,7 +19,7 @@ fn values(messages: VecDeque<Bytes>) -> Vec<Value> {
 /// A layer with a connection, and a new session `s`.
 fn connected(capabilities: Value) -> Resume {
     let mut layer = Resume::new();
-    let mut out = Out::default();
+    let mut out = Outgoing::default();
     let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
     layer.sent(bytes(initialize)).unwrap();
     assert!(!layer.is_initialized());
@@ -58,16 +58,16 @@ fn prompt(layer: &mut Resume, id: u64, text: &str) -> Value {
 
 /// Loses the connection and opens another one; returns what goes to both sides.
 fn reconnect(layer: &mut Resume) -> (Vec<Value>, Vec<Value>) {
-    let mut out = Out::default();
+    let mut out = Outgoing::default();
     layer.lost("a test", &mut out);
-    let hello = layer.hello();
+    let hello = layer.opening_requests();
     assert!(hello[0].1.windows(10).any(|part| part == b"initialize"));
     layer.continue_sessions(false, &mut out);
     (values(out.to_client), values(out.to_agent))
 }
 
 fn receive(layer: &mut Resume, message: Bytes) -> (Vec<Value>, Vec<Value>) {
-    let mut out = Out::default();
+    let mut out = Outgoing::default();
     layer.received(message, &mut out);
     (values(out.to_client), values(out.to_agent))
 }
@@ -235,12 +235,12 @@ fn an_uncertain_prompt_is_asked_for() {
         body: None,
         is_uncertain: true,
     };
-    let mut out = Out::default();
+    let mut out = Outgoing::default();
     layer.refused(&refused, &mut out);
     assert_eq!(values(out.to_agent)[0]["method"], PROMPT_RESULT);
     assert!(out.to_client.is_empty());
     refused.is_uncertain = false;
-    let mut out = Out::default();
+    let mut out = Outgoing::default();
     layer.refused(&refused, &mut out);
     assert_eq!(values(out.to_client)[0]["id"], 2);
 }

@@ -1,32 +1,32 @@
-//! What an agent can do about a lost connection.
+//! The agent's capabilities for continuing sessions on another connection.
 
 use serde_json::Value;
 
 use crate::reconnect::envelope::Envelope;
 
-/// What the agent can do about a lost connection.
+/// The agent's capabilities for continuing sessions.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Abilities {
+pub(super) struct ResumeCapabilities {
     pub(super) resume: bool,
     pub(super) prompt_result: bool,
     load: bool,
-    /// `session/resume`, without the history.
+    /// `session/resume`, which does not replay the history.
     reopen: bool,
 }
 
-/// How a session is continued.
+/// The request that continues a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// After the last event.
+pub(super) enum Continuation {
+    /// `_acp-sdk/session/resume`: replays the events after the cursor.
     Cursor,
-    /// With the whole history.
+    /// `session/load`: replays the whole history.
     Load,
-    /// Without history.
+    /// `session/resume`: replays nothing.
     Reopen,
 }
 
-impl Way {
-    /// Returns the gap that the client is notified of before anything else of the session.
+impl Continuation {
+    /// Returns the kind of gap the client is notified of before other messages of the session.
     pub(super) fn gap(self) -> Option<&'static str> {
         match self {
             Self::Cursor => None,
@@ -36,7 +36,7 @@ impl Way {
     }
 }
 
-impl Abilities {
+impl ResumeCapabilities {
     pub(super) fn read(envelope: &Envelope<'_>) -> Self {
         let result = envelope.result.map_or("null", |result| result.get());
         let result: Value = serde_json::from_str(result).unwrap_or_default();
@@ -51,12 +51,12 @@ impl Abilities {
         }
     }
 
-    /// Returns the best way to continue a session with this cursor.
-    pub(super) fn way(self, cursor: Option<u64>) -> Option<Way> {
+    /// Returns the continuation with the smallest gap for a session with this cursor.
+    pub(super) fn continuation(self, cursor: Option<u64>) -> Option<Continuation> {
         match self {
-            Self { resume: true, .. } if cursor.is_some() => Some(Way::Cursor),
-            Self { load: true, .. } => Some(Way::Load),
-            Self { reopen: true, .. } => Some(Way::Reopen),
+            Self { resume: true, .. } if cursor.is_some() => Some(Continuation::Cursor),
+            Self { load: true, .. } => Some(Continuation::Load),
+            Self { reopen: true, .. } => Some(Continuation::Reopen),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The first messages on a connection that takes the place of another.
+//! The first requests on a connection that replaces another.
 
 use std::collections::VecDeque;
 
@@ -11,36 +11,37 @@ use super::{Connector, LinkReceiver, LinkSender, Received};
 use crate::error::Result;
 
 impl<C: Connector> Task<C> {
-    /// Opens a connection and introduces the client.
+    /// Opens a connection and initializes it.
     ///
     /// # Errors
     ///
-    /// When it cannot be opened, or the agent does not accept the client.
-    pub(super) async fn hello(&mut self) -> Result<()> {
+    /// Fails when it cannot be opened, or the agent rejects `initialize`.
+    pub(super) async fn handshake(&mut self) -> Result<()> {
         let limit = self.connector.answer_limit();
-        let late = |connector: &C| connector.silent("the agent does not answer initialize");
+        let timed_out =
+            |connector: &C| connector.unresponsive("the agent does not answer initialize");
         let (sender, mut receiver) = tokio::select! {
             opened = self.connector.open() => opened?,
-            () = self.closing.cancelled() => return Err(late(&self.connector)),
+            () = self.closing.cancelled() => return Err(timed_out(&self.connector)),
         };
         let mut early = VecDeque::new();
-        for (index, (id, message)) in self.resume.hello().into_iter().enumerate() {
+        for (index, (id, message)) in self.resume.opening_requests().into_iter().enumerate() {
             let closing = self.closing.cancelled();
-            let greeting = greet(&sender, &mut receiver, &id, message, &mut early);
-            let answer = tokio::select! {
-                answer = timeout(limit, greeting) => answer.map_err(|_| late(&self.connector))??,
-                () = closing => return Err(late(&self.connector)),
+            let exchange = call(&sender, &mut receiver, &id, message, &mut early);
+            let response = tokio::select! {
+                response = timeout(limit, exchange) => response.map_err(|_| timed_out(&self.connector))??,
+                () = closing => return Err(timed_out(&self.connector)),
             };
-            let Some(answer) = answer else {
-                return Err(self.connector.silent("it ended during initialize"));
+            let Some(response) = response else {
+                return Err(self.connector.unresponsive("it ended during initialize"));
             };
-            let envelope = Envelope::read(&answer);
+            let envelope = Envelope::read(&response);
             if index > 0 {
-                // What becomes of an authentication shows when sessions are continued.
+                // A failed authentication surfaces when the sessions are continued.
                 continue;
             }
             if let Some(error) = envelope.error {
-                let reason = format!("it does not accept the client again: {}", error.get());
+                let reason = format!("initialize on the new connection failed: {}", error.get());
                 return Err(self.connector.refused(&reason));
             }
             self.resume.reopened(&envelope);
@@ -53,17 +54,17 @@ impl<C: Connector> Task<C> {
     }
 }
 
-/// Sends a request and waits for its answer; `None` if there is none, because this side has closed.
-/// Messages that come before are kept; an agent has little to say to a client without sessions.
-async fn greet(
+/// Sends a request and waits for its response; `None` if this side closed the connection.
+/// Keeps up to 64 messages that are received before it.
+async fn call(
     sender: &impl LinkSender,
     receiver: &mut impl LinkReceiver,
     id: &str,
     request: Bytes,
     early: &mut VecDeque<Bytes>,
 ) -> Result<Option<Bytes>> {
-    const MOST_EARLY: usize = 64;
-    // If nothing can be sent, the receiver has the reason.
+    const MAX_EARLY: usize = 64;
+    // If sending fails, the receiver returns the reason.
     let _ = sender.send(request).await;
     loop {
         match receiver.receive().await? {
@@ -72,7 +73,7 @@ async fn greet(
                 if envelope.method.is_none() && envelope.id() == Some(id) {
                     return Ok(Some(message));
                 }
-                if early.len() < MOST_EARLY {
+                if early.len() < MAX_EARLY {
                     early.push_back(message);
                 }
             }
