@@ -1,4 +1,4 @@
-//! Where a remote agent is, and how it is connected to.
+//! The address and the connection options of a remote agent.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use super::tls::{self, Trust};
 use super::{RemoteError, Token};
 use crate::reconnect::Reconnect;
 
-/// An agent behind a URL: the counterpart of [`AgentCommand`](crate::AgentCommand).
+/// Describes an agent behind a URL, the counterpart of [`AgentCommand`](crate::AgentCommand).
 ///
-/// `https://` and `http://` are the protocol's streamable HTTP transport, `wss://` and `ws://` its
-/// WebSocket transport. The variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are
-/// honoured, except for loopback addresses.
+/// `https://` and `http://` select the protocol's streamable HTTP transport, `wss://` and `ws://`
+/// its WebSocket transport. The environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and
+/// `NO_PROXY` apply, except to loopback addresses.
 ///
 /// ```no_run
 /// use acp_client::remote::{RemoteAgent, Token};
@@ -37,7 +37,7 @@ pub struct RemoteAgent {
     pub(super) reconnect: Option<Reconnect>,
 }
 
-/// Times and sizes.
+/// Timeouts and the maximum message size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) connect: Duration,
@@ -46,7 +46,7 @@ pub(super) struct Limits {
     pub(super) message_bytes: usize,
 }
 
-/// Headers that belong to the transport.
+/// Headers that the transport sets.
 const RESERVED: [&str; 14] = [
     "accept",
     "acp-connection-id",
@@ -65,12 +65,12 @@ const RESERVED: [&str; 14] = [
 ];
 
 impl RemoteAgent {
-    /// Creates a description of the agent at a URL.
+    /// Creates a description from the URL of an agent.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Url`] if the URL has another scheme, no host, or a user or password, which
-    /// would end up in logs.
+    /// [`RemoteError::Url`] if the URL has another scheme, no host, or a user or password, because
+    /// those would appear in logs.
     pub fn new(url: impl AsRef<str>) -> Result<Self, RemoteError> {
         let text = url.as_ref();
         let failed = |shown: &str, reason: &str| RemoteError::Url {
@@ -78,7 +78,7 @@ impl RemoteAgent {
             reason: reason.to_owned(),
         };
         let mut url = Url::parse(text).map_err(|error| {
-            // What cannot be read may have a password in it.
+            // An invalid URL may contain a password.
             let shown = text.split('@').next_back().unwrap_or_default();
             failed(shown, &error.to_string())
         })?;
@@ -114,19 +114,19 @@ impl RemoteAgent {
         })
     }
 
-    /// Sends a bearer token with every request.
+    /// Sends a bearer token with each request.
     #[must_use]
     pub fn token(mut self, token: impl Into<Option<Token>>) -> Self {
         self.token = token.into();
         self
     }
 
-    /// Sends a header with every request. The value is treated as a secret.
+    /// Sends a header with each request. The value is treated as a secret.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Option`] if the name or value is not valid, or the transport needs the
-    /// header for itself.
+    /// [`RemoteError::Option`] if the name or value is invalid, or the transport sets the header
+    /// itself.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, RemoteError> {
         let failed = |reason: &str| RemoteError::Option {
             what: format!("the header `{name}`"),
@@ -146,70 +146,72 @@ impl RemoteAgent {
         Ok(self)
     }
 
-    /// Trusts the certificate authorities of a PEM file instead of those of the system.
+    /// Trusts the certificate authorities of a PEM file instead of the system's.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Option`] if the file cannot be read or has no certificate.
+    /// [`RemoteError::Option`] if the file cannot be read or contains no certificate.
     pub fn ca_file(mut self, path: impl AsRef<Path>) -> Result<Self, RemoteError> {
         self.trust = Trust::Authorities(tls::authorities(path.as_ref())?);
         Ok(self)
     }
 
-    /// Trusts one certificate, whoever signed it and whatever names it has: the one with this
-    /// SHA-256 fingerprint, 64 hexadecimal digits with or without colons.
+    /// Trusts only the certificate with this SHA-256 fingerprint, whatever its issuer and names.
+    ///
+    /// The fingerprint has 64 hexadecimal digits, with or without colons.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Option`] if the text is no fingerprint.
+    /// [`RemoteError::Option`] if the text is not a SHA-256 fingerprint.
     pub fn fingerprint(mut self, sha256: &str) -> Result<Self, RemoteError> {
         self.trust = Trust::Fingerprint(tls::fingerprint(sha256)?);
         Ok(self)
     }
 
-    /// Sets how long it may take to connect, with TLS (default 10 s).
+    /// Sets the timeout for connecting, including TLS (default 10 s).
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.limits.connect = limit;
         self
     }
 
-    /// Sets how long the server may take to accept a message (default 60 s).
+    /// Sets the timeout for the response to a POST (default 60 s).
     #[must_use]
     pub fn response_timeout(mut self, limit: Duration) -> Self {
         self.limits.response = limit;
         self
     }
 
-    /// Sets after which silence a stream counts as lost (default 60 s). It applies to WebSocket,
-    /// where silence means that pings are not answered, and to event streams whose server has sent
-    /// a keep-alive before.
+    /// Sets the idle time after which a connection counts as lost (default 60 s).
+    ///
+    /// Applies to WebSocket when pings are not answered, and to event streams whose server has sent a
+    /// keep-alive before.
     #[must_use]
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.limits.idle = limit;
         self
     }
 
-    /// Sets the longest message that is accepted, in bytes (default 32 MiB).
+    /// Sets the maximum size of a received message in bytes (default 32 MiB).
     #[must_use]
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.limits.message_bytes = bytes;
         self
     }
 
-    /// Sets how a lost connection is opened again; `None`: not at all.
+    /// Sets the reconnect settings; `None` disables reconnecting.
     #[must_use]
     pub fn reconnect(mut self, reconnect: impl Into<Option<Reconnect>>) -> Self {
         self.reconnect = reconnect.into();
         self
     }
 
-    /// Returns the URL as it was given.
+    /// Returns the URL that was passed to [`new`](Self::new).
     #[must_use]
     pub fn url(&self) -> String {
         let text = self.url.as_str();
         match self.is_websocket {
-            // `http` and `https` end alike.
+            // Converts `http` to `ws` and `https` to `wss`.
             true => text.replacen("http", "ws", 1),
             false => text.to_owned(),
         }

@@ -1,4 +1,4 @@
-//! Connections to a remote agent, one after the other.
+//! Opens successive connections to a remote agent.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::{RemoteAgent, RemoteError};
 use crate::error::{Error, Result};
 use crate::reconnect::{self, Closed, Connector, LinkReceiver, LinkSender, Reconnect};
 
-/// Opens connections to a URL.
+/// Opens connections to one URL.
 #[derive(Debug)]
 pub(crate) struct RemoteConnector {
     agent: RemoteAgent,
-    /// It has the cookies of the connections before.
+    /// Keeps the cookies of earlier connections.
     access: Access,
 }
 
 impl RemoteConnector {
     /// # Errors
     ///
-    /// When an option of the agent cannot be used.
+    /// Fails when an option of the agent is invalid.
     pub(crate) fn new(agent: RemoteAgent) -> Result<Self, RemoteError> {
         let access = Access::new(&agent)?;
         Ok(Self { agent, access })
@@ -45,7 +45,7 @@ impl Connector for RemoteConnector {
         self.agent.reconnect
     }
 
-    /// Whatever comes shows that the network works.
+    /// Zero: any received message proves that the network works.
     fn healthy_after(&self) -> Duration {
         Duration::ZERO
     }
@@ -69,7 +69,7 @@ impl Connector for RemoteConnector {
 
     fn reconnect_timeout(&self, limit: Duration, last: &Error) -> Error {
         let (url, reason) = (self.agent.url(), last.to_string());
-        RemoteError::GaveUp { url, limit, reason }.into()
+        RemoteError::ReconnectTimeout { url, limit, reason }.into()
     }
 }
 

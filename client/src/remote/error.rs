@@ -1,34 +1,34 @@
-//! What can go wrong on the way to a remote agent.
+//! The errors of connections to remote agents.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// Why a remote agent cannot be used, or no longer.
+/// The error of a connection to a remote agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// The URL is no URL of an agent.
+    /// The URL is not valid for an agent.
     #[error("cannot use the URL `{url}`: {reason}")]
     Url {
-        /// As it was given, without a password.
+        /// The URL without its password.
         url: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// There is no usable token where one was expected.
+    /// A token cannot be read or is invalid.
     #[error("cannot use {origin}: {reason}")]
     Token {
-        /// Where the token should be.
+        /// The source of the token.
         origin: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// A header, a certificate authority or a fingerprint is not usable.
+    /// A header, a certificate authority or a fingerprint is invalid.
     #[error("cannot use {what}: {reason}")]
     Option {
         /// The option, without its value.
         what: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// The server cannot be reached.
@@ -36,27 +36,27 @@ pub enum RemoteError {
     Connect {
         /// The server's URL.
         url: String,
-        /// What the system, TLS or a proxy reported.
+        /// The error of the system, of TLS or of a proxy.
         reason: String,
     },
-    /// The server refused a request.
+    /// The server rejected a request.
     #[error("{url} refused {request} with status {status}{}", detail(.message, *.status))]
     Refused {
         /// The server's URL.
         url: String,
-        /// What was refused, such as `POST initialize`.
+        /// The rejected request, such as `POST initialize`.
         request: String,
         /// The HTTP status.
         status: u16,
         /// The start of the response's body.
         message: String,
     },
-    /// The server does not follow the transport's rules.
-    #[error("{url} is no endpoint of this protocol: {reason}")]
+    /// The server violates the transport's specification.
+    #[error("{url} is not an ACP endpoint: {reason}")]
     Protocol {
         /// The server's URL.
         url: String,
-        /// Which rule it breaks.
+        /// The violation.
         reason: String,
     },
     /// The connection was lost.
@@ -64,23 +64,23 @@ pub enum RemoteError {
     Lost {
         /// The server's URL.
         url: String,
-        /// What happened.
+        /// The cause.
         reason: String,
     },
-    /// Reconnecting took too long.
+    /// Reconnecting exceeded its time limit.
     #[error("could not reconnect to {url} within {} s: {reason}", .limit.as_secs_f32())]
-    GaveUp {
+    ReconnectTimeout {
         /// The server's URL.
         url: String,
-        /// For how long it was tried.
+        /// The time limit.
         limit: Duration,
-        /// Why the last attempt failed.
+        /// The cause of the last attempt's failure.
         reason: String,
     },
 }
 
 impl RemoteError {
-    /// Returns the HTTP status of a refusal.
+    /// Returns the HTTP status of a rejection.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -89,8 +89,9 @@ impl RemoteError {
         }
     }
 
-    /// Returns whether another attempt may succeed: not after 401, 403, 404 and 410, nor when an
-    /// option is wrong.
+    /// Returns whether another attempt may succeed.
+    ///
+    /// `false` after the status 401, 403, 404 or 410, and for invalid options.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -109,11 +110,11 @@ impl From<Infallible> for RemoteError {
     }
 }
 
-/// What the server said, and what the user can do.
+/// Returns the start of the response's body and a remedy for the status.
 fn detail(message: &str, status: u16) -> String {
     let remedy = match status {
         401 => "; pass the server's token",
-        403 => "; the server does not accept this host, origin or token",
+        403 => "; the server rejects this host, origin or token",
         404 => "; check the path of the URL, which is /acp on most servers",
         301 | 302 | 307 | 308 => "; redirects are not followed, use the final URL",
         _ => "",

@@ -1,4 +1,4 @@
-//! An open connection of raw messages, whatever carries it.
+//! An open connection of raw messages, independent of the transport.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,30 +8,30 @@ use tokio_util::sync::CancellationToken;
 use super::{RemoteAgent, RemoteError, http, websocket};
 use crate::reconnect::queue::{self, Receiver, Sender, Weight};
 
-/// Bytes that wait in each direction.
+/// Capacity in bytes of the queue in each direction.
 const QUEUED_BYTES: usize = 1 << 20;
 
-/// Something that came from the server.
+/// A message or a rejection received from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Received {
-    /// A message of the agent: one JSON text, as it came.
+    /// A message of the agent: one JSON text, unchanged.
     Message(Bytes),
-    /// A message of this client was not accepted, and the connection goes on.
+    /// A message of this client was rejected; the connection continues.
     Refused(Refused),
 }
 
-/// A message that the server did not accept.
+/// A message that the server rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
-    /// The id of the request, as JSON; `None` if it was no request.
+    /// The id of the request, as JSON; `None` if it was not a request.
     pub request: Option<String>,
-    /// Why.
+    /// The reason.
     pub error: RemoteError,
-    /// The JSON-RPC message in the response's body, if there was one.
+    /// The JSON-RPC message in the response's body, if any.
     pub body: Option<Bytes>,
-    /// The server may have carried it out all the same: no response came.
+    /// No response was received, so the server may have executed the request.
     pub is_uncertain: bool,
 }
 
@@ -44,8 +44,8 @@ impl Weight for Received {
     }
 }
 
-/// Sends raw messages to a remote agent. Dropping it closes this side of the connection: what was
-/// sent is still delivered.
+/// Sends raw messages to a remote agent. Dropping it closes this side of the connection after the
+/// queued messages are sent.
 #[derive(Debug)]
 pub struct RawSender {
     outgoing: Sender<Bytes>,
@@ -59,20 +59,20 @@ pub struct RawReceiver {
     end: Arc<End>,
 }
 
-/// How a connection ends.
+/// The end of a connection and its reason.
 #[derive(Debug, Default)]
 pub(super) struct End {
     url: String,
-    /// The first reason there was.
+    /// The first error.
     reason: Mutex<Option<RemoteError>>,
-    /// Nothing more is exchanged.
+    /// Cancelled when the exchange of messages ends.
     pub(super) now: CancellationToken,
-    /// The tasks have ended.
+    /// Cancelled when the tasks have ended.
     pub(super) done: CancellationToken,
 }
 
 impl End {
-    /// Ends the connection because of an error.
+    /// Ends the connection with an error.
     pub(super) fn fail(&self, error: RemoteError) {
         self.lock().get_or_insert(error);
         self.now.cancel();
@@ -87,27 +87,27 @@ impl End {
     }
 }
 
-/// The end of a connection that its tasks hold.
-pub(super) struct Ends {
+/// The queues and the end state that the tasks of a connection hold.
+pub(super) struct Endpoints {
     pub(super) outgoing: Receiver<Bytes>,
     pub(super) incoming: Sender<Received>,
     pub(super) end: Arc<End>,
 }
 
-/// Connects to an agent for the exchange of raw messages, without `acp-sdk` in between.
+/// Connects to an agent to exchange raw messages, without `acp-sdk` in between.
 ///
-/// Over WebSocket this includes the handshake; over HTTP nothing is sent before the first message,
-/// which must be `initialize`. Messages are sent in order. At most 1 MiB is received ahead.
+/// Over WebSocket this includes the handshake. Over HTTP nothing is sent before the first message,
+/// which must be `initialize`. Messages are sent in order. Up to 1 MiB is received in advance.
 ///
 /// # Errors
 ///
-/// When the server cannot be reached or refuses the WebSocket, or an option cannot be used.
+/// Fails when the server cannot be reached or rejects the WebSocket handshake, or an option is invalid.
 pub async fn connect_raw(agent: &RemoteAgent) -> Result<(RawSender, RawReceiver), RemoteError> {
     let access = http::Access::new(agent)?;
     open(agent, &access).await
 }
 
-/// The same, with the cookies of an earlier connection.
+/// Connects with the cookies of an earlier connection.
 pub(super) async fn open(
     agent: &RemoteAgent,
     access: &http::Access,
@@ -118,15 +118,15 @@ pub(super) async fn open(
         url: access.url(),
         ..End::default()
     });
-    let ends = Ends {
+    let endpoints = Endpoints {
         outgoing: to_send,
         incoming: received,
         end: end.clone(),
     };
     if agent.is_websocket {
-        websocket::open(agent, access, ends).await?;
+        websocket::open(agent, access, endpoints).await?;
     } else {
-        http::open(agent, access, ends);
+        http::open(agent, access, endpoints);
     }
     let sender = RawSender {
         outgoing,
@@ -136,12 +136,13 @@ pub(super) async fn open(
 }
 
 impl RawSender {
-    /// Sends a message when there is room for it. Whether the server accepts it is not awaited.
+    /// Sends a message after waiting for capacity, without waiting for the server to accept it.
+    ///
     /// Sends nothing if the future is dropped.
     ///
     /// # Errors
     ///
-    /// The reason for which the connection has ended.
+    /// Fails with the reason for which the connection has ended.
     pub async fn send(&self, message: Bytes) -> Result<(), RemoteError> {
         if self.outgoing.send(message).await {
             return Ok(());
@@ -155,12 +156,13 @@ impl RawSender {
 }
 
 impl RawReceiver {
-    /// Receives what comes next; `None` after the end of a connection that this side has closed.
+    /// Receives the next message; `None` after the end of a connection that this side has closed.
+    ///
     /// Loses nothing if the future is dropped.
     ///
     /// # Errors
     ///
-    /// The reason for which the connection has ended.
+    /// Fails with the reason for which the connection has ended.
     pub async fn receive(&mut self) -> Result<Option<Received>, RemoteError> {
         if let Some(received) = self.incoming.receive().await {
             return Ok(Some(received));
@@ -171,8 +173,9 @@ impl RawReceiver {
         }
     }
 
-    /// Waits until everything was sent and the server knows of the end, after the [`RawSender`] was
-    /// dropped.
+    /// Waits until all messages are sent and the server is notified of the end.
+    ///
+    /// Drop the [`RawSender`] first.
     pub async fn closed(&self) {
         self.end.done.cancelled().await;
     }

@@ -1,7 +1,7 @@
 //! Agents behind HTTP, server-sent events and WebSocket (feature `remote`).
 //!
-//! [`Client::connect`](crate::Client::connect) takes a URL; a [`RemoteAgent`] says more, such as a
-//! [`Token`]. Handlers, sessions and turns are the same as those of an agent that is a process.
+//! [`Client::connect`](crate::Client::connect) accepts a URL; a [`RemoteAgent`] has more options,
+//! such as a [`Token`]. Handlers, sessions and turns are the same as for an agent process.
 //!
 //! ```no_run
 //! use acp_client::remote::{RemoteAgent, Token};
@@ -20,22 +20,23 @@
 //! # }
 //! ```
 //!
-//! [`connect_raw`] moves raw messages, and [`RemoteAgent::raw_socket`] bytes, for tests of servers.
+//! [`connect_raw`] exchanges raw messages, and [`RemoteAgent::raw_socket`] bytes, for tests of servers.
 //!
-//! # When the connection is lost
+//! # Lost connections
 //!
-//! It is opened again ([`Reconnect`](crate::Reconnect)), and the client notices nothing but the time that it takes, if
-//! the agent numbers its events as `acp-server` does: sessions continue after the last event, and a
-//! prompt is answered although it was sent on another connection. It is never sent twice. Other
-//! requests in flight fail with [`Error::ConnectionLost`](crate::Error::ConnectionLost). Where an
-//! agent cannot continue, sessions are loaded, which [`Event::Gap`](crate::Event::Gap) says.
+//! The client opens a lost connection again ([`Reconnect`](crate::Reconnect)). If the agent numbers
+//! its events, as `acp-server` does, this is transparent: sessions continue after the last event,
+//! and a prompt is answered although it was sent on another connection. A prompt is never sent
+//! twice. Other requests in flight fail with
+//! [`Error::ConnectionLost`](crate::Error::ConnectionLost). If the agent does not number its events,
+//! sessions are loaded again and [`Event::Gap`](crate::Event::Gap) is returned.
 //!
-//! # What a server may do
+//! # Differences between servers
 //!
-//! The proposal for the transport leaves room, and servers use it. This client accepts streams that
-//! end (they are opened again, with `Last-Event-ID` if there was an id), the answer to
-//! `session/load` on either stream, a session stream that is refused until the session is loaded or
-//! for ever, messages in the response to a POST, and any form of the event stream format.
+//! The proposal for the transport is not precise in all parts. This client accepts: streams that
+//! end (they are reopened, with `Last-Event-ID` if there was an id); the response to `session/load`
+//! on either stream; a session stream that is rejected until the session is loaded, or always;
+//! messages in the response to a POST; all forms of the event stream format.
 
 mod agent;
 mod connector;
@@ -55,8 +56,8 @@ pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
 pub use self::socket::RawSocket;
 pub use self::token::Token;
 
-/// Returns an HTTP client for downloads, which trusts the servers that the system trusts, and is not led from
-/// an encrypted connection to another one.
+/// Returns an HTTP client for downloads, which trusts the system's certificate authorities and
+/// follows no redirect from HTTPS to HTTP.
 #[cfg(feature = "cli")]
 pub(crate) fn download_client() -> Result<reqwest::Client, RemoteError> {
     let tls = tls::config(&tls::Trust::System, &["h2", "http/1.1"])?;
@@ -66,7 +67,7 @@ pub(crate) fn download_client() -> Result<reqwest::Client, RemoteError> {
             .last()
             .is_some_and(|from| from.scheme() == "https");
         if was_encrypted && redirect.url().scheme() != "https" {
-            return redirect.error("the server redirects to a URL that is not encrypted");
+            return redirect.error("the server redirects to an unencrypted URL");
         }
         if redirect.previous().len() > 10 {
             return redirect.error("the server redirects too often");

@@ -1,4 +1,4 @@
-//! Bytes to and from the server of an agent, for tests of servers.
+//! Raw byte connections to the server of an agent, for tests of servers.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use tokio_rustls::TlsConnector;
 
 use super::{RemoteAgent, RemoteError, tls};
 
-/// A connection of bytes to a server, over TLS if its URL says so.
+/// A byte stream to a server, over TLS if its URL requires it.
 pub trait RawSocket: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> RawSocket for T {}
 
 impl RemoteAgent {
-    /// Returns the headers that every request has: the token, and those that were added.
+    /// Returns the common headers of all requests: the token and the added headers.
     #[must_use]
     pub fn raw_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
@@ -27,12 +27,13 @@ impl RemoteAgent {
         headers
     }
 
-    /// Connects to the server and sends nothing. Over TLS these protocols are offered by ALPN.
-    /// Proxies of the environment are not used.
+    /// Opens a byte stream to the server without sending a request.
+    ///
+    /// Over TLS, `protocols` are offered by ALPN. Proxies of the environment are not used.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Connect`] if there is no connection in time, or over TLS no trust.
+    /// [`RemoteError::Connect`] if connecting fails or times out, or the certificate is not trusted.
     pub async fn raw_socket(&self, protocols: &[&str]) -> Result<Box<dyn RawSocket>, RemoteError> {
         let connecting = timeout(self.limits.connect, self.connect_socket(protocols));
         let failed = |reason: String| RemoteError::Connect {
@@ -51,7 +52,7 @@ impl RemoteAgent {
 
     async fn connect_socket(&self, protocols: &[&str]) -> std::io::Result<Box<dyn RawSocket>> {
         let host = self.url.host_str().unwrap_or_default();
-        // An address of version 6 stands in brackets there.
+        // The URL has brackets around an IPv6 address.
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let port = self.url.port_or_known_default().unwrap_or_default();
         let socket = TcpStream::connect((host, port)).await?;

@@ -1,45 +1,45 @@
-//! Reads server-sent events from bytes that arrive in any pieces.
+//! An incremental decoder of server-sent events.
 //!
 //! Follows the [event stream format](https://html.spec.whatwg.org/multipage/server-sent-events.html):
-//! lines end with LF, CRLF or CR; several `data:` lines are one text. Lines and events are bounded
-//! in bytes.
+//! lines end with LF, CRLF or CR; several `data:` lines are joined. Lines and events are bounded in
+//! bytes.
 
 use std::time::Duration;
 
-/// The longest id that is kept, in bytes. It is sent back in a header.
+/// The longest id that is kept, in bytes. It is sent back in the header `Last-Event-ID`.
 const MAX_ID_BYTES: usize = 1024;
 
-/// Something in a stream.
+/// An item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// An event with data, and the id that is valid from it on.
+    /// An event with data, and the last event id at that point.
     Event { data: Vec<u8>, id: Option<String> },
-    /// A comment, which servers send as a sign of life.
+    /// A comment, used as a keep-alive.
     Comment,
-    /// How long to wait before the stream is opened again.
+    /// The reconnection time that the server requests.
     Retry(Duration),
 }
 
-/// A line or event is longer than allowed.
+/// A line or an event exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Decodes one stream.
+/// Decodes one event stream.
 #[derive(Debug)]
 pub(super) struct Decoder {
     max_bytes: usize,
     line: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
-    /// Of the latest event that had one.
+    /// The last event id.
     id: Option<String>,
-    /// The last byte was a CR, so that a LF belongs to it.
+    /// Whether the last byte was CR, so that a following LF is skipped.
     after_cr: bool,
     at_start: bool,
 }
 
 impl Decoder {
-    /// Creates a decoder of events with up to so many bytes of data.
+    /// Creates a decoder of events with up to `max_bytes` of data.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,
@@ -52,11 +52,11 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes, and appends what they complete to `items`.
+    /// Decodes bytes and appends completed items to `items`.
     ///
     /// # Errors
     ///
-    /// When a line or an event is too long. The stream cannot be continued.
+    /// Fails when a line or an event is too long. The stream cannot be continued.
     pub(super) fn feed(&mut self, mut bytes: &[u8], items: &mut Vec<Item>) -> Result<(), TooLong> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
@@ -80,7 +80,7 @@ impl Decoder {
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        // A field name and its colon come on top.
+        // The limit covers the data; the field name and colon are extra.
         if self.line.len() + bytes.len() > self.max_bytes.saturating_add(64) {
             return Err(TooLong);
         }
@@ -123,7 +123,7 @@ impl Decoder {
                     items.push(Item::Retry(Duration::from_millis(milliseconds)));
                 }
             }
-            // Types of events mean nothing here, and other fields mean nothing anywhere.
+            // Event types are not used, and unknown fields are ignored.
             _ => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Which servers are trusted over TLS.
+//! Trust in TLS certificates of servers.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,14 +17,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::RemoteError;
 
-/// Whose certificates are accepted.
+/// The certificates that are trusted.
 #[derive(Debug, Clone)]
 pub(super) enum Trust {
-    /// Those of the authorities that the system trusts.
+    /// Certificates of the system's certificate authorities.
     System,
-    /// Those of these authorities only.
+    /// Certificates of these authorities only.
     Authorities(Arc<RootCertStore>),
-    /// One certificate, by its SHA-256.
+    /// One certificate, identified by its SHA-256.
     Fingerprint([u8; 32]),
 }
 
@@ -47,7 +47,7 @@ pub(super) fn authorities(path: &Path) -> Result<Arc<RootCertStore>, RemoteError
     Ok(Arc::new(store))
 }
 
-/// Reads a SHA-256 fingerprint.
+/// Parses a SHA-256 fingerprint.
 pub(super) fn fingerprint(text: &str) -> Result<[u8; 32], RemoteError> {
     let failed = || RemoteError::Option {
         what: format!("the fingerprint `{text}`"),
@@ -67,7 +67,7 @@ pub(super) fn fingerprint(text: &str) -> Result<[u8; 32], RemoteError> {
     Ok(bytes)
 }
 
-/// Returns the TLS settings for a way of trust.
+/// Returns the TLS configuration for the trusted certificates.
 pub(super) fn config(trust: &Trust, protocols: &[&str]) -> Result<ClientConfig, RemoteError> {
     let failed = |error: &dyn std::fmt::Display| RemoteError::Option {
         what: "TLS".to_owned(),
@@ -101,7 +101,7 @@ pub(super) fn config(trust: &Trust, protocols: &[&str]) -> Result<ClientConfig, 
     Ok(config)
 }
 
-/// Accepts one certificate. The server still has to prove that it has its key.
+/// Accepts one certificate. The server still proves that it has the private key.
 #[derive(Debug)]
 struct Pinned {
     sha256: [u8; 32],
@@ -115,9 +115,9 @@ impl Pinned {
     }
 }
 
-/// Why a certificate was not accepted: says which one it was.
+/// The error for a certificate with another fingerprint.
 #[derive(Debug, thiserror::Error)]
-#[error("the certificate of the server has the fingerprint {0}, which is not the expected one")]
+#[error("the server's certificate has the fingerprint {0}, which differs from the expected one")]
 struct OtherCertificate(String);
 
 impl ServerCertVerifier for Pinned {

@@ -1,4 +1,4 @@
-//! A secret that proves who the client is, and where it is read from.
+//! A bearer token and its sources.
 
 use std::fmt;
 use std::path::Path;
@@ -10,16 +10,17 @@ use super::RemoteError;
 /// The longest token that is read, in bytes.
 const MAX_BYTES: u64 = 8 << 10;
 
-/// A bearer token. It is shown in no message, and not by `Debug`.
+/// A bearer token. Its value appears in no message and not in its `Debug` form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(HeaderValue);
 
 impl Token {
-    /// Creates a token from its text. White space around it is removed.
+    /// Creates a token from a string. Surrounding white space is removed.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Token`] if it is empty, or has characters other than visible ASCII.
+    /// [`RemoteError::Token`] if it is empty, longer than 8 KiB, or has characters other than visible
+    /// ASCII.
     pub fn new(text: impl AsRef<str>) -> Result<Self, RemoteError> {
         Self::read(text.as_ref(), "the token")
     }
@@ -28,7 +29,8 @@ impl Token {
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Token`] if the file cannot be read, and as [`new`](Self::new).
+    /// [`RemoteError::Token`] if the file cannot be read, and under the conditions of
+    /// [`new`](Self::new).
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, RemoteError> {
         use std::io::Read as _;
         let source = format!("the token file {}", path.as_ref().display());
@@ -47,7 +49,7 @@ impl Token {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Fails under the conditions of [`new`](Self::new).
     pub fn from_env(variable: &str) -> Result<Option<Self>, RemoteError> {
         let Some(value) = std::env::var_os(variable) else {
             return Ok(None);
@@ -72,7 +74,7 @@ impl Token {
             return Err(failed("it has characters other than visible ASCII"));
         }
         let mut value = HeaderValue::try_from(format!("Bearer {text}"))
-            .map_err(|_| failed("it cannot stand in a header"))?;
+            .map_err(|_| failed("it is not a valid header value"))?;
         value.set_sensitive(true);
         Ok(Self(value))
     }

@@ -1,4 +1,4 @@
-//! The WebSocket transport: each text frame is a message.
+//! The WebSocket transport: one text frame per message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,43 +21,43 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::http::{Access, Failure};
-use super::link::{End, Ends, Received};
+use super::link::{End, Endpoints, Received};
 use super::{RemoteAgent, RemoteError};
 use crate::reconnect::queue::{Receiver, Sender};
 
-/// How long the closing handshake may take.
+/// Timeout of the closing handshake.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Bytes that are read at once. The buffer is set to zero before each read, and tungstenite's default is 128 KiB.
+/// Size of the read buffer. It is zeroed before each read, and tungstenite's default is 128 KiB.
 const READ_BUFFER: usize = 8 << 10;
 
 type Socket = WebSocketStream<Upgraded>;
 
-/// Opens a connection.
+/// Opens a WebSocket connection.
 ///
 /// # Errors
 ///
-/// When the server cannot be reached, or does not accept the WebSocket.
+/// Fails when the server cannot be reached, or rejects the WebSocket handshake.
 pub(super) async fn open(
     agent: &RemoteAgent,
     access: &Access,
-    ends: Ends,
+    endpoints: Endpoints,
 ) -> Result<(), RemoteError> {
     let url = access.url();
     let socket = connect(agent, access).await?;
     let (sink, stream) = socket.split();
     let idle = agent.limits.idle;
-    let Ends {
+    let Endpoints {
         outgoing,
         incoming,
         end,
-    } = ends;
+    } = endpoints;
     tokio::spawn(async move {
         let reading = read(stream, &incoming, idle, &end, &url);
         let writing = write(sink, outgoing, idle, &end, &url);
         let closed = async {
             writing.await;
-            // What the server still has to say, and its part of the closing handshake.
+            // Time for the server's last messages and its close frame.
             tokio::time::sleep(CLOSING).await;
         };
         tokio::select! {
@@ -72,7 +72,7 @@ pub(super) async fn open(
     Ok(())
 }
 
-/// Makes the opening handshake, which is a request like any other.
+/// Performs the opening handshake as an HTTP request.
 async fn connect(agent: &RemoteAgent, access: &Access) -> Result<Socket, RemoteError> {
     let key = generate_key();
     let mut headers = HeaderMap::new();
@@ -89,13 +89,13 @@ async fn connect(agent: &RemoteAgent, access: &Access) -> Result<Socket, RemoteE
         reason: reason.to_owned(),
     };
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(refused("it does not speak WebSocket"));
+        return Err(refused("the server does not support WebSocket here"));
     }
     let accept = response.headers().get(SEC_WEBSOCKET_ACCEPT);
     if accept.is_none_or(|accept| accept.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
     {
         return Err(refused(
-            "its WebSocket handshake has a wrong Sec-WebSocket-Accept",
+            "its WebSocket handshake has an invalid Sec-WebSocket-Accept",
         ));
     }
     let upgraded = response.upgrade().await;
@@ -140,7 +140,7 @@ async fn read(
                 });
                 return lost(reason.unwrap_or_else(|| "the server closed it".to_owned()));
             }
-            // Pings are answered by the library; binary messages mean nothing.
+            // The library answers pings; binary messages are ignored.
             Some(Ok(_)) => continue,
             Some(Err(error)) => return lost(describe(&error)),
             None => return lost("it ended without a close frame".to_owned()),
@@ -151,7 +151,7 @@ async fn read(
     }
 }
 
-/// Sends messages and pings; at the end of the messages a close frame.
+/// Sends messages and pings, and a close frame after the last message.
 async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut outgoing: Receiver<Bytes>,
@@ -183,14 +183,14 @@ async fn write(
     }
 }
 
-/// Returns a text frame. Its bytes are not checked, so that a test can send what is not UTF-8.
+/// Returns a text frame. The bytes are not checked, so that tests can send invalid UTF-8.
 fn text(message: Bytes) -> Message {
     Message::Frame(Frame::message(message, OpCode::Data(Data::Text), true))
 }
 
 fn describe(error: &Error) -> String {
     match error {
-        Error::Capacity(error) => format!("a message is too long: {error}"),
+        Error::Capacity(error) => format!("a message exceeds the limit: {error}"),
         Error::Io(error) => error.to_string(),
         other => other.to_string(),
     }

@@ -113,7 +113,10 @@ async fn reconnecting_comes_to_an_end() {
         received = within(receiver.receive()) => received.unwrap_err(),
         () = refusing => unreachable!("it goes on"),
     };
-    assert!(matches!(error, RemoteError::GaveUp { .. }), "{error}");
+    assert!(
+        matches!(error, RemoteError::ReconnectTimeout { .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]

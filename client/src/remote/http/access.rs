@@ -1,4 +1,4 @@
-//! Requests to the server: what every one of them carries, and what a response may be.
+//! HTTP requests to the server, with their common headers and error handling.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -14,18 +14,18 @@ use crate::remote::agent::Limits;
 use crate::remote::{RemoteAgent, RemoteError, tls};
 use crate::text::one_line;
 
-/// How much of a refusal's body is read, in bytes, and shown, in characters.
+/// Limits of a rejection's body: bytes read, and characters shown in the error.
 const REFUSAL_BYTES: usize = 64 << 10;
 const REFUSAL_SHOWN: usize = 200;
 
-/// How long an unused connection is kept. Servers close theirs after 30 s or more, and a request
-/// that meets such an end is lost.
+/// Idle time after which a pooled connection is closed. Servers close theirs after 30 s or more; a
+/// request on a connection that the server is closing is lost.
 const POOL_IDLE: Duration = Duration::from_secs(15);
 
-/// How often an HTTP/2 connection is checked by a ping.
+/// Interval of pings on an HTTP/2 connection.
 const HTTP2_PING: Duration = Duration::from_secs(20);
 
-/// Sends requests to one agent. Cookies live as long as this.
+/// Sends requests to one agent, and keeps its cookies.
 #[derive(Debug, Clone)]
 pub(in crate::remote) struct Access {
     client: Client,
@@ -34,14 +34,14 @@ pub(in crate::remote) struct Access {
     pub(in crate::remote) limits: Limits,
 }
 
-/// Why a request has no usable response.
+/// The reason why a request has no usable response.
 #[derive(Debug)]
 pub(in crate::remote) enum Failure {
-    /// Nothing reached the server.
+    /// The request did not reach the server.
     NotSent(String),
-    /// No response came; the server may have carried out the request.
+    /// No response was received; the server may have executed the request.
     NoResponse(String),
-    /// Another status than success.
+    /// The response has no success status.
     Status {
         status: StatusCode,
         body: Bytes,
@@ -100,7 +100,7 @@ impl Access {
             .headers(headers)
     }
 
-    /// Sends a request and waits for the head of its response.
+    /// Sends a request and waits for the headers of its response.
     pub(in crate::remote) async fn send(
         &self,
         request: RequestBuilder,
@@ -126,7 +126,7 @@ impl Access {
         let body = timeout(self.limits.response, read(response, REFUSAL_BYTES)).await;
         Err(Failure::Status {
             status,
-            // The status says enough.
+            // Without a readable body, the status is reported alone.
             body: body.ok().and_then(Result::ok).unwrap_or_default(),
             retry_after: Duration::from_secs(after.unwrap_or(0)),
         })
@@ -141,7 +141,7 @@ impl Access {
         }
     }
 
-    /// Returns a failure as an error, for a request described by `what`.
+    /// Converts a failure to an error; `what` describes the request.
     pub(in crate::remote) fn error(&self, failure: &Failure, what: &str) -> RemoteError {
         let url = self.url();
         match failure {
@@ -163,7 +163,7 @@ impl Access {
     }
 }
 
-/// Reads a body of at most so many bytes.
+/// Reads a body of at most `limit` bytes.
 async fn read(mut response: Response, limit: usize) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     while let Some(piece) = response.chunk().await.map_err(reason)? {
@@ -175,7 +175,7 @@ async fn read(mut response: Response, limit: usize) -> Result<Bytes, String> {
     Ok(body.freeze())
 }
 
-/// Returns an error with all its causes, without the URL, whose query may be a secret.
+/// Returns an error with its sources, without the URL, whose query may contain a secret.
 pub(in crate::remote) fn reason(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

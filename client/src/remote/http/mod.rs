@@ -1,6 +1,6 @@
-//! The streamable HTTP transport: messages leave as POST requests and come on event streams.
+//! The streamable HTTP transport: sends POST requests and receives event streams.
 //!
-//! There is a stream for the connection and one for each session. All of them end in one queue.
+//! The connection has one stream, and each session another. All feed one queue.
 
 mod access;
 mod order;
@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 pub(super) use self::access::{Access, Failure, reason};
 use self::stream::Stream;
-use super::link::{End, Ends, Received};
+use super::link::{End, Endpoints, Received};
 use super::{RemoteAgent, RemoteError};
 use crate::reconnect::Reconnect;
 use crate::reconnect::envelope::{self, Envelope, Kind};
@@ -30,14 +30,14 @@ const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Session streams that are open at once.
+/// Maximum number of open session streams.
 const MAX_STREAMS: usize = 1024;
 
-/// Requests that are remembered in each direction.
+/// Maximum number of tracked requests in each direction.
 const MAX_REQUESTS: usize = 100_000;
 
-/// How long the end of the connection may take.
-const ENDING: Duration = Duration::from_secs(2);
+/// Timeout of the DELETE request that ends the connection, and of the streams' end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection over HTTP.
 struct Connection {
@@ -45,9 +45,9 @@ struct Connection {
     reconnect: Option<Reconnect>,
     incoming: Sender<Received>,
     end: Arc<End>,
-    /// Known once `initialize` was answered.
+    /// Set once `initialize` is answered.
     id: OnceLock<HeaderValue>,
-    /// The stream of the connection was waited for.
+    /// Whether a message has waited for the connection's stream.
     waited: AtomicBool,
     state: Mutex<State>,
     tasks: TaskTracker,
@@ -57,30 +57,30 @@ struct Connection {
 struct State {
     connection: Option<Arc<Stream>>,
     streams: HashMap<String, Arc<Stream>>,
-    /// Requests of this client, by id as JSON.
-    requests: HashMap<String, Asked>,
-    /// Sessions of the agent's requests, by id as JSON: their answers have to name them.
+    /// Requests of this client in flight, by id as JSON.
+    requests: HashMap<String, PendingRequest>,
+    /// Sessions of the agent's requests, by id as JSON: responses must name them in a header.
     agent_requests: HashMap<String, String>,
-    /// The server answers `_acp-sdk/session/state`.
+    /// The server supports `_acp-sdk/session/state`.
     has_state: bool,
-    /// The server numbers events, from 1 on, and continues after a number.
+    /// The server numbers events from 1 and resumes after any number.
     has_event_ids: bool,
     probes: u64,
 }
 
-/// A request of this client.
-struct Asked {
+/// A request of this client in flight.
+struct PendingRequest {
     method: String,
     session: Option<String>,
 }
 
-/// Opens a connection, which sends nothing yet.
-pub(super) fn open(agent: &RemoteAgent, access: &Access, ends: Ends) {
+/// Opens a connection without sending a request.
+pub(super) fn open(agent: &RemoteAgent, access: &Access, endpoints: Endpoints) {
     let connection = Arc::new(Connection {
         access: access.clone(),
         reconnect: agent.reconnect,
-        incoming: ends.incoming,
-        end: ends.end,
+        incoming: endpoints.incoming,
+        end: endpoints.end,
         id: OnceLock::new(),
         waited: AtomicBool::new(false),
         state: Mutex::default(),
@@ -89,7 +89,7 @@ pub(super) fn open(agent: &RemoteAgent, access: &Access, ends: Ends) {
     tokio::spawn(async move {
         let end = connection.end.clone();
         tokio::select! {
-            () = posts::run(&connection, ends.outgoing) => {}
+            () = posts::run(&connection, endpoints.outgoing) => {}
             () = end.now.cancelled() => {}
         }
         connection.close().await;
@@ -99,20 +99,20 @@ pub(super) fn open(agent: &RemoteAgent, access: &Access, ends: Ends) {
 }
 
 impl Connection {
-    /// Tells the server of the end, lets the streams end, and ends them.
+    /// Sends the DELETE request of the connection, then waits for the streams and aborts them.
     async fn close(&self) {
         self.tasks.close();
         if self.id.get().is_some() && !self.end.now.is_cancelled() {
             let delete = self.access.request(Method::DELETE, self.headers(None));
-            // A server that does not hear of it ends the connection by itself.
-            let _ = timeout(ENDING, self.access.send(delete)).await;
-            let _ = timeout(ENDING, self.tasks.wait()).await;
+            // A server that does not receive it ends the connection by a timeout.
+            let _ = timeout(CLOSE_TIMEOUT, self.access.send(delete)).await;
+            let _ = timeout(CLOSE_TIMEOUT, self.tasks.wait()).await;
         }
         self.end.now.cancel();
         self.tasks.wait().await;
     }
 
-    /// Returns the headers that name the connection and a session.
+    /// Returns the headers with the ids of the connection and the session.
     fn headers(&self, session: Option<&str>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(id) = self.id.get() {
@@ -124,8 +124,8 @@ impl Connection {
         headers
     }
 
-    /// Fails the connection: it does not exist any more on the server.
-    fn gone(&self) {
+    /// Fails the connection, because the server does not know it any more.
+    fn fail_unknown(&self) {
         self.end.fail(RemoteError::Lost {
             url: self.access.url(),
             reason: "the server does not know the connection any more".to_owned(),
@@ -147,20 +147,19 @@ impl Connection {
         self.state().has_event_ids
     }
 
-    /// Returns the stream on which the end of a session may be answered; `None` if that comes on the
-    /// stream of the connection.
+    /// Returns the stream for the response that ends a session; `None` for the connection's stream.
     fn last_stream(self: &Arc<Self>, session: &str) -> Option<Arc<Stream>> {
         let known = self.state().streams.get(session).cloned();
         if known.is_some() || self.has_event_ids() {
             return known;
         }
-        // The official servers answer there, and lose the answer if nobody reads it.
+        // The official servers answer there, and drop the response if the stream has no reader.
         let stream = self.stream(session)?;
-        stream.leave();
+        stream.detach();
         Some(stream)
     }
 
-    /// Returns the stream of a session, which is opened if it is not known yet.
+    /// Returns the stream of a session and opens it if necessary.
     fn stream(self: &Arc<Self>, session: &str) -> Option<Arc<Stream>> {
         let mut state = self.state();
         if let Some(stream) = state.streams.get(session) {
@@ -177,17 +176,17 @@ impl Connection {
         Some(stream)
     }
 
-    /// Notes a message of this client before it is sent. Returns the session that its headers name.
-    fn note(&self, envelope: &Envelope<'_>) -> Option<String> {
+    /// Records a message of this client before it is sent. Returns the session for its headers.
+    fn record_message(&self, envelope: &Envelope<'_>) -> Option<String> {
         let session = envelope.session().map(std::borrow::Cow::into_owned);
         let mut state = self.state();
         match (envelope.kind(), envelope.id()) {
             (Kind::Request, Some(id)) if state.requests.len() < MAX_REQUESTS => {
-                let asked = Asked {
+                let pending = PendingRequest {
                     method: envelope.method.as_deref().unwrap_or_default().to_owned(),
                     session: session.clone(),
                 };
-                state.requests.insert(id.to_owned(), asked);
+                state.requests.insert(id.to_owned(), pending);
             }
             (Kind::Answer, Some(id)) => return state.agent_requests.remove(id),
             _ => {}
@@ -195,7 +194,7 @@ impl Connection {
         session
     }
 
-    /// Passes on a message that came on a stream; `false` when nobody receives any more.
+    /// Forwards a message that a stream received; `false` when the receiver was dropped.
     async fn take(self: &Arc<Self>, from: Option<&str>, message: Bytes) -> bool {
         let envelope = Envelope::read(&message);
         let hold = match (envelope.kind(), envelope.id()) {
@@ -212,66 +211,71 @@ impl Connection {
                 None
             }
             (Kind::Answer, Some(id)) => match self.answered(id, &envelope, from) {
-                Next::Pass => None,
-                Next::Hold(session) => Some(session),
-                Next::Swallow => return true,
+                ResponseAction::Forward => None,
+                ResponseAction::Delay(session) => Some(session),
+                ResponseAction::Drop => return true,
             },
             _ => None,
         };
         if let Some(stream) = hold {
-            // What else the stream has does not wait for it.
+            // Later events of the stream do not wait for it.
             self.tasks
-                .spawn(order::pass_on_after(self.clone(), stream, message));
+                .spawn(order::forward_after(self.clone(), stream, message));
             return true;
         }
         self.incoming.send(Received::Message(message)).await
     }
 
-    /// Notes the answer to a request of this client.
-    fn answered(self: &Arc<Self>, id: &str, envelope: &Envelope<'_>, from: Option<&str>) -> Next {
+    /// Records the response to a request of this client.
+    fn answered(
+        self: &Arc<Self>,
+        id: &str,
+        envelope: &Envelope<'_>,
+        from: Option<&str>,
+    ) -> ResponseAction {
         let mut state = self.state();
-        let Some(asked) = state.requests.remove(id) else {
-            return Next::Pass;
+        let Some(pending) = state.requests.remove(id) else {
+            return ResponseAction::Forward;
         };
         let succeeded = envelope.error.is_none();
-        let stream = asked.session.as_deref();
+        let stream = pending.session.as_deref();
         let stream = stream.and_then(|session| state.streams.get(session).cloned());
-        if asked.method == order::PROBE && id.starts_with(order::PROBE_ID) {
+        if pending.method == order::PROBE && id.starts_with(order::PROBE_ID) {
             if let Some(stream) = stream {
                 stream.probed();
             }
-            return Next::Swallow;
+            return ResponseAction::Drop;
         }
         if let Some(stream) = &stream {
-            if envelope::leaves_session(&asked.method) && succeeded {
-                stream.leave();
+            if envelope::leaves_session(&pending.method) && succeeded {
+                stream.detach();
             }
-            if state.close_if_left(stream, &asked) {
-                return Next::Pass;
+            if state.close_if_detached(stream, &pending) {
+                return ResponseAction::Forward;
             }
         }
-        if envelope::joins_session(&asked.method) && succeeded {
+        if envelope::joins_session(&pending.method) && succeeded {
             let Some(stream) = stream else {
-                return Next::Pass;
+                return ResponseAction::Forward;
             };
             stream.retry();
-            // On the session's stream it is behind the replay already.
+            // A response on the session's stream follows the replay.
             return match from.is_none() && stream.is_open() {
-                true => Next::Hold(stream),
-                false => Next::Pass,
+                true => ResponseAction::Delay(stream),
+                false => ResponseAction::Forward,
             };
         }
         drop(state);
         if let Some(session) = envelope.new_session()
             && let Some(stream) = self.stream(&session)
-            && asked.method == "session/new"
+            && pending.method == "session/new"
         {
-            stream.starts();
+            stream.set_from_start();
         }
-        Next::Pass
+        ResponseAction::Forward
     }
 
-    /// Notes the answer to `initialize`.
+    /// Records the response to `initialize`.
     fn initialized(self: &Arc<Self>, id: HeaderValue, answer: &[u8]) {
         let text = std::str::from_utf8(answer).unwrap_or_default();
         let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
@@ -290,11 +294,12 @@ impl Connection {
 }
 
 impl State {
-    /// Closes the stream of a session that has ended, once nothing more is expected on it.
-    fn close_if_left(&mut self, stream: &Arc<Stream>, answered: &Asked) -> bool {
-        // The prompt that the end of a session cancels is answered on its stream.
+    /// Closes the stream of a detached session once no response is pending on it.
+    fn close_if_detached(&mut self, stream: &Arc<Stream>, answered: &PendingRequest) -> bool {
+        // A prompt that is cancelled by the session's end is answered on its stream.
         let mut others = self.requests.values();
-        let is_done = stream.is_left() && !others.any(|other| other.session == answered.session);
+        let is_done =
+            stream.is_detached() && !others.any(|other| other.session == answered.session);
         if is_done {
             self.streams.retain(|_, other| !Arc::ptr_eq(other, stream));
             stream.close();
@@ -302,23 +307,23 @@ impl State {
         is_done
     }
 
-    /// Forgets a request that was refused.
+    /// Removes a request that the server rejected.
     fn refused(&mut self, id: &str) {
-        let Some(asked) = self.requests.remove(id) else {
+        let Some(pending) = self.requests.remove(id) else {
             return;
         };
-        let stream = asked.session.as_deref();
+        let stream = pending.session.as_deref();
         if let Some(stream) = stream.and_then(|session| self.streams.get(session).cloned()) {
-            self.close_if_left(&stream, &asked);
+            self.close_if_detached(&stream, &pending);
         }
     }
 }
 
-/// What becomes of an answer.
-enum Next {
-    Pass,
-    /// It waits for what the stream has.
-    Hold(Arc<Stream>),
-    /// It is of this transport's own making.
-    Swallow,
+/// How to handle a response.
+enum ResponseAction {
+    Forward,
+    /// Forward it after the pending events of the stream.
+    Delay(Arc<Stream>),
+    /// Drop it: it answers a probe.
+    Drop,
 }

@@ -1,9 +1,11 @@
-//! The answer to `session/load` comes on the connection's stream and the replay on the session's:
-//! here the answer waits for the replay, because a client expects them in the order in which the
-//! agent wrote them.
+//! Delays the response to `session/load` until the replay was received.
 //!
-//! A server that answers `_acp-sdk/session/state` is asked it: the answer comes on the session's
-//! stream, behind the replay. Others are given until the stream is silent.
+//! The response arrives on the connection's stream and the replay on the session's, but a client
+//! expects both in the order in which the agent wrote them.
+//!
+//! If the server supports `_acp-sdk/session/state`, the client sends that request: its response
+//! arrives on the session's stream, after the replay. Otherwise the client waits until the stream
+//! is idle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +14,19 @@ use bytes::Bytes;
 use tokio::time::timeout;
 
 use super::stream::Stream;
-use super::{Asked, Connection};
+use super::{Connection, PendingRequest};
 use crate::remote::link::Received;
 
-/// The method that is asked, and how the ids of such requests begin, as JSON.
+/// The method of probe requests, and the prefix of their ids, as JSON.
 pub(super) const PROBE: &str = "_acp-sdk/session/state";
 pub(super) const PROBE_ID: &str = "\"acp-client-probe-";
 
-/// How long a stream must be silent, and how long that is waited for.
-const SILENCE: Duration = Duration::from_millis(50);
+/// The idle time that ends the wait for a replay, and the limit of that wait.
+const IDLE: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Passes an answer on after what the session's stream has so far.
-pub(super) async fn pass_on_after(connection: Arc<Connection>, stream: Arc<Stream>, answer: Bytes) {
+/// Forwards a response after the pending events of the session's stream.
+pub(super) async fn forward_after(connection: Arc<Connection>, stream: Arc<Stream>, answer: Bytes) {
     let probe = connection.probe(&stream);
     let caught_up = async {
         match probe {
@@ -36,20 +38,20 @@ pub(super) async fn pass_on_after(connection: Arc<Connection>, stream: Arc<Strea
                     came.await;
                 }
             }
-            None => stream.silent_for(SILENCE).await,
+            None => stream.idle_for(IDLE).await,
         }
     };
     tokio::select! {
-        // An answer that comes early is better than none.
+        // After the limit, an early response is better than none.
         _ = timeout(LIMIT, caught_up) => {}
         () = connection.end.now.cancelled() => return,
     }
-    // Nobody may be receiving any more.
+    // The receiver may have been dropped.
     let _ = connection.incoming.send(Received::Message(answer)).await;
 }
 
 impl Connection {
-    /// Returns a request whose answer comes on the session's stream, if the server has one.
+    /// Returns a probe whose response arrives on the session's stream, if the server supports it.
     fn probe(&self, stream: &Stream) -> Option<Bytes> {
         let session = stream.session()?;
         let mut state = self.state();
@@ -58,16 +60,16 @@ impl Connection {
         }
         state.probes += 1;
         let id = format!("{PROBE_ID}{}\"", state.probes);
-        // A text always has a JSON form.
+        // Serializing a string cannot fail.
         let name = serde_json::to_string(session).unwrap_or_default();
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{PROBE}","params":{{"sessionId":{name}}}}}"#
         );
-        let asked = Asked {
+        let pending = PendingRequest {
             method: PROBE.to_owned(),
             session: Some(session.to_owned()),
         };
-        state.requests.insert(id, asked);
+        state.requests.insert(id, pending);
         Some(request.into())
     }
 }

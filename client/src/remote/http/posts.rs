@@ -1,7 +1,7 @@
-//! Messages of this client as POST requests.
+//! Sends messages of this client as POST requests.
 //!
-//! Messages are posted one at a time, in order. A server may hold a POST until it has an answer to a
-//! request of the agent, so answers overtake a message that was not accepted within [`HELD`].
+//! Messages are posted one at a time, in order. A server may hold a POST until it has a response to
+//! a request of the agent, so responses overtake a message that is in flight longer than [`HELD`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::reconnect::queue::Receiver;
 use crate::remote::RemoteError;
 use crate::remote::link::{Received, Refused};
 
-/// Bytes that wait to be posted; beyond, nothing more is taken from the application.
+/// Capacity of the queue in bytes. At the limit, no more messages are taken from the application.
 const WAITING_BYTES: usize = 4 << 20;
 
-/// How long the first opening of a session's stream is waited for before a message about it.
+/// Timeout for opening a session's stream before a message of the session is posted.
 const OPENING: Duration = Duration::from_secs(5);
 
-/// The same for the stream of the connection. Some servers answer only when there is an event.
+/// Timeout for opening the connection's stream. Some servers answer only when there is an event.
 const CONNECTING: Duration = Duration::from_secs(1);
 
-/// How often a message is posted again that the server has no capacity for.
+/// Attempts to post a message while the server answers 429 or 503.
 const BUSY_ATTEMPTS: u32 = 5;
 
-/// How long a message may be in flight before answers overtake it and those behind it.
+/// The time in flight after which responses overtake a message.
 const HELD: Duration = Duration::from_millis(500);
 
 struct Post {
@@ -42,7 +42,7 @@ struct Post {
     kind: Kind,
 }
 
-/// Posts messages until there are none left.
+/// Posts messages until the queue is closed and empty.
 pub(super) async fn run(connection: &Arc<Connection>, mut outgoing: Receiver<Bytes>) {
     let mut queue = Queue::default();
     let mut is_open = true;
@@ -79,12 +79,12 @@ pub(super) async fn run(connection: &Arc<Connection>, mut outgoing: Receiver<Byt
     }
 }
 
-/// What waits to be posted.
+/// Messages that wait to be posted.
 #[derive(Default)]
 struct Queue {
     ordered: VecDeque<Post>,
     answers: VecDeque<Post>,
-    /// The number of what is being posted in order, and since when.
+    /// The number of the ordered message in flight, and the start of its POST.
     in_flight: Option<(u64, Instant)>,
     pushed: u64,
     bytes: usize,
@@ -117,7 +117,7 @@ impl Queue {
         self.in_flight = None;
     }
 
-    /// Returns the next answer, unless it has to wait for what was sent before.
+    /// Returns the next response, unless an earlier message must be posted first.
     fn next_answer(&mut self, now: Instant) -> Option<Post> {
         let number = self.answers.front()?.number;
         let before = self.in_flight.filter(|(other, _)| *other < number);
@@ -134,7 +134,7 @@ impl Queue {
         Some(post)
     }
 
-    /// Returns when answers overtake what is in flight, if there are any.
+    /// Returns the time at which a waiting response overtakes the message in flight.
     fn held_at(&self) -> Option<Instant> {
         let (_, since) = self.in_flight.filter(|_| !self.answers.is_empty())?;
         Some(since + HELD)
@@ -163,10 +163,10 @@ pub(super) fn request(
 }
 
 impl Connection {
-    /// Posts a message, again if that is safe, and reports if it was not accepted.
+    /// Posts a message, with retries where they are safe, and reports a rejection.
     async fn post(self: &Arc<Self>, post: Post) {
         let envelope = Envelope::read(&post.message);
-        let session = self.note(&envelope);
+        let session = self.record_message(&envelope);
         let leaves = envelope
             .method
             .as_deref()
@@ -177,12 +177,12 @@ impl Connection {
         });
         if let Some(stream) = stream {
             if envelope.method.as_deref() == Some("session/load") {
-                stream.starts();
+                stream.set_from_start();
             }
-            // Messages of the session that come before its stream is open may be lost.
+            // The server may drop events of the session that precede its stream.
             stream.opened(OPENING).await;
         } else if self.id.get().is_some() && !self.waited.swap(true, Ordering::AcqRel) {
-            // So may be the first answer.
+            // The server may drop a response that precedes the connection's stream.
             let stream = self.state().connection.clone();
             if let Some(stream) = stream {
                 stream.opened(CONNECTING).await;
@@ -191,7 +191,7 @@ impl Connection {
         let method = envelope.method.as_deref();
         let what = match method {
             Some(method) => format!("POST {method}"),
-            None => "POST of an answer".to_owned(),
+            None => "POST of a response".to_owned(),
         };
         let mut headers = self.headers(session.as_deref());
         let opens = envelope.is_initialize() && self.id.get().is_none();
@@ -207,11 +207,11 @@ impl Connection {
                 Err(failure) => failure,
             };
             let wait = match &failure {
-                // A lost connection is opened again, but not one that never was.
+                // Only an established connection is opened again.
                 Failure::NotSent(_) if self.reconnect.is_some() && !opens => {
                     backoff.next(Duration::ZERO)
                 }
-                // A second answer, or a second cancellation, means nothing to the server.
+                // Servers ignore a duplicate response or cancellation.
                 Failure::NoResponse(_)
                     if self.reconnect.is_some()
                         && (post.kind == Kind::Answer || method == Some("session/cancel")) =>
@@ -226,7 +226,7 @@ impl Connection {
                     busy += 1;
                     backoff.next(*retry_after)
                 }
-                // Some servers know no session that is being loaded by this connection.
+                // Some servers do not know the session until it is loaded.
                 Failure::Status {
                     status: StatusCode::NOT_FOUND,
                     ..
@@ -266,7 +266,7 @@ impl Connection {
                 return Ok(());
             }
         }
-        // Only the answer to `initialize` has to come here, but others are welcome.
+        // The transport allows this for `initialize` only; other responses are accepted leniently.
         if !body.trim_ascii().is_empty() && Envelope::read(&body).kind() != Kind::Other {
             self.take(None, body).await;
         }
@@ -288,13 +288,13 @@ impl Connection {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => {
                     return self.end.fail(error);
                 }
-                // Of a session alone, as long as the connection has its stream.
+                // The 404 concerns the session only while the connection's stream is open.
                 StatusCode::NOT_FOUND if has_id && !(named && self.is_streaming()) => {
-                    return self.gone();
+                    return self.fail_unknown();
                 }
                 _ => (Some(body), false),
             },
-            Failure::NotSent(_) => return self.end.fail(self.gave_up(error)),
+            Failure::NotSent(_) => return self.end.fail(self.reconnect_timeout(error)),
             Failure::NoResponse(_) if opens || self.reconnect.is_none() => {
                 return self.end.fail(error);
             }
@@ -302,7 +302,7 @@ impl Connection {
         };
         let body = body.filter(|body| {
             let envelope = Envelope::read(body);
-            // Servers also answer with JSON of their own.
+            // Servers also answer with JSON that is not JSON-RPC.
             envelope.is_json_rpc() && (envelope.error.is_some() || envelope.result.is_some())
         });
         if opens && body.is_none() {
@@ -321,17 +321,17 @@ impl Connection {
             body,
             is_uncertain,
         };
-        // Nobody may be receiving any more.
+        // The receiver may have been dropped.
         let _ = self.incoming.send(Received::Refused(refused)).await;
     }
 
-    /// Returns the error of the last attempt as the end of all attempts.
-    pub(super) fn gave_up(&self, error: RemoteError) -> RemoteError {
+    /// Returns [`RemoteError::ReconnectTimeout`] for the last error of an established connection.
+    pub(super) fn reconnect_timeout(&self, error: RemoteError) -> RemoteError {
         match (self.reconnect, &error) {
             (
                 Some(reconnect),
                 RemoteError::Connect { url, reason } | RemoteError::Lost { url, reason },
-            ) if self.id.get().is_some() => RemoteError::GaveUp {
+            ) if self.id.get().is_some() => RemoteError::ReconnectTimeout {
                 url: url.clone(),
                 limit: reconnect.limit,
                 reason: reason.clone(),

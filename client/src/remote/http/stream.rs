@@ -1,4 +1,4 @@
-//! One event stream: opened, read, and opened again where it ended.
+//! One event stream: opens it, reads it and reopens it after its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,34 +17,34 @@ use crate::reconnect::Backoff;
 use crate::remote::RemoteError;
 use crate::remote::sse::{Decoder, Item};
 
-/// The longest wait that a server may ask for.
+/// The longest `retry` interval of a server that is honoured.
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 
-/// How a stream stands.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum StreamState {
     Opening,
     Open,
-    /// The server does not know the session, or not yet.
+    /// The server does not know the session (yet).
     Unknown,
-    /// The server has no such streams.
+    /// The server does not support this stream.
     Unsupported,
 }
 
 /// The stream of the connection, or of a session.
 pub(super) struct Stream {
     session: Option<String>,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<StreamState>,
     again: Notify,
     closed: CancellationToken,
-    /// Counts answers to probes.
+    /// The number of received probe responses.
     probes: watch::Sender<u64>,
-    /// Counts pieces that came.
+    /// The number of received chunks of bytes.
     pieces: AtomicU64,
     was_open: AtomicBool,
-    /// The session has ended for this connection.
-    left: AtomicBool,
-    /// Everything from event 0 on belongs to this client.
+    /// The session was closed or deleted.
+    detached: AtomicBool,
+    /// All events from number 0 on belong to this client.
     from_start: AtomicBool,
 }
 
@@ -52,13 +52,13 @@ impl Stream {
     pub(super) fn new(session: Option<String>) -> Arc<Self> {
         Arc::new(Self {
             session,
-            standing: watch::Sender::new(Standing::Opening),
+            state: watch::Sender::new(StreamState::Opening),
             again: Notify::new(),
             closed: CancellationToken::new(),
             probes: watch::Sender::new(0),
             pieces: AtomicU64::new(0),
             was_open: AtomicBool::new(false),
-            left: AtomicBool::new(false),
+            detached: AtomicBool::new(false),
             from_start: AtomicBool::new(false),
         })
     }
@@ -68,30 +68,30 @@ impl Stream {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        *self.standing.borrow() == Standing::Open
+        *self.state.borrow() == StreamState::Open
     }
 
-    /// Waits until the stream was opened once, or was refused. One that was refused is tried again.
+    /// Waits up to `limit` until opening has succeeded or failed. Retries after a failure.
     pub(super) async fn opened(&self, limit: Duration) {
         if self.was_open.load(Ordering::Acquire) {
             return;
         }
         self.retry();
-        let mut standing = self.standing.subscribe();
-        // It is the server that decides whether messages are lost now.
+        let mut state = self.state.subscribe();
+        // After the limit, the server decides whether messages are lost.
         let _ = timeout(
             limit,
-            standing.wait_for(|standing| *standing != Standing::Opening),
+            state.wait_for(|state| *state != StreamState::Opening),
         )
         .await;
     }
 
-    /// Tries to open a stream again that was refused.
+    /// Tries again to open a stream that the server has rejected.
     pub(super) fn retry(&self) {
-        let was_unknown = self.standing.send_if_modified(|standing| {
-            let was_unknown = *standing == Standing::Unknown;
+        let was_unknown = self.state.send_if_modified(|state| {
+            let was_unknown = *state == StreamState::Unknown;
             if was_unknown {
-                *standing = Standing::Opening;
+                *state = StreamState::Opening;
             }
             was_unknown
         });
@@ -100,40 +100,40 @@ impl Stream {
         }
     }
 
-    /// The session's events are the client's from the first one on, as after `session/new`.
-    pub(super) fn starts(&self) {
+    /// Marks all events of the session as the client's, as after `session/new`.
+    pub(super) fn set_from_start(&self) {
         self.from_start.store(true, Ordering::Release);
     }
 
-    /// The session has ended; the stream is closed once nothing more is expected on it.
-    pub(super) fn leave(&self) {
-        self.left.store(true, Ordering::Release);
+    /// Marks the session as detached; the stream is closed once no response is pending on it.
+    pub(super) fn detach(&self) {
+        self.detached.store(true, Ordering::Release);
     }
 
-    pub(super) fn is_left(&self) -> bool {
-        self.left.load(Ordering::Acquire)
+    pub(super) fn is_detached(&self) -> bool {
+        self.detached.load(Ordering::Acquire)
     }
 
     pub(super) fn close(&self) {
         self.closed.cancel();
     }
 
-    /// The answer to a probe has come.
+    /// Records a probe response.
     pub(super) fn probed(&self) {
         self.probes.send_modify(|probes| *probes += 1);
     }
 
-    /// Waits for the next answer to a probe, from the call on.
+    /// Waits for the next probe response after the call.
     pub(super) fn next_probe(&self) -> impl Future<Output = ()> + use<> {
         let mut probes = self.probes.subscribe();
         async move {
-            // The sender lives as long as the stream.
+            // The stream holds the sender, so this cannot fail.
             let _ = probes.changed().await;
         }
     }
 
-    /// Waits until nothing has come for a while.
-    pub(super) async fn silent_for(&self, time: Duration) {
+    /// Waits until nothing was received for `time`.
+    pub(super) async fn idle_for(&self, time: Duration) {
         loop {
             let before = self.pieces.load(Ordering::Acquire);
             tokio::time::sleep(time).await;
@@ -143,10 +143,10 @@ impl Stream {
         }
     }
 
-    fn stand(&self, standing: Standing) {
+    fn set_state(&self, state: StreamState) {
         self.was_open
-            .fetch_or(standing == Standing::Open, Ordering::AcqRel);
-        self.standing.send_replace(standing);
+            .fetch_or(state == StreamState::Open, Ordering::AcqRel);
+        self.state.send_replace(state);
     }
 }
 
@@ -157,85 +157,86 @@ pub(super) async fn run(connection: Arc<Connection>, stream: Arc<Stream>) {
         () = stream.closed.cancelled() => {}
         () = connection.end.now.cancelled() => {}
     }
-    stream.stand(Standing::Unsupported);
+    stream.set_state(StreamState::Unsupported);
 }
 
-/// What is to be done after a stream has ended, or could not be opened.
-enum Then {
-    /// It is opened again.
-    Again(RemoteError, Duration),
-    /// It waits to be asked for.
+/// The reaction to the end of a stream, or to a failure to open it.
+enum Reaction {
+    /// Open it again after at least this time.
+    Reopen(RemoteError, Duration),
+    /// Wait for a request to open it.
     Wait,
-    /// There will be none.
+    /// Do not open it any more.
     Never,
     Fail(RemoteError),
-    /// The connection is gone.
-    Gone,
+    /// Fail the connection: the server does not know it any more.
+    Unknown,
 }
 
 async fn keep_open(connection: &Arc<Connection>, stream: &Stream) {
     let mut position = Position::default();
     let mut backoff = Backoff::new(connection.reconnect.unwrap_or_default());
     loop {
-        // What a first reader was sent and has not got was written all the same.
+        // Events that the server sent to a lost reader are replayed from event 0.
         let starts = stream.session.is_none() || stream.from_start.load(Ordering::Acquire);
-        if position.was_tried && position.cursor.is_none() && starts && connection.has_event_ids() {
+        if position.had_reader && position.cursor.is_none() && starts && connection.has_event_ids()
+        {
             position.cursor = Some(HeaderValue::from_static("0"));
         }
-        position.was_tried = true;
-        let then = match open(connection, stream, &position).await {
+        position.had_reader = true;
+        let reaction = match open(connection, stream, &position).await {
             Ok(response) => {
-                stream.stand(Standing::Open);
+                stream.set_state(StreamState::Open);
                 let before = position.events;
                 let error = read(connection, stream, response, &mut position).await;
-                stream.stand(Standing::Opening);
+                stream.set_state(StreamState::Opening);
                 if position.events > before {
                     backoff.reset();
                 }
                 match error {
-                    Some(error) => Then::Again(error, Duration::ZERO),
+                    Some(error) => Reaction::Reopen(error, Duration::ZERO),
                     None => return,
                 }
             }
-            Err(failure) => judge(connection, stream, failure),
+            Err(failure) => reaction_to(connection, stream, failure),
         };
-        match then {
-            // The next message of the session asks for it again.
-            Then::Again(RemoteError::Refused { .. }, _)
+        match reaction {
+            // The next message of the session opens it again.
+            Reaction::Reopen(RemoteError::Refused { .. }, _)
                 if connection.reconnect.is_none() && stream.session.is_some() =>
             {
-                stream.stand(Standing::Unknown);
+                stream.set_state(StreamState::Unknown);
                 stream.again.notified().await;
             }
-            Then::Again(error, least) => {
+            Reaction::Reopen(error, least) => {
                 if connection.reconnect.is_none() {
                     return connection.end.fail(error);
                 }
                 match backoff.next(least.max(position.retry)) {
                     Some(wait) => tokio::time::sleep(wait).await,
-                    None => return connection.end.fail(connection.gave_up(error)),
+                    None => return connection.end.fail(connection.reconnect_timeout(error)),
                 }
             }
-            Then::Wait => {
-                stream.stand(Standing::Unknown);
+            Reaction::Wait => {
+                stream.set_state(StreamState::Unknown);
                 stream.again.notified().await;
                 backoff.reset();
             }
-            Then::Never => return stream.stand(Standing::Unsupported),
-            Then::Fail(error) => return connection.end.fail(error),
-            Then::Gone => return connection.gone(),
+            Reaction::Never => return stream.set_state(StreamState::Unsupported),
+            Reaction::Fail(error) => return connection.end.fail(error),
+            Reaction::Unknown => return connection.fail_unknown(),
         }
     }
 }
 
-/// What is remembered from one reader of a stream to the next.
+/// State that a reader of the stream passes on to the next.
 #[derive(Default)]
 struct Position {
     cursor: Option<HeaderValue>,
     retry: Duration,
     events: u64,
-    /// The server may have taken a reader for one that reads.
-    was_tried: bool,
+    /// Whether the server may have sent events to an earlier reader.
+    had_reader: bool,
 }
 
 async fn open(
@@ -252,8 +253,8 @@ async fn open(
     connection.access.send(request).await
 }
 
-/// Decides what to do about a stream that could not be opened.
-fn judge(connection: &Connection, stream: &Stream, failure: Failure) -> Then {
+/// Returns the reaction to a stream that could not be opened.
+fn reaction_to(connection: &Connection, stream: &Stream, failure: Failure) -> Reaction {
     let error = connection.access.error(&failure, "GET");
     let Failure::Status {
         status,
@@ -261,21 +262,23 @@ fn judge(connection: &Connection, stream: &Stream, failure: Failure) -> Then {
         ..
     } = failure
     else {
-        return Then::Again(error, Duration::ZERO);
+        return Reaction::Reopen(error, Duration::ZERO);
     };
     let is_session = stream.session.is_some();
     match status {
-        StatusCode::NOT_FOUND if !is_session => Then::Gone,
-        StatusCode::NOT_FOUND | StatusCode::FORBIDDEN if is_session => Then::Wait,
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => Then::Fail(error),
-        // Another reader is taken for alive, or there is no room.
-        _ if error.is_temporary() => Then::Again(error, retry_after),
-        _ if is_session => Then::Never,
-        _ => Then::Fail(error),
+        StatusCode::NOT_FOUND if !is_session => Reaction::Unknown,
+        StatusCode::NOT_FOUND | StatusCode::FORBIDDEN if is_session => Reaction::Wait,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => {
+            Reaction::Fail(error)
+        }
+        // The server still has another reader of the stream, or no capacity.
+        _ if error.is_temporary() => Reaction::Reopen(error, retry_after),
+        _ if is_session => Reaction::Never,
+        _ => Reaction::Fail(error),
     }
 }
 
-/// Reads a stream to its end, and returns why it ended; `None` when nobody receives any more.
+/// Reads a stream to its end and returns the reason; `None` when the receiver was dropped.
 async fn read(
     connection: &Arc<Connection>,
     stream: &Stream,
@@ -289,7 +292,7 @@ async fn read(
     let content = response.headers().get(CONTENT_TYPE);
     let content = content.and_then(|content| content.to_str().ok());
     if !content.is_some_and(|content| content.trim_start().starts_with("text/event-stream")) {
-        let reason = format!("its stream has the type {content:?}, not text/event-stream");
+        let reason = format!("expected a stream of text/event-stream, got {content:?}");
         connection.end.fail(RemoteError::Protocol {
             url: connection.access.url(),
             reason,
@@ -299,7 +302,7 @@ async fn read(
     let limits = connection.access.limits;
     let mut decoder = Decoder::new(limits.message_bytes);
     let mut items = Vec::new();
-    // Servers that never send a sign of life may be silent.
+    // Servers without keep-alives may be idle.
     let mut has_keep_alive = false;
     loop {
         let piece = response.chunk();
@@ -330,7 +333,7 @@ async fn read(
                     {
                         return None;
                     }
-                    // After it was passed on: what was not is sent again.
+                    // Set after forwarding: events that were not forwarded are sent again.
                     if let Some(id) = id {
                         let id = HeaderValue::from_str(&id).ok();
                         position.cursor = id.filter(|id| !id.is_empty());
@@ -342,7 +345,7 @@ async fn read(
             let limit = limits.message_bytes;
             connection.end.fail(RemoteError::Protocol {
                 url: connection.access.url(),
-                reason: format!("an event is longer than {limit} bytes"),
+                reason: format!("an event exceeds {limit} bytes"),
             });
             return None;
         }
