@@ -59,6 +59,10 @@ impl Handler {
             Some("truncated") => (Gap::Truncated, false),
             _ => (Gap::Lost, false),
         };
+        #[cfg(feature = "v2")]
+        if gap != Gap::Truncated {
+            inbox.lose_work();
+        }
         // A load that failed has no end.
         inbox.end_history();
         inbox.missing(gap, &self.patience()).await;

@@ -143,7 +143,7 @@ impl Resume {
         let mut sent = message.clone();
         match pending.method.as_str() {
             "initialize" => self.initialize = Some(message),
-            "authenticate" | "session/new" => pending.message = Some(message),
+            "authenticate" | "auth/login" | "session/new" => pending.message = Some(message),
             "session/load" | "session/resume" => {
                 let session = pending.session.clone().unwrap_or_default();
                 // The agent may replay its events from the first one.
@@ -205,8 +205,8 @@ impl Resume {
         let failed = envelope.error.is_some();
         match pending.method.as_str() {
             "initialize" => self.capabilities = ResumeCapabilities::read(envelope),
-            "authenticate" if !failed => self.authenticate = pending.message,
-            "logout" => self.authenticate = None,
+            "authenticate" | "auth/login" if !failed => self.authenticate = pending.message,
+            "logout" | "auth/logout" => self.authenticate = None,
             "session/new" | "session/fork" => {
                 if let (Some(session), Some(message)) = (envelope.new_session(), &pending.message) {
                     self.open(session.into_owned(), message);
@@ -311,6 +311,7 @@ impl Resume {
                     let params = json!({"sessionId": id, "sinceEventId": cursor});
                     json!({"jsonrpc": "2.0", "id": null, "method": RESUME, "params": params})
                 }
+                Continuation::Load if self.capabilities.is_v2 => session.replay_request(&id),
                 Continuation::Load => session.open_request("session/load", &id),
                 Continuation::Reopen => session.open_request("session/resume", &id),
             };

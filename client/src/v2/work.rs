@@ -127,6 +127,20 @@ impl Work {
         }
     }
 
+    /// The connection was lost, and what the agent did is over. Returns whether it worked for the prompt;
+    /// one that it has not accepted is answered yet.
+    pub(crate) fn lost(&mut self) -> bool {
+        self.state = State::default();
+        match &mut self.prompt {
+            Some(prompt) if !prompt.is_accepted => {
+                prompt.waiting.clear();
+                (prompt.is_for_others, prompt.has_spoken) = (false, false);
+                false
+            }
+            prompt => prompt.take().is_some(),
+        }
+    }
+
     /// Takes in an update. Returns the end of the work for the prompt, if it says so.
     pub(crate) fn update(&mut self, update: &v2::SessionUpdate) -> Option<End> {
         let mark = Mark::of(update)?;
@@ -402,6 +416,17 @@ mod tests {
             "idle refusal",
         ];
         assert_eq!(played(&later), end(7, "refusal"));
+    }
+
+    #[test]
+    fn only_accepted_work_is_lost() {
+        let mut work = Work::default();
+        assert!(!work.lost());
+        work.begin();
+        assert!(!work.lost());
+        assert!(work.accepted(Some("mine")).is_none());
+        assert!(work.lost());
+        assert!(!work.lost());
     }
 
     #[test]

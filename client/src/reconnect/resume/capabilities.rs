@@ -12,6 +12,8 @@ pub(super) struct ResumeCapabilities {
     load: bool,
     /// `session/resume`, which does not replay the history.
     reopen: bool,
+    /// The agent speaks version 2, where `session/resume` replays the history, too.
+    pub(super) is_v2: bool,
 }
 
 /// The request that continues a session.
@@ -40,14 +42,22 @@ impl ResumeCapabilities {
     pub(super) fn read(envelope: &Envelope<'_>) -> Self {
         let result = envelope.result.map_or("null", |result| result.get());
         let result: Value = serde_json::from_str(result).unwrap_or_default();
-        let agent = &result["agentCapabilities"];
+        let is_v2 = result["protocolVersion"] == 2;
+        let agent = match is_v2 {
+            true => &result["capabilities"],
+            false => &result["agentCapabilities"],
+        };
         let ours = &agent["_meta"]["acp-sdk"];
         let resume = ours["eventId"] == true && ours["session"]["resume"] == true;
+        // In version 2 the end of a turn is an event. What a prompt was answered tells nothing of it.
+        let prompt_result = !is_v2 && resume && ours["session"]["promptResult"] == true;
+        let has_sessions = is_v2 && agent["session"].is_object();
         Self {
             resume,
-            prompt_result: resume && ours["session"]["promptResult"] == true,
-            load: agent["loadSession"] == true,
-            reopen: agent["sessionCapabilities"]["resume"].is_object(),
+            prompt_result,
+            load: has_sessions || agent["loadSession"] == true,
+            reopen: has_sessions || agent["sessionCapabilities"]["resume"].is_object(),
+            is_v2,
         }
     }
 

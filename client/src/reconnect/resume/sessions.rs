@@ -96,6 +96,13 @@ impl Session {
         json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params})
     }
 
+    /// As [`open_request`](Self::open_request), for the history in version 2.
+    pub(super) fn replay_request(&self, id: &str) -> Value {
+        let mut request = self.open_request("session/resume", id);
+        request["params"]["replayFrom"] = json!({"type": "start"});
+        request
+    }
+
     /// Records the blocks of a `session/prompt` request.
     pub(super) fn record_prompt(&mut self, request: &str, message: &[u8]) {
         let message: Value = serde_json::from_slice(message).unwrap_or_default();

@@ -18,12 +18,16 @@ fn values(messages: VecDeque<Bytes>) -> Vec<Value> {
 
 /// A layer with a connection, and a new session `s`.
 fn connected(capabilities: Value) -> Resume {
+    connected_in(json!({"protocolVersion": 1, "agentCapabilities": capabilities}))
+}
+
+/// The same with this answer to `initialize`.
+fn connected_in(result: Value) -> Resume {
     let mut layer = Resume::new();
     let mut out = Outgoing::default();
     let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
     layer.sent(bytes(initialize)).unwrap();
     assert!(!layer.is_initialized());
-    let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
     layer.received(bytes(json!({"id": 0, "result": result})), &mut out);
     assert!(layer.is_initialized());
     let new = json!({"id": 1, "method": "session/new", "params": {"cwd": "/w", "mcpServers": []}});
@@ -243,4 +247,33 @@ fn an_uncertain_prompt_is_asked_for() {
     let mut out = Outgoing::default();
     layer.refused(&refused, &mut out);
     assert_eq!(values(out.to_client)[0]["id"], 2);
+}
+
+#[test]
+fn version_2_has_other_names() {
+    let hello = |meta: Value| {
+        let capabilities = json!({"session": {}, "_meta": meta});
+        json!({"protocolVersion": 2, "capabilities": capabilities})
+    };
+    let mut layer = connected_in(hello(json!({})));
+    let sent = prompt(&mut layer, 2, "hello");
+    assert_eq!(sent["params"].get("_meta"), None);
+    let (_, to_agent) = reconnect(&mut layer);
+    assert_eq!(to_agent[0]["method"], "session/resume");
+    let params = json!({"sessionId": "s", "cwd": "/w", "mcpServers": [],
+        "replayFrom": {"type": "start"}});
+    assert_eq!(to_agent[0]["params"], params);
+
+    let mut layer = connected_in(hello(ours()["_meta"].clone()));
+    let (_, to_agent) = reconnect(&mut layer);
+    assert_eq!(to_agent[0]["method"], RESUME);
+
+    let login = json!({"id": 3, "method": "auth/login", "params": {"methodId": "key"}});
+    layer.sent(bytes(login)).unwrap();
+    receive(&mut layer, bytes(json!({"id": 3, "result": {}})));
+    let mut out = Outgoing::default();
+    layer.lost("a test", &mut out);
+    let hello = layer.opening_requests();
+    let login: Value = serde_json::from_slice(&hello[1].1).unwrap();
+    assert_eq!(login["method"], "auth/login");
 }

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use acp_sdk::v1::{ErrorCode, StopReason};
-use acp_sdk::{RpcError, v2};
+use acp_sdk::{Json, RpcError, v2};
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{Inbox, TurnState};
@@ -58,6 +59,20 @@ impl Inbox {
             _ => Err(error.clone()),
         };
         self.end_work(End { stop, meta: None });
+    }
+
+    /// The connection was lost, and the agent has no cursor: whether it still works is unknown.
+    pub(crate) fn lose_work(&self) {
+        if !self.lock().v2.work.lost() {
+            return;
+        }
+        let reason = "the connection was lost, and whether the turn goes on is unknown";
+        let data = Json::from(json!({crate::reconnect::LOST: true}));
+        let error = RpcError::new(ErrorCode::INTERNAL_ERROR, reason).with_data(data);
+        self.end_work(End {
+            stop: Err(error),
+            meta: None,
+        });
     }
 
     /// The work for the prompt has ended, and its turn with it.

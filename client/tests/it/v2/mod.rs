@@ -2,6 +2,8 @@
 
 mod ends;
 mod questions;
+#[cfg(unix)]
+mod restart;
 mod sessions;
 mod turns;
 

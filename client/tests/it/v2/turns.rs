@@ -69,6 +69,8 @@ async fn no_event_of_one_turn_is_seen_by_the_next() {
         }
         agent.say("between").await;
         ends(turn, StopReason::EndTurn, &text).await;
+        // What is handled after the next prompt belongs to its turn.
+        agent.handled().await;
     }
 }
 

@@ -1,0 +1,70 @@
+//! Agents of version 2 whose processes end, and are started again.
+
+use std::time::Duration;
+
+use acp_client::{AgentCommand, Client, Error, Phase, Reconnect};
+use acp_sdk::v1::StopReason;
+
+use super::{ends, word};
+use crate::agent::within;
+use crate::cli::script::script;
+
+/// The first process dies at work. The next one replays the conversation.
+const AGENT: &str = r#"
+echo run >> runs
+chunk() { update '{"sessionUpdate":"agent_message_chunk","messageId":"m'"$1"'","content":{"type":"text","text":"'"$1"'"}}'; }
+answer '{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}'
+if [ $(wc -l < runs) = 1 ]; then
+    answer '{"sessionId":"s"}'; answer '{"messageId":"u"}'
+    update '{"sessionUpdate":"state_update","state":"running"}'
+    chunk one; kill -9 $$
+fi
+message
+case $line in *session/resume*replayFrom*) ;; *) exit 77;; esac
+chunk one
+send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'
+answer '{"messageId":"v"}'
+update '{"sessionUpdate":"state_update","state":"running"}'
+chunk two
+update '{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}'
+cat >/dev/null"#;
+
+#[tokio::test]
+async fn a_turn_is_lost_with_its_process_and_the_session_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let wait = Duration::from_millis(10);
+    let restart = Reconnect::default().with_waits(wait, wait);
+    let agent = AgentCommand::new("sh").args(["-c".to_owned(), script(AGENT)]);
+    let agent = agent.current_dir(dir.path()).restart(restart);
+    let client = within(Client::builder().offer_v2().spawn(agent))
+        .await
+        .unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let mut events = session.events();
+    let turn = session.prompt("hi").await.unwrap();
+    let error = within(turn.outcome()).await.unwrap_err();
+    assert!(matches!(error, Error::ConnectionLost { .. }), "{error}");
+    let turn = session.prompt("go on").await.unwrap();
+    ends(turn, StopReason::EndTurn, "two").await;
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|last| last != "ended end_turn") {
+        let event = within(events.next()).await.unwrap();
+        let is_old = event.phase == Phase::Replayed;
+        seen.push(if is_old { "old" } else { "" }.to_owned() + &word(&event.event));
+    }
+    // The second prompt may have been made before the session was loaded or afterwards.
+    seen.retain(|event| event != "started");
+    let expected = [
+        "running",
+        "one",
+        "failed",
+        "Gap(Loaded)",
+        "oldone",
+        "history",
+        "running",
+        "two",
+        "idle",
+        "ended end_turn",
+    ];
+    assert_eq!(seen, expected);
+}
