@@ -1,17 +1,21 @@
 //! `acp mcp`: an agent as a tool of MCP hosts.
 
+#[cfg(feature = "mcp-http")]
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::{McpArgs, Offered};
 use super::exit::Code;
 use super::launch::Launch;
+#[cfg(feature = "mcp-http")]
+use super::mcp_http::Http;
 use super::opening::Failure;
 use super::stop::Stop;
 use super::{complain, open};
 use crate::error::Error;
 use crate::external::ExternalAgent;
-use crate::mcp::McpServer;
+use crate::mcp::{McpError, McpServer};
 use crate::permission::{Policy, Rules};
 use crate::process::AgentCommand;
 use crate::workspace::Workspace;
@@ -88,10 +92,26 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
     if let Some(timeout) = args.timeout {
         agent = agent.timeout(timeout);
     }
+    #[cfg(feature = "mcp-http")]
+    if let Some(address) = args.http {
+        let http = match Http::listen(address, &args).await {
+            Ok(http) => http,
+            Err(error) => return usage(&error),
+        };
+        if let Err(error) = writeln!(std::io::stdout(), "{}", http.url()) {
+            return Code::of_lost(error.kind());
+        }
+        http.serve(agent.clone(), stop.cancelled()).await;
+        return end(&agent, &stop, Ok(())).await;
+    }
     let served = tokio::select! {
         served = McpServer::new(agent.clone()).serve_stdio() => served,
         () = stop.cancelled() => Ok(()),
     };
+    end(&agent, &stop, served).await
+}
+
+async fn end(agent: &ExternalAgent, stop: &Stop, served: Result<(), McpError>) -> Code {
     // Ends the agent in steps, unless somebody insists.
     tokio::select! {
         () = agent.cleanup() => {}

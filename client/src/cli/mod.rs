@@ -18,6 +18,8 @@ mod login;
 mod manual;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp-http")]
+mod mcp_http;
 mod mcp_servers;
 mod notes;
 mod open;

@@ -40,6 +40,8 @@ pub struct McpServer {
     agent: ExternalAgent,
     /// Cancels the calls when their connection has ended.
     ended: CancellationToken,
+    /// Counted by whoever bounds the number of servers.
+    _counted: Option<std::sync::Arc<()>>,
 }
 
 /// Why an MCP host could not be served.
@@ -60,7 +62,15 @@ impl McpServer {
         Self {
             agent,
             ended: CancellationToken::new(),
+            _counted: None,
         }
+    }
+
+    /// Holds a reference, to be counted.
+    #[cfg(feature = "mcp-http")]
+    pub(crate) fn counted(mut self, reference: std::sync::Arc<()>) -> Self {
+        self._counted = Some(reference);
+        self
     }
 
     /// Serves the host on standard input and output, until it closes the input. Nothing else may

@@ -9,7 +9,7 @@ use crate::agent::within;
 use crate::host::{Connected, Host, call, texts};
 
 #[path = "../it/cli/script.rs"]
-mod script;
+pub mod script;
 
 async fn start(args: &[&str], agent: &str) -> (Connected, Child) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));

@@ -13,4 +13,6 @@ mod agent;
 #[cfg(unix)]
 mod command;
 mod host;
+#[cfg(all(unix, feature = "mcp-http", feature = "remote"))]
+mod http;
 mod server;

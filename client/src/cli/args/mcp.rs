@@ -53,6 +53,22 @@ pub(in crate::cli) struct McpArgs {
     #[arg(long, value_name = "CALLS", default_value = "4", value_parser = calls)]
     pub(in crate::cli) max_concurrent: usize,
 
+    /// Serve hosts over HTTP at this address, such as 127.0.0.1:0, instead of one on standard input and
+    /// output; the URL is printed
+    #[cfg(feature = "mcp-http")]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(in crate::cli) http: Option<std::net::SocketAddr>,
+
+    /// With --http: the token that hosts must send, in a file [default: the variable ACP_MCP_TOKEN]
+    #[cfg(feature = "mcp-http")]
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(in crate::cli) http_token_file: Option<PathBuf>,
+
+    /// With --http: a name by which hosts reach this machine, if it is not the address
+    #[cfg(feature = "mcp-http")]
+    #[arg(long, value_name = "HOST", requires = "http")]
+    pub(in crate::cli) http_host: Vec<String>,
+
     /// Pass the agent's standard error on
     #[arg(long, short)]
     pub(in crate::cli) verbose: bool,
@@ -83,6 +99,11 @@ Permissions:
   Nobody is asked. What only reads (kinds read, search and think) is allowed, all else is refused,
   unless --rules, --approve-all or --deny-all says otherwise. As long as nothing more than reading can
   be allowed, acp refuses the agent's requests to write files and to run commands.
+
+HTTP (where acp has its feature `mcp-http`):
+  --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. An address that other machines can
+  reach needs a token, which is sent unencrypted: put a proxy with TLS before it. Requests of web pages,
+  and those for a host that is not named, are refused.
 
 Examples:
   acp mcp codex
