@@ -6,92 +6,21 @@ use serde_json::{Value, json};
 use super::Played;
 use super::look::{answer, expect, first, result, survives};
 use super::scenes::STILL_THERE;
-use super::table::{ClientRequirement, row};
+use super::table::ClientCheck;
 use crate::harness::{Outcome, Stop, fail, inconclusive};
-use crate::requirements::Tier::{Info, Must, Should};
 use crate::wire::{Kind, Party};
 
-pub(super) const ROWS: &[ClientRequirement] = &[
-    row(
-        Must,
-        "client.answers-extensions",
-        "strangeness",
-        "extensibility#custom-requests",
-        "Upon receiving a custom request, implementations MUST respond accordingly",
-        answers_extensions,
-    ),
-    row(
-        Should,
-        "client.method-not-found",
-        "strangeness",
-        "extensibility#custom-requests",
-        "it should respond with the standard \"Method not found\" error",
-        method_not_found,
-    ),
-    row(
-        Should,
-        "client.ignores-notifications",
-        "strangeness",
-        "extensibility#custom-notifications",
-        "implementations SHOULD ignore unrecognized notifications",
-        ignores_notifications,
-    ),
-    row(
-        Must,
-        "client.survives-the-future",
-        "strangeness",
-        "session-config-options#option-categories",
-        "Clients MUST handle missing or unknown categories gracefully.",
-        survives,
-    ),
-    row(
-        Info,
-        "client.survives-noise",
-        "noise",
-        "transports#stdio",
-        "MUST NOT write anything to its `stdout` that is not a valid ACP message",
-        survives,
-    ),
-    row(
-        Must,
-        "client.no-undeclared-answers",
-        "questions",
-        "elicitation#url-completion",
-        "Requests using a mode the Client has not advertised produce JSON-RPC `-32602`",
-        questions,
-    ),
-    row(
-        Must,
-        "client.ignores-completions",
-        "questions",
-        "elicitation#url-completion",
-        "Clients MUST ignore unknown or already-completed IDs.",
-        survives,
-    ),
-    row(
-        Must,
-        "client.cancels-permission",
-        "cancellation",
-        "prompt-turn#cancellation",
-        "The Client MUST respond to all pending `session/request_permission` requests",
-        cancels_permission,
-    ),
-    row(
-        Should,
-        "client.hears-after-cancelling",
-        "cancellation",
-        "prompt-turn#cancellation",
-        "The Client SHOULD still accept tool call updates received after sending `session/cancel`.",
-        hears_after_cancelling,
-    ),
-    row(
-        Info,
-        "client.notices-death",
-        "death",
-        "transports#stdio",
-        "Client->>Agent Process: Close stdin, terminate subprocess",
-        notices_death,
-    ),
+pub(super) const CHECKS: &[ClientCheck] = &[
+    ("client.answers-extensions", answers_extensions),
+    ("client.method-not-found", method_not_found),
+    ("client.ignores-notifications", ignores_notifications),
+    ("client.survives-the-future", survives),
+    ("client.survives-noise", survives),
+    ("client.no-undeclared-answers", questions),
+    ("client.ignores-completions", survives),
+    ("client.cancels-permission", cancels_permission),
+    ("client.hears-after-cancelling", hears_after_cancelling),
+    ("client.notices-death", notices_death),
 ];
 
 pub(super) fn answers_extensions(played: &Played) -> Outcome {

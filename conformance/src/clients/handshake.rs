@@ -4,124 +4,28 @@ use serde_json::Value;
 
 use super::Played;
 use super::look::{expect, first};
-use super::table::{ClientRequirement, row};
+use super::table::ClientCheck;
 use crate::harness::{Outcome, Stop, fail};
-use crate::requirements::Tier::{Info, Must, Should};
 use crate::wire::{Party, Rule};
 
-pub(super) const ROWS: &[ClientRequirement] = &[
-    row(
-        Must,
-        "client.initialize-first",
-        "hello",
-        "initialization#initialization",
-        "Before a Session can be created, Clients MUST initialize the connection",
-        initialize_first,
-    ),
-    row(
-        Must,
-        "client.version",
-        "hello",
-        "initialization#version-negotiation",
-        "The `initialize` request MUST include the latest protocol version the Client supports.",
-        version,
-    ),
-    row(
-        Should,
-        "client.info",
-        "hello",
-        "initialization#implementation-information",
-        "Both Clients and Agents SHOULD provide information about their implementation",
-        info,
-    ),
-    row(
-        Should,
-        "client.closes-on-other-version",
-        "version",
-        "initialization#version-negotiation",
-        "the Client SHOULD close the connection and inform the user about it",
-        closes_on_other_version,
-    ),
-    row(
-        Must,
-        "client.only-messages",
-        "hello",
-        "transports#stdio",
-        "MUST NOT write anything to the agent's `stdin` that is not a valid ACP message",
-        only_messages,
-    ),
-    row(
-        Must,
-        "client.valid-files",
-        "files",
-        "transports#stdio",
-        "MUST NOT write anything to the agent's `stdin` that is not a valid ACP message",
-        only_messages,
-    ),
-    row(
-        Must,
-        "client.valid-terminals",
-        "terminals",
-        "transports#stdio",
-        "MUST NOT write anything to the agent's `stdin` that is not a valid ACP message",
-        only_messages,
-    ),
-    row(
-        Must,
-        "client.absolute-cwd",
-        "hello",
-        "session-setup#working-directory",
-        "MUST be an absolute path",
-        absolute_cwd,
-    ),
-    row(
-        Must,
-        "client.no-undeclared-methods",
-        "hello",
-        "session-setup#checking-support",
-        "Clients MUST NOT attempt to call `session/load`",
-        no_undeclared_methods,
-    ),
-    row(
-        Must,
-        "client.no-undeclared-content",
-        "hello",
-        "prompt-turn#1-user-message",
-        "Clients MUST restrict types of content according to the Prompt Capabilities",
-        no_undeclared_content,
-    ),
-    row(
-        Must,
-        "client.no-undeclared-servers",
-        "hello",
-        "session-setup#checking-transport-support",
-        "Before using HTTP or SSE transports, Clients MUST verify the Agent's capabilities",
-        no_undeclared_servers,
-    ),
-    row(
-        Must,
+pub(super) const CHECKS: &[ClientCheck] = &[
+    ("client.initialize-first", initialize_first),
+    ("client.version", version),
+    ("client.info", info),
+    ("client.closes-on-other-version", closes_on_other_version),
+    ("client.only-messages", only_messages),
+    ("client.valid-files", only_messages),
+    ("client.valid-terminals", only_messages),
+    ("client.absolute-cwd", absolute_cwd),
+    ("client.no-undeclared-methods", no_undeclared_methods),
+    ("client.no-undeclared-content", no_undeclared_content),
+    ("client.no-undeclared-servers", no_undeclared_servers),
+    (
         "client.no-undeclared-directories",
-        "hello",
-        "session-setup#additional-workspace-roots",
-        "Clients MUST only send `additionalDirectories` when the Agent advertises",
         no_undeclared_directories,
     ),
-    row(
-        Must,
-        "client.custom-fields",
-        "hello",
-        "extensibility#the-meta-field",
-        "Implementations MUST NOT add any custom fields at the root of a type that's part of the specification.",
-        custom_fields,
-    ),
-    row(
-        Info,
-        "client.comes-to-an-end",
-        "hello",
-        "transports#stdio",
-        "Client->>Agent Process: Close stdin, terminate subprocess",
-        comes_to_an_end,
-    ),
+    ("client.custom-fields", custom_fields),
+    ("client.comes-to-an-end", comes_to_an_end),
 ];
 
 pub(super) fn initialize_first(played: &Played) -> Outcome {

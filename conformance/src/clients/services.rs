@@ -4,113 +4,24 @@ use serde_json::{Value, json};
 
 use super::Played;
 use super::look::{expect, needs, refused, result};
-use super::table::{ClientRequirement, row};
+use super::table::ClientCheck;
 use crate::harness::{Outcome, skip};
-use crate::requirements::Tier::{Capability, Must, Should};
 
-pub(super) const ROWS: &[ClientRequirement] = &[
-    row(
-        Must,
-        "client.permission",
-        "permission",
-        "tool-calls#requesting-permission",
-        "The Client responds with the user's decision",
-        permission,
-    ),
-    row(
-        Capability,
-        "client.reads",
-        "files",
-        "file-system#reading-files",
-        "The Client responds with the file contents",
-        reads,
-    ),
-    row(
-        Capability,
-        "client.reads-lines",
-        "files",
-        "file-system#reading-files",
-        "Optional line number to start reading from (1-based)",
-        reads_lines,
-    ),
-    row(
-        Capability,
-        "client.read-fails",
-        "files",
-        "overview#error-handling",
-        "Errors include an `error` object with `code` and `message`",
-        read_fails,
-    ),
-    row(
-        Should,
-        "client.refuses-relative-paths",
-        "files",
-        "overview#argument-requirements",
-        "All file paths in the protocol MUST be absolute.",
-        refuses_relative_paths,
-    ),
-    row(
-        Capability,
-        "client.creates-files",
-        "files",
-        "file-system#writing-files",
-        "The Client MUST create the file if it doesn't exist.",
-        creates_files,
-    ),
-    row(
-        Capability,
-        "client.writes-exactly",
-        "files",
-        "file-system#writing-files",
-        "The text content to write to the file",
-        writes_exactly,
-    ),
-    row(
-        Capability,
-        "client.runs-commands",
-        "terminals",
-        "terminals#getting-output",
-        "The Client responds with the current output and exit status",
-        runs_commands,
-    ),
-    row(
-        Capability,
-        "client.exit-code",
-        "terminals",
-        "terminals#waiting-for-exit",
-        "The Client responds once the command exits",
-        exit_code,
-    ),
-    row(
-        Capability,
-        "client.release-invalidates",
-        "terminals",
-        "terminals#releasing-terminals",
-        "After release the terminal ID becomes invalid for all other `terminal/*` methods.",
-        release_invalidates,
-    ),
-    row(
-        Capability,
-        "client.truncates-characters",
-        "terminals",
-        "terminals#executing-commands",
-        "The Client MUST ensure truncation happens at a character boundary",
-        truncates_characters,
-    ),
-    row(
-        Capability,
-        "client.keeps-killed-terminals",
-        "terminals",
-        "terminals#killing-commands",
-        "After killing a command, the terminal remains valid",
-        keeps_killed_terminals,
-    ),
-    row(
-        Should,
+pub(super) const CHECKS: &[ClientCheck] = &[
+    ("client.permission", permission),
+    ("client.reads", reads),
+    ("client.reads-lines", reads_lines),
+    ("client.read-fails", read_fails),
+    ("client.refuses-relative-paths", refuses_relative_paths),
+    ("client.creates-files", creates_files),
+    ("client.writes-exactly", writes_exactly),
+    ("client.runs-commands", runs_commands),
+    ("client.exit-code", exit_code),
+    ("client.release-invalidates", release_invalidates),
+    ("client.truncates-characters", truncates_characters),
+    ("client.keeps-killed-terminals", keeps_killed_terminals),
+    (
         "client.refuses-undeclared-terminals",
-        "without-terminals",
-        "terminals#checking-support",
-        "the Agent MUST NOT attempt to call any terminal methods",
         refuses_undeclared_terminals,
     ),
 ];

@@ -1,9 +1,15 @@
 //! What the protocol demands of clients, as rows of data.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::{Played, conduct, handshake, second, services};
 use crate::harness::Outcome;
-use crate::requirements::Tier;
+use crate::requirements::{File, Tier, embedded};
 use crate::wire::Version;
+
+/// A check of a client and the id of the requirement that it is of.
+pub(super) type ClientCheck = (&'static str, fn(&Played) -> Outcome);
 
 /// A requirement of clients.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +22,8 @@ pub struct ClientRequirement {
     pub cite: &'static str,
     /// The sentence, or the part of it that matters.
     pub quote: &'static str,
+    /// How it follows from the sentence; present for [`Tier::Derived`].
+    pub because: Option<&'static str>,
     /// The scene after which it is checked.
     pub scene: &'static str,
     /// The check.
@@ -24,46 +32,87 @@ pub struct ClientRequirement {
 
 /// All requirements of clients of version 1.
 pub fn all() -> impl Iterator<Item = &'static ClientRequirement> {
-    [handshake::ROWS, services::ROWS, conduct::ROWS]
-        .into_iter()
-        .flatten()
+    of(Version::V1)
 }
 
 /// All requirements of clients of a version.
 pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> {
-    let second = second::TABLES
-        .into_iter()
-        .flatten()
-        .filter(move |_| version == Version::V2);
-    all().filter(move |_| version == Version::V1).chain(second)
+    static FILE: LazyLock<File> =
+        LazyLock::new(|| embedded(include_str!("../../requirements/client.toml")));
+    static V1: LazyLock<Vec<ClientRequirement>> = LazyLock::new(|| {
+        let checks = [handshake::CHECKS, services::CHECKS, conduct::CHECKS];
+        joined(&FILE, Version::V1, &checks)
+    });
+    static V2: LazyLock<Vec<ClientRequirement>> =
+        LazyLock::new(|| joined(&FILE, Version::V2, &second::CHECKS));
+    match version {
+        Version::V1 => V1.iter(),
+        Version::V2 => V2.iter(),
+    }
 }
 
 /// The requirements of clients over the remote transport; none in a build without the feature
 /// `remote`, and none for version 2 yet.
 pub fn of_remote(version: Version) -> impl Iterator<Item = &'static ClientRequirement> {
-    #[cfg(all(unix, feature = "remote"))]
-    const ROWS: &[ClientRequirement] = super::remote::ROWS;
-    #[cfg(not(all(unix, feature = "remote")))]
-    const ROWS: &[ClientRequirement] = &[];
-    ROWS.iter().filter(move |_| version == Version::V1)
+    static V1: LazyLock<Vec<ClientRequirement>> = LazyLock::new(remote);
+    V1.iter().filter(move |_| version == Version::V1)
 }
 
-/// One requirement.
-pub(super) const fn row(
-    tier: Tier,
-    id: &'static str,
-    scene: &'static str,
-    cite: &'static str,
-    quote: &'static str,
-    check: fn(&Played) -> Outcome,
-) -> ClientRequirement {
-    ClientRequirement {
-        id,
-        tier,
-        cite,
-        quote,
-        scene,
-        check,
+#[cfg(all(unix, feature = "remote"))]
+fn remote() -> Vec<ClientRequirement> {
+    static FILE: LazyLock<File> =
+        LazyLock::new(|| embedded(include_str!("../../requirements/client-remote.toml")));
+    joined(&FILE, Version::V1, &[super::remote::CHECKS])
+}
+
+#[cfg(not(all(unix, feature = "remote")))]
+fn remote() -> Vec<ClientRequirement> {
+    Vec::new()
+}
+
+#[expect(
+    clippy::panic,
+    reason = "the file is part of the program, and a test joins it"
+)]
+fn joined(
+    file: &'static File,
+    version: Version,
+    checks: &[&[ClientCheck]],
+) -> Vec<ClientRequirement> {
+    try_joined(file, version, checks).unwrap_or_else(|error| panic!("clients: {error}"))
+}
+
+/// Joins the rows with their checks.
+///
+/// # Errors
+///
+/// When a row has no check or no scene, or a check has no row.
+fn try_joined(
+    file: &'static File,
+    version: Version,
+    checks: &[&[ClientCheck]],
+) -> Result<Vec<ClientRequirement>, String> {
+    let mut checks: HashMap<_, _> = checks.iter().copied().flatten().copied().collect();
+    let mut rows = Vec::new();
+    for entry in file.entries(version)? {
+        let check = checks.remove(entry.id);
+        let scene = entry.scene;
+        let (Some(check), Some(scene)) = (check, scene) else {
+            return Err(format!("{} has no check or no scene", entry.id));
+        };
+        rows.push(ClientRequirement {
+            id: entry.id,
+            tier: entry.tier,
+            cite: entry.cite,
+            quote: entry.quote,
+            because: entry.because,
+            scene,
+            check,
+        });
+    }
+    match checks.keys().next() {
+        Some(id) => Err(format!("{id} has a check and no row")),
+        None => Ok(rows),
     }
 }
 

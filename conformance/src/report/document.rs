@@ -81,6 +81,9 @@ pub struct Entry {
     pub quote: String,
     /// Where the sentence stands.
     pub cite: String,
+    /// How it follows from the sentence; absent unless the tier is `derived`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     /// What it came to.
     pub verdict: Word,
     /// Why; absent when it passed.
@@ -172,7 +175,7 @@ impl Document {
             let mut entry = Entry::new(requirement.id, &row.verdict, setting);
             row.area.name.clone_into(&mut entry.area);
             entry.tier = requirement.tier;
-            entry.source(requirement.quote, requirement.cite);
+            entry.source(requirement.quote, requirement.cite, requirement.because);
             entry.seconds = seconds(row.took);
             entry
         });
@@ -199,7 +202,7 @@ impl Document {
             let mut entry = Entry::new(row.id, verdict, setting);
             row.scene.clone_into(&mut entry.area);
             entry.tier = row.tier;
-            entry.source(row.quote, row.cite);
+            entry.source(row.quote, row.cite, row.because);
             entry
         });
         let messages = Messages {
@@ -283,10 +286,11 @@ impl Document {
             names => format!("; left out: {}", names.join(", ")),
         };
         format!(
-            "{} passed, {} broken that decide, {} that advise, {} for information, \
+            "{} passed; failed: {} MUST, {} derived, {} SHOULD, {} info; \
              {} inconclusive, {} skipped{left_out}",
             all.pass,
             broken(&[Tier::Must, Tier::Capability]),
+            broken(&[Tier::Derived]),
             broken(&[Tier::Should]),
             broken(&[Tier::Info]),
             all.inconclusive,
@@ -313,6 +317,7 @@ impl Entry {
             tier: Tier::Info,
             quote: String::new(),
             cite: String::new(),
+            because: None,
             verdict: Word::Pass,
             reason: None,
             sent: None,
@@ -347,7 +352,8 @@ impl Entry {
         entry
     }
 
-    fn source(&mut self, quote: &str, cite: &str) {
+    fn source(&mut self, quote: &str, cite: &str, because: Option<&str>) {
+        self.because = because.map(str::to_owned);
         quote.clone_into(&mut self.quote);
         self.cite = pages::address(cite).unwrap_or_else(|| cite.to_owned());
     }

@@ -59,6 +59,7 @@ fn must_and_capability_decide_and_should_where_it_is_strict() {
     for (tier, lenient, strict) in [
         (Tier::Must, false, false),
         (Tier::Capability, false, false),
+        (Tier::Derived, true, false),
         (Tier::Should, true, false),
         (Tier::Info, true, true),
     ] {
@@ -81,7 +82,7 @@ fn a_broken_capability_is_counted_with_what_decides() {
     let choice = Choice::default();
     let tiers = Tier::ALL.map(|tier| (tier, failed()));
     let document = Document::of_agent(&run(&tiers), &setting(false, &choice));
-    let says = "0 passed, 2 broken that decide, 1 that advise, 1 for information";
+    let says = "0 passed; failed: 2 MUST, 1 derived, 1 SHOULD, 1 info";
     assert!(
         document.summary().starts_with(says),
         "{}",

@@ -115,7 +115,7 @@ fn failure(out: &mut String, entry: &Entry, strict: bool) {
         badge(entry.verdict),
         entry.tier.as_str(),
         html(entry.why()),
-        sentence(&entry.quote, &entry.cite)
+        sentence(&entry.quote, &entry.cite, entry.because.as_deref())
     );
     for (name, text) in entry.evidence() {
         out.push_str(&said(name, text));
@@ -205,7 +205,7 @@ fn requirement(rows: &mut String, entry: &Entry) {
     let _ = write!(
         rows,
         "<tr><td><b>{name}</b><br>{}",
-        sentence(&entry.quote, &entry.cite)
+        sentence(&entry.quote, &entry.cite, entry.because.as_deref())
     );
     if !entry.why().is_empty() {
         let _ = write!(rows, "<br><span class=\"dim\">{}</span>", html(entry.why()));

@@ -84,6 +84,9 @@ fn case(out: &mut String, entry: &Entry, strict: bool) {
 /// The sentence, what was said, and how to run it alone.
 fn evidence(entry: &Entry) -> String {
     let mut out = format!("spec: {}\n{}", entry.quote, entry.cite);
+    if let Some(because) = &entry.because {
+        let _ = write!(out, "\n{because}");
+    }
     for (name, said) in entry.evidence() {
         let _ = write!(out, "\n{name}: {said}");
     }

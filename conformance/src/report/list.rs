@@ -18,6 +18,8 @@ pub struct Listed {
     quote: &'static str,
     cite: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     excluded: Option<&'static str>,
 }
 
@@ -38,6 +40,9 @@ pub fn list(version: Version) -> String {
         let tier = row.tier.as_str();
         let _ = writeln!(out, "{:<width$}  {tier:<10}  {}", row.id, row.quote);
         let _ = writeln!(out, "{:width$}  {:10}  {}", "", "", row.cite);
+        if let Some(because) = row.because {
+            let _ = writeln!(out, "{:width$}  {:10}  {because}", "", "");
+        }
         if let Some(reason) = row.excluded {
             let _ = writeln!(out, "{:width$}  {:10}  not checked: {reason}", "", "");
         }
@@ -66,6 +71,7 @@ impl Listed {
             side: row.side,
             quote: row.quote,
             cite: address(row.cite),
+            because: row.because,
             excluded: match row.check {
                 Check::Excluded(reason) => Some(reason),
                 _ => None,
@@ -79,6 +85,7 @@ impl Listed {
             side: Party::Client,
             quote: row.quote,
             cite: address(row.cite),
+            because: row.because,
             excluded: None,
         });
         agents.chain(clients).collect()

@@ -77,6 +77,9 @@ fn failure(out: &mut String, entry: &Entry) {
         html_line(entry.why())
     );
     let _ = writeln!(out, "> {} ({})\n", markdown(&entry.quote), link(entry));
+    if let Some(because) = &entry.because {
+        let _ = writeln!(out, "{}\n", markdown(because));
+    }
     for (name, said) in entry.evidence() {
         let _ = writeln!(out, "{name}\n\n{}", block(said, "json"));
     }

@@ -47,15 +47,20 @@ pub(super) fn conformity(conformant: bool) -> &'static str {
 }
 
 /// The sentence with a link to where it stands.
-pub(super) fn sentence(quote: &str, cite: &str) -> String {
+pub(super) fn sentence(quote: &str, cite: &str, because: Option<&str>) -> String {
     let (quote, place) = (html(quote), html(place(cite)));
     // A report that was read from a file may name anything.
-    if cite.starts_with("https://") {
+    let mut sentence = if cite.starts_with("https://") {
         let cite = html(cite);
         format!("<q>{quote}</q> <a href=\"{cite}\">{place}</a>")
     } else {
         format!("<q>{quote}</q> {place}")
+    };
+    if let Some(because) = because {
+        sentence.push_str("<br>");
+        sentence.push_str(&html(because));
     }
+    sentence
 }
 
 /// A table that scrolls by itself where it is too wide; `rows` is markup, from the

@@ -19,6 +19,7 @@ fn entry(id: &str, tier: Tier, verdict: Word) -> Entry {
         tier,
         quote: "Agents MUST be kind".to_owned(),
         cite: "https://agentclientprotocol.com/protocol/v1/overview#kindness".to_owned(),
+        because: (tier == Tier::Derived).then(|| format!("It follows. {HOSTILE}")),
         verdict,
         reason: told(&format!("it was unkind: {HOSTILE}")),
         sent: failed("{\"id\":1,\"sent\":true}"),
@@ -127,8 +128,8 @@ fn markdown_keeps_what_was_said_in_its_place() {
     assert_eq!(fence, None, "a block is left open:\n{out}");
     let cells: Vec<_> = out.lines().filter(|line| line.starts_with('|')).collect();
     assert_eq!(cells.len(), 5, "{out}");
-    assert_eq!(cells[2], "| one | 0/1 | - | - | 0/1 | 0 | 0 |");
-    assert_eq!(cells[3], "| two | 1/1 | - | - | - | 0 | 1 |");
+    assert_eq!(cells[2], "| one | 0/1 | - | - | - | 0/1 | 0 | 0 |");
+    assert_eq!(cells[3], "| two | 1/1 | - | - | - | - | 0 | 1 |");
 }
 
 #[test]

@@ -81,6 +81,9 @@ fn failure(out: &mut String, entry: &Entry) {
     let tier = entry.tier.as_str();
     let _ = writeln!(out, "\nFAIL {id} ({tier}): {}", indented(entry.why()));
     let _ = writeln!(out, "  spec  {quote}\n        {cite}");
+    if let Some(because) = &entry.because {
+        let _ = writeln!(out, "        {}", indented(because));
+    }
     for (name, said) in entry.evidence() {
         let _ = writeln!(out, "  {name}  {}", indented(said));
     }

@@ -3,57 +3,27 @@
 use serde_json::{Value, json};
 
 use super::watch::{items, text, unique, watch};
-use super::{Check, Requirement, capability, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Caps, Outcome, inconclusive};
 use crate::suite::Cx;
 use crate::watch::{Seen, View};
 use crate::wire::Party;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "authentication.no-undeclared-terminal",
-        "authentication#authentication-method-types",
-        "An Agent may advertise a `terminal` method only when this capability is `true`.",
         Run(no_undeclared_terminal),
     ),
-    must(
+    (
         "authentication.unique-id",
-        "authentication#advertising-authentication",
-        "Every method has an `id`",
         watch(unique_id, "the agent names no way to authenticate"),
     ),
-    must(
-        "authentication.authenticate",
-        "authentication#protocol-driven-authentication",
-        "On success, the Agent returns an empty result",
-        Run(authenticate),
-    ),
-    must(
-        "authentication.opens-sessions",
-        "authentication#protocol-driven-authentication",
-        "After successful authentication, the Client can create new sessions without",
-        Run(opens_sessions),
-    ),
-    info(
-        "authentication.unknown-method",
-        "authentication#protocol-driven-authentication",
-        "The ID of an advertised authentication method",
-        Run(unknown_method),
-    ),
-    capability(
-        "authentication.logout",
-        "authentication#logging-out",
-        "On success, the Agent returns an empty result",
-        Run(logout),
-    ),
-    should(
-        "authentication.terminal-arguments",
-        "authentication#terminal-authentication",
-        "Agents SHOULD provide arguments that enter a login-only flow and exit when it completes.",
-        Excluded("a person has to log in to see it"),
-    ),
+    ("authentication.authenticate", Run(authenticate)),
+    ("authentication.opens-sessions", Run(opens_sessions)),
+    ("authentication.unknown-method", Run(unknown_method)),
+    ("authentication.logout", Run(logout)),
 ];
 
 fn methods(result: &Value) -> impl Iterator<Item = &Value> {

@@ -3,102 +3,35 @@
 use serde_json::{Value, json};
 
 use super::watch::free_of;
-use super::{Check, Requirement, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Conn, Consent, Outcome, inconclusive};
 use crate::suite::Cx;
 use crate::wire::{Level, Rule};
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "cancellation.stop-reason",
-        "prompt-turn#cancellation",
-        "the Agent MUST respond to the original `session/prompt` request with the `cancelled`",
-        Run(stop_reason),
-    ),
-    must(
-        "cancellation.is-no-error",
-        "prompt-turn#cancellation",
-        "Agents MUST catch these errors and return the semantically meaningful `cancelled` stop reason",
-        Run(is_no_error),
-    ),
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("cancellation.stop-reason", Run(stop_reason)),
+    ("cancellation.is-no-error", Run(is_no_error)),
+    (
         "cancellation.updates-first",
-        "prompt-turn#cancellation",
-        "it MUST ensure that it does so before responding to the `session/prompt` request",
         free_of(
             &[Rule::LateUpdate],
             Level::Warning,
             "no message of the agent",
         ),
     ),
-    must(
-        "cancellation.while-asking",
-        "prompt-turn#cancellation",
-        "The Client MUST respond to all pending `session/request_permission` requests",
-        Run(while_asking),
-    ),
-    should(
-        "cancellation.promptly",
-        "prompt-turn#cancellation",
-        "it SHOULD stop all language model requests and all tool call invocations as soon as possible",
-        Run(promptly),
-    ),
-    must(
-        "cancellation.session-lives-on",
-        "prompt-turn#cancellation",
-        "Once a prompt turn completes, the Client may send another `session/prompt`",
-        Run(session_lives_on),
-    ),
-    must(
-        "cancellation.idle",
-        "prompt-turn#cancellation",
-        "Clients MAY cancel an ongoing prompt turn at any time",
-        Run(idle),
-    ),
-    must(
-        "cancellation.at-once",
-        "prompt-turn#cancellation",
-        "Clients MAY cancel an ongoing prompt turn at any time",
-        Run(at_once),
-    ),
-    must(
-        "cancellation.twice",
-        "prompt-turn#cancellation",
-        "Clients MAY cancel an ongoing prompt turn at any time",
-        Run(twice),
-    ),
-    must(
-        "cancellation.unknown-session",
-        "overview#error-handling",
-        "Notifications never receive responses (success or error)",
-        Run(unknown_session),
-    ),
-    should(
-        "cancellation.one-session-only",
-        "session-setup#session-setup",
-        "Each session maintains its own context, conversation history, and state",
-        Run(one_session_only),
-    ),
-    must(
-        "cancellation.request",
-        "cancellation#cancelrequest-notification",
-        "MUST send one of these responses for the original request",
-        Run(request),
-    ),
-    must(
-        "cancellation.unknown-request",
-        "overview#error-handling",
-        "Notifications never receive responses (success or error)",
-        Run(unknown_request),
-    ),
-    info(
-        "cancellation.request-ends-turn",
-        "cancellation#cancelrequest-notification",
-        "MAY cancel the corresponding request activity and all nested activities",
-        Run(request_ends_turn),
-    ),
+    ("cancellation.while-asking", Run(while_asking)),
+    ("cancellation.promptly", Run(promptly)),
+    ("cancellation.session-lives-on", Run(session_lives_on)),
+    ("cancellation.idle", Run(idle)),
+    ("cancellation.at-once", Run(at_once)),
+    ("cancellation.twice", Run(twice)),
+    ("cancellation.unknown-session", Run(unknown_session)),
+    ("cancellation.one-session-only", Run(one_session_only)),
+    ("cancellation.request", Run(request)),
+    ("cancellation.unknown-request", Run(unknown_request)),
+    ("cancellation.request-ends-turn", Run(request_ends_turn)),
 ];
 
 /// A turn that was cancelled while it ran: its answer, whatever it is.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::watch::{items, repeated, text, watch};
-use super::{Check, Requirement, info, must};
+use super::{Check, NamedCheck};
 use crate::harness::{Outcome, inconclusive};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -12,31 +12,11 @@ use Check::Run;
 
 const NONE: &str = "no available_commands_update; the prompt `commands` may cause one";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "commands.names",
-        "slash-commands#availablecommand",
-        "The command name (e.g., \"web\", \"test\", \"plan\")",
-        watch(names, NONE),
-    ),
-    must(
-        "commands.descriptions",
-        "slash-commands#availablecommand",
-        "Human-readable description of what the command does",
-        watch(descriptions, NONE),
-    ),
-    info(
-        "commands.unique",
-        "slash-commands#advertising-commands",
-        "The list of commands available in this session",
-        watch(unique, NONE),
-    ),
-    must(
-        "commands.run",
-        "slash-commands#running-commands",
-        "Commands are included as regular user messages in prompt requests",
-        Run(run),
-    ),
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("commands.names", watch(names, NONE)),
+    ("commands.descriptions", watch(descriptions, NONE)),
+    ("commands.unique", watch(unique, NONE)),
+    ("commands.run", Run(run)),
 ];
 
 /// The commands that an update advertises.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::watch::{items, text, unique, watch};
-use super::{Check, Requirement, capability, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Caps, Conn, Outcome, inconclusive, skip};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -15,97 +15,39 @@ use Check::Run;
 
 const NONE: &str = "no session has config options";
 
-pub(super) const ROWS: &[Requirement] = &[
-    capability(
-        "config-options.default",
-        "session-config-options#default-values-and-graceful-degradation",
-        "Agents MUST always provide a default value for every configuration option.",
-        watch(default_value, NONE),
-    ),
-    capability(
-        "config-options.unique-id",
-        "session-config-options#configoption",
-        "Unique identifier for this configuration option.",
-        watch(unique_id, NONE),
-    ),
-    capability(
-        "config-options.category",
-        "session-config-options#option-categories",
-        "Category names that do not begin with `_` are reserved for the ACP spec.",
-        watch(category, NONE),
-    ),
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("config-options.default", watch(default_value, NONE)),
+    ("config-options.unique-id", watch(unique_id, NONE)),
+    ("config-options.category", watch(category, NONE)),
+    (
         "config-options.no-undeclared-boolean",
-        "session-config-options#boolean-config-options",
-        "Agents MUST NOT include `type: \"boolean\"` options in `configOptions` payloads unless",
         Run(no_undeclared_boolean),
     ),
-    capability(
-        "config-options.set-select",
-        "session-config-options#from-the-client",
-        "For `select` options, this must be one of the values listed in the option's `options` array.",
-        Run(set_select),
-    ),
-    capability(
-        "config-options.set-boolean",
-        "session-config-options#from-the-client",
-        "For boolean options, Clients send `type: \"boolean\"` with a boolean `value`",
-        Run(set_boolean),
-    ),
-    capability(
-        "config-options.complete",
-        "session-config-options#from-the-client",
-        "MUST respond with the complete list of all configuration options and their current values",
-        Run(complete),
-    ),
-    capability(
+    ("config-options.set-select", Run(set_select)),
+    ("config-options.set-boolean", Run(set_boolean)),
+    ("config-options.complete", Run(complete)),
+    (
         "config-options.complete-update",
-        "session-config-options#from-the-agent",
-        "This notification also contains the complete configuration state.",
         watch(complete_update, "no config_option_update"),
     ),
-    info(
-        "config-options.set-unknown",
-        "session-config-options#from-the-client",
-        "The `id` of the configuration option to change",
-        Run(set_unknown),
-    ),
-    info(
-        "config-options.set-unlisted-value",
-        "session-config-options#from-the-client",
-        "this must be one of the values listed in the option's `options` array",
-        Run(set_unlisted),
-    ),
-    capability(
-        "config-options.set-during-a-turn",
-        "session-config-options#setting-a-config-option",
-        "can be changed at any point during a session, whether the Agent is idle or generating",
-        Run(set_during_a_turn),
-    ),
-    should(
+    ("config-options.set-unknown", Run(set_unknown)),
+    ("config-options.set-unlisted-value", Run(set_unlisted)),
+    ("config-options.set-during-a-turn", Run(set_during_a_turn)),
+    (
         "config-options.modes-too",
-        "session-config-options#relationship-to-session-modes",
-        "Agents that provide mode-like configuration SHOULD send both",
         watch(
             modes_too,
             "no session has modes or an option of the category `mode`",
         ),
     ),
-    should(
+    (
         "config-options.modes-in-sync",
-        "session-config-options#relationship-to-session-modes",
-        "Agents SHOULD keep both in sync to ensure consistent behavior",
         watch(
             modes_in_sync,
             "no session has modes and an option of the category `mode`",
         ),
     ),
-    info(
-        "config-options.kept",
-        "session-config-options#initial-state",
-        "a list of configuration options and their current values",
-        Run(kept),
-    ),
+    ("config-options.kept", Run(kept)),
 ];
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::watch::{items, text, watch};
-use super::{Check, Requirement, capability, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Conn, Outcome, Recording};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -11,61 +11,22 @@ use crate::wire::Party;
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "content.text",
-        "content#text-content",
-        "All Agents MUST support text content blocks when included in prompts.",
-        Run(plain_text),
-    ),
-    must(
-        "content.resource-link",
-        "initialization#prompt-capabilities",
-        "all Agents MUST support `ContentBlock::Text` and `ContentBlock::ResourceLink`",
-        Run(resource_link),
-    ),
-    capability(
-        "content.image",
-        "initialization#prompt-capabilities",
-        "The prompt may include `ContentBlock::Image`",
-        Run(image),
-    ),
-    capability(
-        "content.audio",
-        "initialization#prompt-capabilities",
-        "The prompt may include `ContentBlock::Audio`",
-        Run(audio),
-    ),
-    capability(
-        "content.embedded-resource",
-        "initialization#prompt-capabilities",
-        "The prompt may include `ContentBlock::Resource`",
-        Run(embedded_resource),
-    ),
-    must(
-        "content.several-blocks",
-        "prompt-turn#1-user-message",
-        "The contents of the user message, e.g. text, images, files, etc.",
-        Run(several_blocks),
-    ),
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("content.text", Run(plain_text)),
+    ("content.resource-link", Run(resource_link)),
+    ("content.image", Run(image)),
+    ("content.audio", Run(audio)),
+    ("content.embedded-resource", Run(embedded_resource)),
+    ("content.several-blocks", Run(several_blocks)),
+    (
         "content.base64",
-        "content#image-content",
-        "Base64-encoded image data",
         watch(base64, "no image, audio or blob came from the agent"),
     ),
-    must(
+    (
         "content.mime-type",
-        "content#image-content",
-        "The MIME type of the image (e.g., \"image/png\", \"image/jpeg\")",
         watch(mime_type, "no image or audio came from the agent"),
     ),
-    should(
-        "content.uri",
-        "content#resource-link",
-        "The URI of the resource",
-        watch(uri, "no resource came from the agent"),
-    ),
+    ("content.uri", watch(uri, "no resource came from the agent")),
 ];
 
 /// One white pixel.

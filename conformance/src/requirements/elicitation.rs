@@ -3,112 +3,51 @@
 use serde_json::{Value, json};
 
 use super::watch::{text, undeclared, watch};
-use super::{Check, Requirement, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Caps, Conn, Outcome, UserInput};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
 const NONE: &str = "the agent asked nothing; the prompts `form` and `url` may make it";
 const NO_URL: &str = "no elicitation by URL; the prompt `url` may cause one";
 const NO_FORM: &str = "no form; the prompt `form` may cause one";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "elicitation.no-undeclared-mode",
-        "elicitation#checking-support",
-        "Agents MUST NOT request a mode the Client has not advertised.",
         watch(
             no_undeclared_mode,
             "no turn with a client that declares less",
         ),
     ),
-    must(
+    (
         "elicitation.empty-declares-nothing",
-        "elicitation#checking-support",
-        "`{}` and `{\"form\":null,\"url\":null}` advertise no supported modes.",
         Run(empty_declares_nothing),
     ),
-    should(
-        "elicitation.fallback",
-        "elicitation#checking-support",
-        "Agents SHOULD provide a graceful fallback when the required mode is unavailable.",
-        Run(fallback),
-    ),
-    must(
-        "elicitation.accepted",
-        "elicitation#responses",
-        "`accept`: the user submitted or consented to the interaction.",
-        Run(accepted),
-    ),
-    must(
-        "elicitation.declined",
-        "elicitation#responses",
-        "They MUST handle `decline`, `cancel`, and failures",
-        Run(declined),
-    ),
-    must(
-        "elicitation.dismissed",
-        "elicitation#responses",
-        "They MUST handle `decline`, `cancel`, and failures",
-        Run(dismissed),
-    ),
-    must(
-        "elicitation.failed",
-        "elicitation#responses",
-        "They MUST handle `decline`, `cancel`, and failures",
-        Run(failed),
-    ),
-    must(
-        "elicitation.unique-id",
-        "elicitation#url-completion",
-        "keep each `elicitationId` unique among outstanding URL elicitations",
-        watch(unique_id, NO_URL),
-    ),
-    must(
+    ("elicitation.fallback", Run(fallback)),
+    ("elicitation.accepted", Run(accepted)),
+    ("elicitation.declined", Run(declined)),
+    ("elicitation.dismissed", Run(dismissed)),
+    ("elicitation.failed", Run(failed)),
+    ("elicitation.unique-id", watch(unique_id, NO_URL)),
+    (
         "elicitation.completes-its-own",
-        "elicitation#url-completion",
-        "include the original `elicitationId`",
         watch(completes_its_own, "no elicitation/complete"),
     ),
-    must(
+    (
         "elicitation.no-credentials-in-url",
-        "elicitation#url-security",
-        "Agents MUST NOT put credentials, personal data, or pre-authenticated access in the URL",
         watch(no_credentials_in_url, NO_URL),
     ),
-    should(
-        "elicitation.https",
-        "elicitation#url-security",
-        "SHOULD use HTTPS outside development",
-        watch(https, NO_URL),
-    ),
-    should(
-        "elicitation.no-url-in-form",
-        "elicitation#url-security",
-        "Agents SHOULD NOT include URLs intended to be clickable in any field of a form-mode request.",
-        watch(no_url_in_form, NO_FORM),
-    ),
-    must(
+    ("elicitation.https", watch(https, NO_URL)),
+    ("elicitation.no-url-in-form", watch(no_url_in_form, NO_FORM)),
+    (
         "elicitation.no-secrets-in-form",
-        "elicitation#form-mode",
-        "Form mode MUST NOT be used to request secrets or credentials",
         watch(no_secrets_in_form, NO_FORM),
     ),
-    must(
-        "elicitation.message",
-        "elicitation#user-interaction-requirements",
-        "Clients SHOULD present the request's `message`",
-        watch(message, NONE),
-    ),
-    must(
-        "elicitation.bound-to-user",
-        "elicitation#url-security",
-        "The Agent MUST verify that the authenticated user who started the elicitation is the same",
-        Excluded("happens between the agent and its website, out of sight of the connection"),
-    ),
+    ("elicitation.message", watch(message, NONE)),
 ];
 
 /// The params of the question that it is, if it is one of this mode; of any, if that

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::watch::{free_of, watch_all};
-use super::{Check, Requirement, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Caps, Outcome};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -11,53 +11,25 @@ use crate::wire::{Level, Party, Rule};
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "extensibility.request-answered",
-        "extensibility#custom-requests",
-        "Upon receiving a custom request, implementations MUST respond accordingly",
-        Run(request_answered),
-    ),
-    should(
-        "extensibility.request-not-found",
-        "extensibility#custom-requests",
-        "it should respond with the standard \"Method not found\" error",
-        Run(request_not_found),
-    ),
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("extensibility.request-answered", Run(request_answered)),
+    ("extensibility.request-not-found", Run(request_not_found)),
+    (
         "extensibility.notification-ignored",
-        "extensibility#custom-notifications",
-        "implementations SHOULD ignore unrecognized notifications",
         Run(notification_ignored),
     ),
-    must(
-        "extensibility.meta",
-        "extensibility#the-meta-field",
-        "All types in the protocol include a `_meta` field",
-        Run(meta),
-    ),
-    must(
+    ("extensibility.meta", Run(meta)),
+    (
         "extensibility.no-custom-fields",
-        "extensibility#the-meta-field",
-        "Implementations MUST NOT add any custom fields at the root of a type that's part of the specification.",
         free_of(&[Rule::CustomField], Level::Warning, SILENT),
     ),
-    must(
+    (
         "extensibility.method-names",
-        "extensibility#extension-methods",
-        "The protocol reserves any method name starting with an underscore (`_`) for custom extensions.",
         free_of(&[Rule::UnknownMethod], Level::Warning, SILENT),
     ),
-    should(
-        "extensibility.unknown-fields",
-        "extensibility#the-meta-field",
-        "All possible names are reserved for future protocol versions.",
-        Run(unknown_fields),
-    ),
-    should(
+    ("extensibility.unknown-fields", Run(unknown_fields)),
+    (
         "extensibility.trace-context",
-        "extensibility#the-meta-field",
-        "The following root-level keys in `_meta` SHOULD be reserved for W3C trace context",
         watch_all(trace_context, "no `_meta` of the agent"),
     ),
 ];

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::watch::{absolute, is_agents, text, undeclared, watch};
-use super::{Check, Requirement, must};
+use super::{Check, NamedCheck};
 use crate::harness::Outcome;
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -14,49 +14,20 @@ use Check::Run;
 const NONE: &str = "no file was read or written through the client; the prompts `read` and `write` may make the agent do it";
 const NO_TURN: &str = "no turn with a client that declares less";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "file-system.no-undeclared-read",
-        "file-system#checking-support",
-        "the Agent MUST NOT attempt to call the corresponding filesystem method",
         watch(no_undeclared_read, NO_TURN),
     ),
-    must(
+    (
         "file-system.no-undeclared-write",
-        "file-system#checking-support",
-        "the Agent MUST NOT attempt to call the corresponding filesystem method",
         watch(no_undeclared_write, NO_TURN),
     ),
-    must(
-        "file-system.absolute-path",
-        "file-system#reading-files",
-        "Absolute path to the file to read",
-        watch(absolute_path, NONE),
-    ),
-    must(
-        "file-system.line-from-one",
-        "file-system#reading-files",
-        "Optional line number to start reading from (1-based)",
-        watch(line_from_one, NONE),
-    ),
-    must(
-        "file-system.own-session",
-        "file-system#reading-files",
-        "The Session ID for this request",
-        watch(own_session, NONE),
-    ),
-    must(
-        "file-system.read",
-        "file-system#reading-files",
-        "The Client responds with the file contents",
-        Run(read),
-    ),
-    must(
-        "file-system.read-fails",
-        "overview#error-handling",
-        "Errors include an `error` object with `code` and `message`",
-        Run(read_fails),
-    ),
+    ("file-system.absolute-path", watch(absolute_path, NONE)),
+    ("file-system.line-from-one", watch(line_from_one, NONE)),
+    ("file-system.own-session", watch(own_session, NONE)),
+    ("file-system.read", Run(read)),
+    ("file-system.read-fails", Run(read_fails)),
 ];
 
 fn no_undeclared_read(view: &View<'_>) -> Seen {

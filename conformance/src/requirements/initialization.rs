@@ -4,79 +4,30 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Check, Requirement, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Caps, Conn, Outcome};
 use crate::suite::Cx;
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "initialization.answer",
-        "initialization#initialization",
-        "The Agent MUST respond with the chosen protocol version and the capabilities it supports.",
-        Run(answer),
-    ),
-    must(
-        "initialization.same-version",
-        "initialization#version-negotiation",
-        "If the Agent supports the requested version, it MUST respond with the same version.",
-        Run(same_version),
-    ),
-    must(
-        "initialization.newer-version",
-        "initialization#version-negotiation",
-        "Otherwise, the Agent MUST respond with the latest version it supports.",
-        Run(newer_version),
-    ),
-    must(
-        "initialization.older-version",
-        "initialization#version-negotiation",
-        "Otherwise, the Agent MUST respond with the latest version it supports.",
-        Run(older_version),
-    ),
-    must(
-        "initialization.no-capabilities",
-        "initialization#capabilities",
-        "All capabilities included in the `initialize` request are OPTIONAL.",
-        Run(no_capabilities),
-    ),
-    should(
-        "initialization.all-combinations",
-        "initialization#capabilities",
-        "Clients and Agents SHOULD support all possible combinations of their peer's capabilities.",
-        Run(all_combinations),
-    ),
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("initialization.answer", Run(answer)),
+    ("initialization.same-version", Run(same_version)),
+    ("initialization.newer-version", Run(newer_version)),
+    ("initialization.older-version", Run(older_version)),
+    ("initialization.no-capabilities", Run(no_capabilities)),
+    ("initialization.all-combinations", Run(all_combinations)),
+    (
         "initialization.unknown-capabilities",
-        "initialization#capabilities",
-        "The introduction of new capabilities is not considered a breaking change.",
         Run(unknown_capabilities),
     ),
-    should(
-        "initialization.agent-info",
-        "initialization#implementation-information",
-        "Both Clients and Agents SHOULD provide information about their implementation",
-        Run(agent_info),
-    ),
-    must(
-        "initialization.baseline-methods",
-        "initialization#session-capabilities",
-        "all Agents MUST support `session/new`, `session/prompt`, `session/cancel`, and `session/update`",
-        Run(baseline_methods),
-    ),
-    info(
+    ("initialization.agent-info", Run(agent_info)),
+    ("initialization.baseline-methods", Run(baseline_methods)),
+    (
         "initialization.version-is-a-number",
-        "initialization#protocol-version",
-        "a single integer that identifies a MAJOR protocol version",
         Run(version_is_a_number),
     ),
-    info(
-        "initialization.comes-first",
-        "initialization#initialization",
-        "Before a Session can be created, Clients MUST initialize the connection",
-        Run(comes_first),
-    ),
+    ("initialization.comes-first", Run(comes_first)),
 ];
 
 fn version_for(conn: &mut Conn, requested: Value) -> Outcome<(usize, Option<i64>)> {

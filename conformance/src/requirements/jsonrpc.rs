@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::watch::{free_of, watch};
-use super::{Check, Requirement, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Conn, Entry, Outcome, Stop};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -15,133 +15,46 @@ use Check::Run;
 
 const SILENT: &str = "no message of the agent";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "jsonrpc.envelope",
-        "jsonrpc#conventions",
-        "A String specifying the version of the JSON-RPC protocol. MUST be exactly \"2.0\".",
         free_of(&[Rule::Envelope], Level::Error, SILENT),
     ),
-    must(
+    (
         "jsonrpc.schema",
-        "overview#communication-model",
-        "The protocol follows the JSON-RPC 2.0 specification with two types of messages",
         free_of(&[Rule::Schema], Level::Error, SILENT),
     ),
-    must(
-        "jsonrpc.string-id",
-        "jsonrpc#response_object",
-        "It MUST be the same as the value of the id member in the Request Object.",
-        Run(string_id),
-    ),
-    must(
-        "jsonrpc.large-id",
-        "jsonrpc#response_object",
-        "It MUST be the same as the value of the id member in the Request Object.",
-        Run(large_id),
-    ),
-    must(
-        "jsonrpc.negative-id",
-        "jsonrpc#response_object",
-        "It MUST be the same as the value of the id member in the Request Object.",
-        Run(negative_id),
-    ),
-    must(
+    ("jsonrpc.string-id", Run(string_id)),
+    ("jsonrpc.large-id", Run(large_id)),
+    ("jsonrpc.negative-id", Run(negative_id)),
+    (
         "jsonrpc.answers-once",
-        "overview#communication-model",
-        "Methods: Request-response pairs that expect a result or error",
         free_of(&[Rule::UnmatchedAnswer], Level::Warning, SILENT),
     ),
-    must(
+    (
         "jsonrpc.no-answer-to-notifications",
-        "overview#error-handling",
-        "Notifications never receive responses (success or error)",
         free_of(&[Rule::NotificationAnswered], Level::Warning, SILENT),
     ),
-    must(
-        "jsonrpc.bad-notification",
-        "overview#error-handling",
-        "Notifications never receive responses (success or error)",
-        Run(bad_notification),
-    ),
-    must(
+    ("jsonrpc.bad-notification", Run(bad_notification)),
+    (
         "jsonrpc.own-ids",
-        "jsonrpc#request_object",
-        "An identifier established by the Client",
         watch(own_ids, "the agent sent no request"),
     ),
-    should(
+    (
         "jsonrpc.error-without-id",
-        "jsonrpc#response_object",
-        "If there was an error in detecting the id in the Request object, it MUST be Null.",
         free_of(&[Rule::MissingId], Level::Warning, SILENT),
     ),
-    should(
-        "jsonrpc.unknown-method",
-        "jsonrpc#error_object",
-        "The method does not exist / is not available.",
-        Run(unknown_method),
-    ),
-    should(
-        "jsonrpc.missing-params",
-        "jsonrpc#error_object",
-        "Invalid method parameter(s).",
-        Run(missing_params),
-    ),
-    should(
-        "jsonrpc.wrong-params",
-        "jsonrpc#error_object",
-        "Invalid method parameter(s).",
-        Run(wrong_params),
-    ),
-    should(
-        "jsonrpc.params-as-array",
-        "jsonrpc#error_object",
-        "Invalid method parameter(s).",
-        Run(params_as_array),
-    ),
-    should(
-        "jsonrpc.parse-error",
-        "jsonrpc#error_object",
-        "Invalid JSON was received by the server.",
-        Run(parse_error),
-    ),
-    should(
-        "jsonrpc.survives-garbage",
-        "jsonrpc#error_object",
-        "Invalid JSON was received by the server.",
-        Run(survives_garbage),
-    ),
-    should(
-        "jsonrpc.survives-batch",
-        "transports#stdio",
-        "Messages are individual JSON-RPC requests, notifications, or responses.",
-        Run(survives_batch),
-    ),
-    should(
-        "jsonrpc.survives-odd-answers",
-        "jsonrpc#response_object",
-        "This member is REQUIRED.",
-        Run(survives_odd_answers),
-    ),
-    info(
-        "jsonrpc.invalid-request",
-        "jsonrpc#error_object",
-        "The JSON sent is not a valid Request object.",
-        Run(invalid_request),
-    ),
-    info(
-        "jsonrpc.null-id",
-        "schema#requestid",
-        "MUST contain a String, Number, or NULL value if included",
-        Run(null_id),
-    ),
-    should(
-        "jsonrpc.concurrent",
-        "overview#communication-model",
-        "Methods: Request-response pairs that expect a result or error",
-        Run(concurrent),
-    ),
+    ("jsonrpc.unknown-method", Run(unknown_method)),
+    ("jsonrpc.missing-params", Run(missing_params)),
+    ("jsonrpc.wrong-params", Run(wrong_params)),
+    ("jsonrpc.params-as-array", Run(params_as_array)),
+    ("jsonrpc.parse-error", Run(parse_error)),
+    ("jsonrpc.survives-garbage", Run(survives_garbage)),
+    ("jsonrpc.survives-batch", Run(survives_batch)),
+    ("jsonrpc.survives-odd-answers", Run(survives_odd_answers)),
+    ("jsonrpc.invalid-request", Run(invalid_request)),
+    ("jsonrpc.null-id", Run(null_id)),
+    ("jsonrpc.concurrent", Run(concurrent)),
 ];
 
 fn own_ids(view: &View<'_>) -> Seen {

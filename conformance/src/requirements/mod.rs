@@ -1,10 +1,9 @@
-//! The requirements of the protocol, as rows of data: those of version 1 here, those of the
-//! draft of version 2 in [`second`].
+//! The requirements of the protocol: a table of data and the checks that it names.
 //!
-//! A row quotes the sentence it comes from and says how it is checked: by doing
-//! something (`Run`), by looking at everything that was said (`Watch`), or not at
-//! all, with the reason (`Excluded`). One file holds one area: its table first,
-//! then its checks.
+//! The folder `requirements` of this crate has a TOML file for each area. A row has an id, a tier, and
+//! for each protocol version the sentence that it comes from; [`table`] reads them and joins them
+//! with the checks of this module. A check performs something (`Run`), or inspects all messages
+//! (`Watch`). A row without a check says why (`Excluded`).
 
 mod authentication;
 mod cancellation;
@@ -27,6 +26,7 @@ pub mod second;
 mod session_list;
 mod session_load;
 mod session_setup;
+mod table;
 mod terminals;
 mod tool_calls;
 mod transports;
@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
+pub(crate) use self::table::{File, embedded};
 pub(crate) use self::tool_calls::agent_tool_content;
 pub(crate) use self::transports::is_about_stdio;
 pub(crate) use self::watch::is_absolute;
@@ -53,6 +54,9 @@ pub enum Tier {
     Must,
     /// MUST and MUST NOT, for agents that declare a capability. Decides the verdict.
     Capability,
+    /// What follows from the schema, from JSON-RPC or from a sentence without MUST or SHOULD, with
+    /// the reasoning. Decides it only when asked.
+    Derived,
     /// SHOULD and SHOULD NOT. Decides it only when asked.
     Should,
     /// What the protocol leaves open and users run into. Never decides.
@@ -89,41 +93,23 @@ pub struct Requirement {
     pub cite: &'static str,
     /// The sentence, or the part of it that matters.
     pub quote: &'static str,
+    /// How it follows from the sentence; present for [`Tier::Derived`].
+    pub because: Option<&'static str>,
     /// How it is checked.
     pub check: Check,
 }
 
 /// The requirements about one subject.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Area {
     /// The first part of its requirements' ids.
     pub name: &'static str,
     /// Its requirements.
-    pub rows: &'static [Requirement],
+    pub rows: Vec<Requirement>,
 }
 
-/// All areas, in the order of a report.
-pub const AREAS: &[Area] = &[
-    area("transports", transports::ROWS),
-    area("jsonrpc", jsonrpc::ROWS),
-    area("initialization", initialization::ROWS),
-    area("authentication", authentication::ROWS),
-    area("session-setup", session_setup::ROWS),
-    area("session-load", session_load::ROWS),
-    area("session-list", session_list::ROWS),
-    area("prompt-turn", prompt_turn::ROWS),
-    area("cancellation", cancellation::ROWS),
-    area("content", content::ROWS),
-    area("tool-calls", tool_calls::ROWS),
-    area("plan", plan::ROWS),
-    area("file-system", file_system::ROWS),
-    area("terminals", terminals::ROWS),
-    area("modes", modes::ROWS),
-    area("config-options", config_options::ROWS),
-    area("commands", commands::ROWS),
-    area("elicitation", elicitation::ROWS),
-    area("extensibility", extensibility::ROWS),
-];
+/// A check and the id of the requirement that it is of.
+type NamedCheck = (&'static str, Check);
 
 /// All requirements of version 1 with their areas.
 pub fn all() -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
@@ -132,29 +118,29 @@ pub fn all() -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
 
 /// All requirements of a version with their areas.
 pub fn of(version: Version) -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
-    let areas = match version {
-        Version::V1 => AREAS,
-        Version::V2 => second::AREAS,
-    };
-    areas
-        .iter()
-        .flat_map(|area| area.rows.iter().map(move |row| (area, row)))
+    rows(table::areas(version))
 }
 
 /// The requirements of the remote transport, which are run at a URL; none in a build without the
 /// feature `remote`, and none for version 2 yet.
 pub fn of_remote(version: Version) -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
-    #[cfg(all(unix, feature = "remote"))]
-    const AREAS: &[Area] = &[remote::AREA];
-    #[cfg(not(all(unix, feature = "remote")))]
-    const AREAS: &[Area] = &[];
-    let areas = AREAS.iter().filter(move |_| version == Version::V1);
-    areas.flat_map(|area| area.rows.iter().map(move |row| (area, row)))
+    rows(table::remote_areas(version))
+}
+
+fn rows(areas: &'static [Area]) -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
+    let rows = |area: &'static Area| area.rows.iter().map(move |row| (area, row));
+    areas.iter().flat_map(rows)
 }
 
 impl Tier {
     /// All tiers, in the order of a report.
-    pub const ALL: [Self; 4] = [Self::Must, Self::Capability, Self::Should, Self::Info];
+    pub const ALL: [Self; 5] = [
+        Self::Must,
+        Self::Capability,
+        Self::Derived,
+        Self::Should,
+        Self::Info,
+    ];
 
     /// The name in reports.
     #[must_use]
@@ -162,6 +148,7 @@ impl Tier {
         match self {
             Self::Must => "must",
             Self::Capability => "capability",
+            Self::Derived => "derived",
             Self::Should => "should",
             Self::Info => "info",
         }
@@ -172,67 +159,10 @@ impl Tier {
     pub fn decides(self, strict: bool) -> bool {
         match self {
             Self::Must | Self::Capability => true,
-            Self::Should => strict,
+            Self::Derived | Self::Should => strict,
             Self::Info => false,
         }
     }
-}
-
-const fn area(name: &'static str, rows: &'static [Requirement]) -> Area {
-    Area { name, rows }
-}
-
-const fn row(
-    tier: Tier,
-    id: &'static str,
-    cite: &'static str,
-    quote: &'static str,
-    check: Check,
-) -> Requirement {
-    Requirement {
-        id,
-        tier,
-        side: Party::Agent,
-        cite,
-        quote,
-        check,
-    }
-}
-
-const fn must(
-    id: &'static str,
-    cite: &'static str,
-    quote: &'static str,
-    check: Check,
-) -> Requirement {
-    row(Tier::Must, id, cite, quote, check)
-}
-
-const fn capability(
-    id: &'static str,
-    cite: &'static str,
-    quote: &'static str,
-    check: Check,
-) -> Requirement {
-    row(Tier::Capability, id, cite, quote, check)
-}
-
-const fn should(
-    id: &'static str,
-    cite: &'static str,
-    quote: &'static str,
-    check: Check,
-) -> Requirement {
-    row(Tier::Should, id, cite, quote, check)
-}
-
-const fn info(
-    id: &'static str,
-    cite: &'static str,
-    quote: &'static str,
-    check: Check,
-) -> Requirement {
-    row(Tier::Info, id, cite, quote, check)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::watch::{items, text, unique, watch};
-use super::{Check, Requirement, capability, info};
+use super::{Check, NamedCheck};
 use crate::harness::{Conn, Outcome, inconclusive, skip};
 use crate::suite::Cx;
 use crate::watch::{Seen, Session, View, fault};
@@ -12,49 +12,20 @@ use Check::Run;
 
 const NONE: &str = "no session has modes";
 
-pub(super) const ROWS: &[Requirement] = &[
-    capability(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "modes.current-is-available",
-        "session-modes#sessionmodestate",
-        "The ID of the mode that is currently active",
         watch(current_is_available, NONE),
     ),
-    capability(
-        "modes.unique-id",
-        "session-modes#sessionmode",
-        "Unique identifier for this mode",
-        watch(unique_id, NONE),
-    ),
-    capability(
-        "modes.set",
-        "session-modes#from-the-client",
-        "allow them to change the current one, which they can do by calling the `session/set_mode`",
-        Run(set),
-    ),
-    info(
-        "modes.set-unknown",
-        "session-modes#from-the-client",
-        "Must be one of the modes listed in `availableModes`",
-        Run(set_unknown),
-    ),
-    capability(
-        "modes.set-during-a-turn",
-        "session-modes#setting-the-current-mode",
-        "can be changed at any point during a session, whether the Agent is idle or generating",
-        Run(set_during_a_turn),
-    ),
-    capability(
+    ("modes.unique-id", watch(unique_id, NONE)),
+    ("modes.set", Run(set)),
+    ("modes.set-unknown", Run(set_unknown)),
+    ("modes.set-during-a-turn", Run(set_during_a_turn)),
+    (
         "modes.update-is-available",
-        "session-modes#from-the-agent",
-        "The Agent can also change its own mode and let the Client know",
         watch(update_is_available, "no current_mode_update"),
     ),
-    info(
-        "modes.kept",
-        "session-modes#initial-state",
-        "a list of modes it can operate in and the currently active mode",
-        Run(kept),
-    ),
+    ("modes.kept", Run(kept)),
 ];
 
 fn current_is_available(view: &View<'_>) -> Seen {

@@ -1,32 +1,14 @@
 //! Plans.
 
+use super::NamedCheck;
 use super::watch::{items, text, watch};
-use super::{Check, Requirement, must, should};
 use crate::watch::{Seen, View, fault};
-
-use Check::Excluded;
 
 const NONE: &str = "no plan; the prompt `plan` may cause one";
 
-pub(super) const ROWS: &[Requirement] = &[
-    should(
-        "plan.reported",
-        "agent-plan#creating-plans",
-        "When the language model creates an execution plan, the Agent SHOULD report it to the Client",
-        Excluded("only the agent knows whether its model made a plan"),
-    ),
-    must(
-        "plan.entries",
-        "agent-plan#plan-entries",
-        "A human-readable description of what this task aims to accomplish",
-        watch(entries, NONE),
-    ),
-    must(
-        "plan.status",
-        "agent-plan#updating-plans",
-        "MUST send a complete list of all plan entries in each update and their current status",
-        watch(status, NONE),
-    ),
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("plan.entries", watch(entries, NONE)),
+    ("plan.status", watch(status, NONE)),
 ];
 
 fn entries(view: &View<'_>) -> Seen {

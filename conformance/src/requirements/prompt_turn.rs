@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::watch::{text, undeclared, watch};
-use super::{Check, Requirement, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::Outcome;
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -11,88 +11,38 @@ use crate::wire::Party;
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "prompt-turn.stop-reason",
-        "prompt-turn#4-check-for-completion",
-        "the Agent MUST respond to the original `session/prompt` request with a `StopReason`",
-        Run(stop_reason),
-    ),
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("prompt-turn.stop-reason", Run(stop_reason)),
+    (
         "prompt-turn.known-stop-reason",
-        "prompt-turn#stop-reasons",
-        "When an Agent stops a turn, it must specify the corresponding `StopReason`",
         watch(known_stop_reason, "no turn ended with a stop reason"),
     ),
-    must(
-        "prompt-turn.reports-output",
-        "prompt-turn#3-agent-reports-output",
-        "The Agent reports the model's output to the Client via `session/update` notifications.",
-        Run(reports_output),
-    ),
-    must(
-        "prompt-turn.goes-on",
-        "prompt-turn#cancellation",
-        "Once a prompt turn completes, the Client may send another `session/prompt`",
-        Run(goes_on),
-    ),
-    should(
-        "prompt-turn.unknown-session",
-        "schema#errorcode",
-        "Resource not found",
-        Run(unknown_session),
-    ),
-    should(
-        "prompt-turn.failure-is-an-error",
-        "overview#error-handling",
-        "Errors include an `error` object with `code` and `message`",
-        Run(failure_is_an_error),
-    ),
-    must(
+    ("prompt-turn.reports-output", Run(reports_output)),
+    ("prompt-turn.goes-on", Run(goes_on)),
+    ("prompt-turn.unknown-session", Run(unknown_session)),
+    ("prompt-turn.failure-is-an-error", Run(failure_is_an_error)),
+    (
         "prompt-turn.usage",
-        "prompt-turn#session-usage-updates",
-        "`used` and `size` are required and non-null token counts for the current session context.",
         watch(usage, "no usage_update; the prompt `usage` may cause one"),
     ),
-    must(
+    (
         "prompt-turn.currency",
-        "prompt-turn#session-usage-updates",
-        "`currency` is an ISO 4217 currency code like `\"USD\"`.",
         watch(
             currency,
             "no cost was reported; the prompt `usage` may cause it",
         ),
     ),
-    must(
+    (
         "prompt-turn.no-undeclared-notice",
-        "schema#sessionupdate",
-        "Agents MUST only send this update when the Client advertised the `session.notices` Client capability.",
         watch(no_undeclared_notice, NO_TURN),
     ),
-    must(
+    (
         "prompt-turn.no-undeclared-compaction",
-        "schema#sessionupdate",
-        "Agents MUST only send this update when the Client advertised the `session.compaction` Client capability.",
         watch(no_undeclared_compaction, NO_TURN),
     ),
-    info(
-        "prompt-turn.within-the-turn",
-        "prompt-turn#the-prompt-turn-lifecycle",
-        "starting with a user message and continuing until the Agent completes its response",
-        Run(within_the_turn),
-    ),
-    info(
-        "prompt-turn.empty-prompt",
-        "prompt-turn#1-user-message",
-        "The contents of the user message, e.g. text, images, files, etc.",
-        Run(empty_prompt),
-    ),
-    info(
-        "prompt-turn.second-prompt",
-        "prompt-turn#the-prompt-turn-lifecycle",
-        "starting with a user message and continuing until the Agent completes its response",
-        Run(second_prompt),
-    ),
+    ("prompt-turn.within-the-turn", Run(within_the_turn)),
+    ("prompt-turn.empty-prompt", Run(empty_prompt)),
+    ("prompt-turn.second-prompt", Run(second_prompt)),
 ];
 
 const NO_TURN: &str = "no turn with a client that declares less";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::watch::{absolute, items, repeated, text, unique, watch};
-use super::{Check, Requirement, capability, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Conn, Outcome, fail};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
@@ -19,77 +19,32 @@ const LIST: &str = "/sessionCapabilities/list";
 /// More pages than any agent has; a list that goes on is endless.
 const PAGES: usize = 500;
 
-pub(super) const ROWS: &[Requirement] = &[
-    capability(
-        "session-list.answers",
-        "session-list#listing-sessions",
-        "The Agent MUST respond with a list of sessions and optional pagination metadata",
-        Run(answers),
-    ),
-    capability(
-        "session-list.no-params",
-        "session-list#listing-sessions",
-        "A request with an empty `params` object returns the first page of sessions.",
-        Run(no_params),
-    ),
-    should(
-        "session-list.lists-new",
-        "session-list#session-list",
-        "allows Clients to discover sessions known to an Agent",
-        Run(lists_new),
-    ),
-    capability(
-        "session-list.filter",
-        "session-list#listing-sessions",
-        "Only sessions with a matching `cwd` are returned.",
-        Run(filter),
-    ),
-    capability(
-        "session-list.empty",
-        "session-list#listing-sessions",
-        "When no sessions match the criteria, the Agent MUST return an empty `sessions` array.",
-        Run(empty),
-    ),
-    capability(
-        "session-list.pages-end",
-        "session-list#pagination",
-        "Clients MUST treat a missing `nextCursor` as the end of results",
-        Run(pages_end),
-    ),
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("session-list.answers", Run(answers)),
+    ("session-list.no-params", Run(no_params)),
+    ("session-list.lists-new", Run(lists_new)),
+    ("session-list.filter", Run(filter)),
+    ("session-list.empty", Run(empty)),
+    ("session-list.pages-end", Run(pages_end)),
+    (
         "session-list.page-size",
-        "session-list#pagination",
-        "Agents SHOULD enforce reasonable page sizes internally",
         watch(page_size, "no list of sessions"),
     ),
-    should(
-        "session-list.bad-cursor",
-        "session-list#pagination",
-        "Agents SHOULD return an error if the cursor is invalid",
-        Run(bad_cursor),
-    ),
-    capability(
+    ("session-list.bad-cursor", Run(bad_cursor)),
+    (
         "session-list.absolute-cwd",
-        "session-list#listing-sessions",
-        "Working directory for the session. Always an absolute path.",
         watch(absolute_cwd, "no session was listed"),
     ),
-    capability(
+    (
         "session-list.unique-id",
-        "session-list#listing-sessions",
-        "Unique identifier for the session.",
         watch(unique_id, "no session was listed"),
     ),
-    capability(
+    (
         "session-list.timestamps",
-        "session-list#listing-sessions",
-        "ISO 8601 timestamp of the last activity in the session.",
         watch(timestamps, "no session told when it was last used"),
     ),
-    must(
+    (
         "session-list.info-update",
-        "session-list#updating-session-metadata",
-        "The `sessionId`, `cwd`, and `additionalDirectories` fields are not included in the update.",
         watch(
             info_update,
             "no session_info_update; the prompt `title` may cause one",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Check, Requirement, capability, info, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Conn, Outcome};
 use crate::suite::Cx;
 
@@ -13,91 +13,21 @@ const RESUME: &str = "/sessionCapabilities/resume";
 const CLOSE: &str = "/sessionCapabilities/close";
 const DELETE: &str = "/sessionCapabilities/delete";
 
-pub(super) const ROWS: &[Requirement] = &[
-    capability(
-        "session-load.replays",
-        "session-setup#loading-a-session",
-        "The Agent MUST replay the entire conversation to the Client",
-        Run(load_replays),
-    ),
-    capability(
-        "session-load.answers-last",
-        "session-setup#loading-a-session",
-        "When all the conversation entries have been streamed to the Client, the Agent MUST respond",
-        Run(load_answers_last),
-    ),
-    capability(
-        "session-load.goes-on",
-        "session-setup#loading-a-session",
-        "The Client can then continue sending prompts as if the session was never interrupted.",
-        Run(load_goes_on),
-    ),
-    should(
-        "session-load.unknown-session",
-        "schema#errorcode",
-        "Resource not found",
-        Run(load_unknown),
-    ),
-    capability(
-        "session-load.resume-is-silent",
-        "session-setup#resuming-a-session",
-        "the Agent MUST NOT replay the conversation history via `session/update` notifications",
-        Run(resume_is_silent),
-    ),
-    capability(
-        "session-load.resume-goes-on",
-        "session-setup#resuming-a-session",
-        "it restores the session context, reconnects to the requested MCP servers, and returns",
-        Run(resume_goes_on),
-    ),
-    should(
-        "session-load.resume-unknown",
-        "schema#errorcode",
-        "Resource not found",
-        Run(resume_unknown),
-    ),
-    capability(
-        "session-load.close-answers",
-        "session-setup#closing-a-session",
-        "On success, the Agent responds with an empty result object",
-        Run(close_answers),
-    ),
-    capability(
-        "session-load.close-cancels",
-        "session-setup#closing-a-session",
-        "The Agent MUST cancel any ongoing work for that session as if `session/cancel` had been called",
-        Run(close_cancels),
-    ),
-    info(
-        "session-load.close-unknown",
-        "session-setup#closing-a-session",
-        "Agents MAY return an error if the session does not exist or is not currently active.",
-        Run(close_unknown),
-    ),
-    capability(
-        "session-load.delete-answers",
-        "session-delete#deleting-a-session",
-        "On success, the Agent returns an empty result",
-        Run(delete_answers),
-    ),
-    capability(
-        "session-load.delete-unlists",
-        "session-delete#semantics",
-        "Deleted sessions no longer appear in future `session/list` results.",
-        Run(delete_unlists),
-    ),
-    should(
-        "session-load.delete-twice",
-        "session-delete#semantics",
-        "Deleting an already-deleted session, or a session that never existed, SHOULD succeed silently.",
-        Run(delete_twice),
-    ),
-    should(
-        "session-load.delete-unknown",
-        "session-delete#semantics",
-        "Deleting an already-deleted session, or a session that never existed, SHOULD succeed silently.",
-        Run(delete_unknown),
-    ),
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("session-load.replays", Run(load_replays)),
+    ("session-load.answers-last", Run(load_answers_last)),
+    ("session-load.goes-on", Run(load_goes_on)),
+    ("session-load.unknown-session", Run(load_unknown)),
+    ("session-load.resume-is-silent", Run(resume_is_silent)),
+    ("session-load.resume-goes-on", Run(resume_goes_on)),
+    ("session-load.resume-unknown", Run(resume_unknown)),
+    ("session-load.close-answers", Run(close_answers)),
+    ("session-load.close-cancels", Run(close_cancels)),
+    ("session-load.close-unknown", Run(close_unknown)),
+    ("session-load.delete-answers", Run(delete_answers)),
+    ("session-load.delete-unlists", Run(delete_unlists)),
+    ("session-load.delete-twice", Run(delete_twice)),
+    ("session-load.delete-unknown", Run(delete_unknown)),
 ];
 
 /// The kinds of update that a conversation consists of.

@@ -3,81 +3,35 @@
 use serde_json::json;
 
 use super::watch::{repeated, watch_all};
-use super::{Check, Requirement, capability, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::Outcome;
 use crate::suite::Cx;
 use crate::watch::{Asked, Seen, View, fault};
 use crate::wire::{Party, is_output};
 
-use Check::{Excluded, Run};
+use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "session-setup.session-id",
-        "session-setup#creating-a-session",
-        "The Agent MUST respond with a unique Session ID that identifies this conversation",
-        Run(session_id),
-    ),
-    must(
-        "session-setup.unique-id",
-        "session-setup#session-id",
-        "The session ID returned by `session/new` is a unique identifier for the conversation context.",
-        Run(unique_id),
-    ),
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("session-setup.session-id", Run(session_id)),
+    ("session-setup.unique-id", Run(unique_id)),
+    (
         "session-setup.known-session",
-        "session-setup#session-id",
-        "a unique identifier for the conversation context",
         watch_all(known_session, "no message of the agent about a session"),
     ),
-    should(
-        "session-setup.independent",
-        "session-setup#session-setup",
-        "allowing multiple independent interactions with the same Agent",
-        Run(independent),
-    ),
-    info(
-        "session-setup.relative-cwd",
-        "session-setup#working-directory",
-        "MUST be an absolute path",
-        Run(relative_cwd),
-    ),
-    must(
-        "session-setup.mcp-stdio",
-        "session-setup#stdio-transport",
-        "All Agents MUST support connecting to MCP servers via stdio (standard input/output).",
-        Run(mcp_stdio),
-    ),
-    should(
-        "session-setup.mcp-connects",
-        "session-setup#checking-transport-support",
-        "Agents SHOULD connect to all MCP servers specified by the Client.",
-        Excluded(
-            "needs a server that the agent may launch; whether it uses one shows only in its tools",
-        ),
-    ),
-    should(
-        "session-setup.mcp-http",
-        "session-setup#mcp-servers",
-        "new Agents SHOULD support the HTTP transport",
-        Run(mcp_http),
-    ),
-    capability(
+    ("session-setup.independent", Run(independent)),
+    ("session-setup.relative-cwd", Run(relative_cwd)),
+    ("session-setup.mcp-stdio", Run(mcp_stdio)),
+    ("session-setup.mcp-http", Run(mcp_http)),
+    (
         "session-setup.additional-directories",
-        "session-setup#additional-workspace-roots",
-        "allow Clients to include `additionalDirectories` on supported session lifecycle requests",
         Run(additional_directories),
     ),
-    info(
+    (
         "session-setup.relative-directories",
-        "session-setup#additional-workspace-roots",
-        "each `additionalDirectories` entry MUST be an absolute path",
         Run(relative_directories),
     ),
-    info(
+    (
         "session-setup.announced-first",
-        "session-setup#creating-a-session",
-        "The Agent MUST respond with a unique Session ID that identifies this conversation",
         watch_all(announced_first, "no update of a session"),
     ),
 ];

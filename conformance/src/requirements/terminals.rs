@@ -1,7 +1,7 @@
 //! The client's terminals, as agents use them.
 
 use super::watch::{absolute, at_end, is_agents, text, undeclared, watch};
-use super::{Check, Requirement, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Outcome, Terminals};
 use crate::suite::Cx;
 use crate::watch::{Seen, State, View, fault, fault_at};
@@ -11,70 +11,32 @@ use Check::Run;
 
 const NONE: &str = "no terminal was used; the prompt `terminal` may make the agent do it";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "terminals.no-undeclared",
-        "terminals#checking-support",
-        "the Agent MUST NOT attempt to call any terminal methods",
         watch(
             no_undeclared,
             "no turn with a client that declares no terminals",
         ),
     ),
-    must(
-        "terminals.released",
-        "terminals#executing-commands",
-        "The Agent MUST release the terminal using `terminal/release` when it's no longer needed.",
-        at_end(released, NONE),
-    ),
-    must(
+    ("terminals.released", at_end(released, NONE)),
+    (
         "terminals.released-after-kill",
-        "terminals#killing-commands",
-        "The Agent MUST still call `terminal/release` when it's done using it.",
         at_end(released_after_kill, "no command was killed"),
     ),
-    must(
-        "terminals.known-id",
-        "terminals#executing-commands",
-        "The Client returns a Terminal ID immediately without waiting for completion",
-        watch(known_id, NONE),
-    ),
-    must(
+    ("terminals.known-id", watch(known_id, NONE)),
+    (
         "terminals.gone-when-released",
-        "terminals#releasing-terminals",
-        "After release the terminal ID becomes invalid for all other `terminal/*` methods.",
         watch(gone_when_released, NONE),
     ),
-    must(
+    (
         "terminals.absolute-cwd",
-        "terminals#executing-commands",
-        "Working directory for the command. Must be an absolute path.",
         watch(absolute_cwd, "no terminal was given a working directory"),
     ),
-    must(
-        "terminals.command",
-        "terminals#executing-commands",
-        "The command to execute",
-        watch(command, NONE),
-    ),
-    must(
-        "terminals.used",
-        "terminals#executing-commands",
-        "The `terminal/create` method starts a command in a new terminal",
-        Run(used),
-    ),
-    should(
-        "terminals.refused",
-        "overview#error-handling",
-        "Errors include an `error` object with `code` and `message`",
-        Run(refused),
-    ),
-    must(
-        "terminals.cancelled",
-        "prompt-turn#cancellation",
-        "the Agent MUST respond to the original `session/prompt` request with the `cancelled`",
-        Run(cancelled),
-    ),
+    ("terminals.command", watch(command, NONE)),
+    ("terminals.used", Run(used)),
+    ("terminals.refused", Run(refused)),
+    ("terminals.cancelled", Run(cancelled)),
 ];
 
 fn no_undeclared(view: &View<'_>) -> Seen {

@@ -63,7 +63,36 @@ fn what_is_not_checked_has_a_reason() {
 }
 
 #[test]
-fn there_are_as_many_rows_as_promised() {
-    assert!(all().count() >= 30, "{}", all().count());
-    assert!(of(Version::V2).count() >= 90, "{}", of(Version::V2).count());
+fn a_tier_stands_on_a_sentence_of_its_strength() {
+    let has = |quote: &str, words: &[&str]| words.iter().any(|word| quote.contains(word));
+    for (_, row) in every_row() {
+        let stands = match row.tier {
+            Tier::Must | Tier::Capability => has(row.quote, &["MUST", "REQUIRED", "must", "Must"]),
+            Tier::Should => has(row.quote, &["SHOULD", "RECOMMENDED", "should"]),
+            Tier::Derived => row.because.is_some_and(|because| because.len() > 20),
+            Tier::Info => true,
+        };
+        assert!(stands, "{} ({}): {}", row.id, row.tier.as_str(), row.quote);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said() {
+    let of = |text: &str| -> Result<usize, String> {
+        let file = File::read(text)?;
+        // Tables live as long as the program.
+        let file: &'static File = Box::leak(Box::new(file));
+        file.entries(Version::V1).map(|entries| entries.len())
+    };
+    let row = "[[requirement]]\nid = \"a.b\"\n";
+    let source = "v1.cite = \"overview#x\"\nv1.quote = \"It is so.\"\n";
+    assert_eq!(of(&format!("{row}tier = \"must\"\n{source}")), Ok(1));
+    let two = "v2.cite = \"overview#x\"\nv2.quote = \"It is so.\"\n";
+    assert_eq!(of(&format!("{row}tier = \"must\"\n{two}")), Ok(0));
+    let none = of(&format!("{row}{source}")).unwrap_err();
+    assert_eq!(none, "a.b has no tier");
+    let derived = of(&format!("{row}tier = \"derived\"\n{source}")).unwrap_err();
+    assert_eq!(derived, "a.b does not say how it is derived");
+    let unknown = of(&format!("{row}teir = \"must\"\n")).unwrap_err();
+    assert!(unknown.contains("teir"), "{unknown}");
 }

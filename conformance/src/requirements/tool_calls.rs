@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::watch::{absolute, items, text, unique, watch};
-use super::{Check, Requirement, info, must, should};
+use super::{Check, NamedCheck};
 use crate::harness::{Conn, Consent, Outcome, Recording};
 use crate::suite::Cx;
 use crate::watch::{Seen, Tool, View, fault};
@@ -14,100 +14,43 @@ use Check::Run;
 const NONE: &str = "no tool call; the prompt `tool` should cause one";
 const UNASKED: &str = "the agent did not ask for permission; the prompt `permission` may make it";
 
-pub(super) const ROWS: &[Requirement] = &[
-    should(
-        "tool-calls.announced",
-        "tool-calls#creating",
-        "When the language model requests a tool invocation, the Agent SHOULD report it to the Client",
-        watch(announced, NONE),
-    ),
-    must(
-        "tool-calls.unique-id",
-        "tool-calls#creating",
-        "A unique identifier for this tool call within the session",
-        watch(unique_id, NONE),
-    ),
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("tool-calls.announced", watch(announced, NONE)),
+    ("tool-calls.unique-id", watch(unique_id, NONE)),
+    (
         "tool-calls.in-progress",
-        "prompt-turn#5-tool-invocation-and-status-reporting",
-        "the Agent SHOULD invoke the tool and report a status update marking the tool as `in_progress`",
         watch(in_progress, "no tool call that completed"),
     ),
-    must(
+    (
         "tool-calls.end-with-the-turn",
-        "prompt-turn#4-check-for-completion",
-        "If there are no pending tool calls, the turn ends",
         watch(
             end_with_the_turn,
             "no tool call in a turn that ended by itself",
         ),
     ),
-    should(
-        "tool-calls.final-is-final",
-        "tool-calls#status",
-        "Tool calls progress through different statuses during their lifecycle",
-        watch(final_is_final, NONE),
-    ),
-    must(
+    ("tool-calls.final-is-final", watch(final_is_final, NONE)),
+    (
         "tool-calls.absolute-paths",
-        "overview#argument-requirements",
-        "All file paths in the protocol MUST be absolute.",
         watch(absolute_paths, "no tool call named a file"),
     ),
-    must(
+    (
         "tool-calls.lines-from-one",
-        "overview#argument-requirements",
-        "Line numbers are 1-based",
         watch(lines_from_one, "no tool call named a line"),
     ),
-    must(
+    (
         "tool-calls.terminal-exists",
-        "tool-calls#terminals",
-        "The ID of a terminal created with `terminal/create`",
         watch(terminal_exists, "no tool call showed a terminal"),
     ),
-    must(
-        "tool-calls.option-ids",
-        "tool-calls#permission-options",
-        "Unique identifier for this option",
-        watch(option_ids, UNASKED),
-    ),
-    must(
-        "tool-calls.options",
-        "tool-calls#requesting-permission",
-        "Available permission options for the user to choose from",
-        watch(options, UNASKED),
-    ),
-    must(
-        "tool-calls.asks-before",
-        "tool-calls#requesting-permission",
-        "The Agent MAY request permission from the user before executing a tool call",
-        watch(asks_before, UNASKED),
-    ),
-    info(
+    ("tool-calls.option-ids", watch(option_ids, UNASKED)),
+    ("tool-calls.options", watch(options, UNASKED)),
+    ("tool-calls.asks-before", watch(asks_before, UNASKED)),
+    (
         "tool-calls.permission-for-announced",
-        "tool-calls#creating",
-        "When the language model requests a tool invocation, the Agent SHOULD report it to the Client",
         watch(permission_for_announced, UNASKED),
     ),
-    must(
-        "tool-calls.permission-granted",
-        "tool-calls#requesting-permission",
-        "The Client responds with the user's decision",
-        Run(permission_granted),
-    ),
-    must(
-        "tool-calls.permission-rejected",
-        "tool-calls#requesting-permission",
-        "The Client responds with the user's decision",
-        Run(permission_rejected),
-    ),
-    info(
-        "tool-calls.title",
-        "tool-calls#creating",
-        "A human-readable title describing what the tool is doing",
-        watch(title, NONE),
-    ),
+    ("tool-calls.permission-granted", Run(permission_granted)),
+    ("tool-calls.permission-rejected", Run(permission_rejected)),
+    ("tool-calls.title", watch(title, NONE)),
 ];
 
 /// A step of a tool call outside of a replay: announced or updated.

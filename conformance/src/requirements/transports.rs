@@ -3,78 +3,30 @@
 use serde_json::json;
 
 use super::watch::free_of;
-use super::{Check, Requirement, info, must};
+use super::{Check, NamedCheck};
 use crate::harness::{Caps, Outcome, fail};
 use crate::suite::Cx;
 use crate::wire::{Level, Rule};
 
-use Check::{Excluded, Run};
+use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "transports.only-messages",
-        "transports#stdio",
-        "MUST NOT write anything to its `stdout` that is not a valid ACP message",
         free_of(
             &[Rule::NotJson, Rule::TooLong],
             Level::Error,
             "the agent wrote nothing",
         ),
     ),
-    must(
-        "transports.utf8",
-        "transports#transports",
-        "JSON-RPC messages MUST be UTF-8 encoded.",
-        Run(utf8),
-    ),
-    must(
-        "transports.split-writes",
-        "transports#stdio",
-        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
-        Run(split_writes),
-    ),
-    must(
-        "transports.joined-writes",
-        "transports#stdio",
-        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
-        Run(joined_writes),
-    ),
-    must(
-        "transports.escapes",
-        "transports#stdio",
-        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
-        Run(escapes),
-    ),
-    must(
-        "transports.large-message",
-        "transports#stdio",
-        "The agent reads JSON-RPC messages from its standard input (`stdin`)",
-        Run(large_message),
-    ),
-    info(
-        "transports.blank-lines",
-        "transports#stdio",
-        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
-        Run(blank_lines),
-    ),
-    info(
-        "transports.crlf",
-        "transports#stdio",
-        "Messages are delimited by newlines (`\\n`), and MUST NOT contain embedded newlines.",
-        Run(crlf),
-    ),
-    info(
-        "transports.ends-with-its-input",
-        "transports#stdio",
-        "Client->>Agent Process: Close stdin, terminate subprocess",
-        Run(ends_with_its_input),
-    ),
-    must(
-        "transports.custom",
-        "transports#custom-transports",
-        "MUST ensure they preserve the JSON-RPC message format and lifecycle requirements",
-        Excluded("the suite speaks to agents over stdio alone"),
-    ),
+    ("transports.utf8", Run(utf8)),
+    ("transports.split-writes", Run(split_writes)),
+    ("transports.joined-writes", Run(joined_writes)),
+    ("transports.escapes", Run(escapes)),
+    ("transports.large-message", Run(large_message)),
+    ("transports.blank-lines", Run(blank_lines)),
+    ("transports.crlf", Run(crlf)),
+    ("transports.ends-with-its-input", Run(ends_with_its_input)),
 ];
 
 /// Returns whether a requirement is about the bytes on standard input and output, so that an agent

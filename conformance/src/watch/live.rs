@@ -43,9 +43,9 @@ fn of_clients(
         Some(Watched {
             id: row.id,
             // A client in a recording is often a test that probes its agent.
-            level: match level(row.tier) {
-                Level::Error => Level::Warning,
-                Level::Warning | Level::Note => Level::Note,
+            level: match row.tier {
+                Tier::Must | Tier::Capability | Tier::Derived => Level::Warning,
+                Tier::Should | Tier::Info => Level::Note,
             },
             by: Party::Client,
             look: *look,
@@ -144,7 +144,7 @@ impl Watched {
 fn level(tier: Tier) -> Level {
     match tier {
         Tier::Must | Tier::Capability => Level::Error,
-        Tier::Should => Level::Warning,
+        Tier::Derived | Tier::Should => Level::Warning,
         Tier::Info => Level::Note,
     }
 }

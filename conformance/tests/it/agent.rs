@@ -15,7 +15,7 @@ fn the_reference_agent_is_conformant_and_everything_is_exercised() {
     says("Exercised 5 of 5 kinds of ContentBlock");
     says(" of the agent, 0 of them invalid");
     says("\nconformant: ");
-    says(" 0 broken that decide, ");
+    says(" failed: 0 MUST, ");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_failure_shows_the_evidence_the_sentence_and_the_command() {
     says("sent  {\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\"");
     says("came  {\"jsonrpc\":\"2.0\",\"id\":0,\"error\":");
     says("again acp-conformance agent --only initialization.same-version -- sh -c 'while read");
-    says("\nnot conformant: 0 passed, 1 broken that decide");
+    says("\nnot conformant: 0 passed; failed: 1 MUST");
 }
 
 #[test]

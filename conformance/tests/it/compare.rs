@@ -9,7 +9,7 @@ use crate::command::acp_conformance;
 fn report(folder: &TempDir, broken: Option<&str>) -> String {
     let name = format!("{}.json", broken.unwrap_or("sound"));
     let path = folder.path().join(name).to_str().unwrap().to_owned();
-    let mut options = vec!["agent", "--only", "plan", "--json", &path];
+    let mut options = vec!["agent", "--strict", "--only", "plan", "--json", &path];
     if let Some(name) = broken {
         options.extend(["--broken", name]);
     }

@@ -56,7 +56,7 @@ fn the_reference_client_is_conformant_and_skips_nothing() {
     let words = [PROGRAM, "second-client", "{prompt}", "--", "{agent}"];
     let ran = acp_conformance(options.iter().chain(&words));
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let said = " 0 broken that decide, 0 that advise, 0 for information, 0 inconclusive, 0 skipped";
+    let said = " failed: 0 MUST, 0 derived, 0 SHOULD, 0 info; 0 inconclusive, 0 skipped";
     assert!(ran.stdout.contains(said), "{}", ran.stdout);
     assert!(
         ran.stdout.contains("acp-conformance-client"),

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 pub use self::log::{Asked, Log};
-pub use self::rows::ROWS;
+pub(super) use self::rows::CHECKS;
 use self::stage::Stage;
 use super::run::{Played, Report, run_rows, watch};
-use super::{ClientEnv, ClientRequirement};
+use super::{ClientEnv, ClientRequirement, table};
 use crate::requirements::Choice;
 use crate::subject::Subject;
 use crate::subject::within::runtime;
@@ -86,7 +86,7 @@ pub(super) const SCENES: &[Scene] = &[
 /// When the client cannot be started, or no requirement is called what the choice says.
 pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize)) -> Result<Report> {
     let command = Subject::command(env.command.clone()).command_line();
-    let rows: Vec<&'static ClientRequirement> = ROWS.iter().collect();
+    let rows: Vec<&'static ClientRequirement> = table::of_remote(Version::V1).collect();
     let names: Vec<_> = SCENES.iter().map(|scene| scene.name).collect();
     let play = |name: &str| play(env, name);
     run_rows(Version::V1, &rows, &names, command, choice, play, progress)

@@ -4,178 +4,34 @@ use serde_json::Value;
 
 use super::super::look::first;
 use super::super::stage::SESSION;
-use super::super::table::{ClientRequirement, row};
+use super::super::table::ClientCheck;
 use super::log::Asked;
 use super::stage::{ASKED, CONNECTION, COOKIE};
 use super::{Played, websocket};
 use crate::harness::{Failure, Outcome, Stop, fail, inconclusive};
-use crate::requirements::Tier::{Info, Must, Should};
-
-const NEGOTIATION: &str = "remote-transport#content-negotiation-and-validation";
-const MESSAGES: &str = "remote-transport#bidirectional-messaging";
 
 /// The requirements of clients over the remote transport.
-pub const ROWS: &[ClientRequirement] = &[
-    row(
-        Should,
-        "client.remote-initialize",
-        "remote-http",
-        "remote-transport#unified-endpoint-routing",
-        "Initialize request (no Acp-Connection-Id)? → Create connection",
-        initialize,
-    ),
-    row(
-        Must,
-        "client.remote-connection-id",
-        "remote-http",
-        NEGOTIATION,
-        "**MUST** include both `Acp-Connection-Id` and `Acp-Session-Id` headers",
-        connection_id,
-    ),
-    row(
-        Must,
-        "client.remote-session-id",
-        "remote-http",
-        NEGOTIATION,
-        "**MUST** include both `Acp-Connection-Id` and `Acp-Session-Id` headers",
-        session_id,
-    ),
-    row(
-        Must,
-        "client.remote-content-type",
-        "remote-http",
-        NEGOTIATION,
-        "POST `Content-Type` **MUST** be `application/json` (415 otherwise).",
-        content_type,
-    ),
-    row(
-        Must,
-        "client.remote-accept",
-        "remote-http",
-        NEGOTIATION,
-        "GET `Accept` **MUST** include `text/event-stream` (406 otherwise).",
-        accept,
-    ),
-    row(
-        Should,
-        "client.remote-connection-stream",
-        "remote-http",
-        "remote-transport#streamable-http-message-flow",
-        "Open Connection-Scoped GET […] Session Creation",
-        connection_stream,
-    ),
-    row(
-        Should,
-        "client.remote-session-stream",
-        "remote-http",
-        "remote-transport#streamable-http-message-flow",
-        "Open Session-Scoped GET […] Prompt Flow",
-        session_stream,
-    ),
-    row(
-        Should,
-        "client.remote-one-message",
-        "remote-http",
-        NEGOTIATION,
-        "Batch JSON-RPC requests return 501.",
-        one_message,
-    ),
-    row(
-        Should,
-        "client.remote-answers",
-        "remote-http",
-        "remote-transport#streamable-http-message-flow",
-        "POST /acp […] { id: 99, result: { outcome: \"allow_once\" } } […] (client response)",
-        answers,
-    ),
-    row(
-        Must,
-        "client.remote-cookies",
-        "remote-http",
-        "remote-transport#5-requires-cookie-support-on-http-transports",
-        "Clients MUST accept, store, and return cookies set by the server",
-        cookies,
-    ),
-    row(
-        Should,
-        "client.remote-delete",
-        "remote-http",
-        "remote-transport#6-defines-a-unified-routing-model",
-        "`DELETE` […] Terminate the connection",
-        delete,
-    ),
-    row(
-        Should,
-        "client.remote-event-format",
-        "remote-stream",
-        "event-streams#parsing-an-event-stream",
-        "Lines must be processed, in the order they are received",
-        takes_part,
-    ),
-    row(
-        Info,
-        "client.remote-reconnect",
-        "remote-cut",
-        "event-streams#the-last-event-id-header",
-        "specifies the request header whose value is the last event ID string",
-        reconnect,
-    ),
-    row(
-        Should,
-        "client.remote-unauthorized",
-        "remote-unauthorized",
-        "remote-transport#how-does-this-interact-with-authentication",
-        "layered on top via HTTP headers, query parameters, or WebSocket subprotocols",
-        stops,
-    ),
-    row(
-        Should,
-        "client.remote-gone",
-        "remote-gone",
-        "remote-transport#unified-endpoint-routing",
-        "Unknown Acp-Connection-Id? → 404 Not Found",
-        stops,
-    ),
-    row(
-        Should,
-        "client.remote-websocket-initialize",
-        "remote-websocket",
-        "remote-transport#connection-establishment-get-with-upgrade",
-        "The client must still send `initialize` as the first JSON-RPC message",
-        websocket_initialize,
-    ),
-    row(
-        Should,
-        "client.remote-websocket-messages",
-        "remote-websocket",
-        MESSAGES,
-        "All messages are WebSocket text frames containing JSON-RPC.",
-        websocket_messages,
-    ),
-    row(
-        Should,
-        "client.remote-websocket-close",
-        "remote-websocket",
-        "websocket#section-5.5.1",
-        "The application MUST NOT send any more data frames after sending a Close frame.",
-        websocket_close,
-    ),
-    row(
-        Should,
-        "client.remote-websocket-fragments",
-        "remote-frames",
-        "websocket#section-5.4",
-        "Servers MUST be able to receive a fragmented […] message",
-        takes_part_in_frames,
-    ),
-    row(
-        Should,
-        "client.remote-websocket-ping",
-        "remote-frames",
-        "websocket#section-5.5.2",
-        "Upon receipt of a Ping frame, an endpoint MUST send a Pong frame in response",
-        websocket_ping,
-    ),
+pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
+    ("client.remote-initialize", initialize),
+    ("client.remote-connection-id", connection_id),
+    ("client.remote-session-id", session_id),
+    ("client.remote-content-type", content_type),
+    ("client.remote-accept", accept),
+    ("client.remote-connection-stream", connection_stream),
+    ("client.remote-session-stream", session_stream),
+    ("client.remote-one-message", one_message),
+    ("client.remote-answers", answers),
+    ("client.remote-cookies", cookies),
+    ("client.remote-delete", delete),
+    ("client.remote-event-format", takes_part),
+    ("client.remote-reconnect", reconnect),
+    ("client.remote-unauthorized", stops),
+    ("client.remote-gone", stops),
+    ("client.remote-websocket-initialize", websocket_initialize),
+    ("client.remote-websocket-messages", websocket_messages),
+    ("client.remote-websocket-close", websocket_close),
+    ("client.remote-websocket-fragments", takes_part_in_frames),
+    ("client.remote-websocket-ping", websocket_ping),
 ];
 
 /// A failure at one request.

@@ -8,54 +8,16 @@ use super::scenes::hello;
 use crate::clients::Played;
 use crate::clients::look::{expect, first};
 use crate::clients::stage::Stage;
-use crate::clients::table::{ClientRequirement, row};
+use crate::clients::table::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
-use crate::requirements::Tier::{Must, Should};
 use crate::wire::Party;
 
-const PAGE: &str = "v2/transports#json-rpc-batch-messages";
-
-pub(in crate::clients) const ROWS: &[ClientRequirement] = &[
-    row(
-        Should,
-        "client.batch",
-        "v2-batches",
-        PAGE,
-        "The receiver SHOULD respond with an array containing the corresponding Response objects",
-        batch,
-    ),
-    row(
-        Must,
-        "client.notification-batch",
-        "v2-batches",
-        PAGE,
-        "the receiver MUST NOT return an empty array and should return nothing",
-        notification_batch,
-    ),
-    row(
-        Must,
-        "client.empty-batch",
-        "v2-batches",
-        PAGE,
-        "An empty array receives a single `Invalid Request` response (`code: -32600`) with `id: null`",
-        empty_batch,
-    ),
-    row(
-        Must,
-        "client.bad-batch-entry",
-        "v2-batches",
-        PAGE,
-        "they do not make the entire batch fail",
-        bad_batch_entry,
-    ),
-    row(
-        Must,
-        "client.bad-batch",
-        "v2-batches",
-        PAGE,
-        "If the batch itself is invalid JSON, return a single `Parse error` response",
-        bad_batch,
-    ),
+pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
+    ("client.batch", batch),
+    ("client.notification-batch", notification_batch),
+    ("client.empty-batch", empty_batch),
+    ("client.bad-batch-entry", bad_batch_entry),
+    ("client.bad-batch", bad_batch),
 ];
 
 /// How long the client may take for one array.

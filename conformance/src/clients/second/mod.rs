@@ -11,7 +11,7 @@ mod scenes;
 pub(super) use self::act::serve;
 pub(crate) use self::reference::run as reference;
 pub(super) use self::scenes::SCENES;
-use super::table::ClientRequirement;
+use super::table::ClientCheck;
 
-/// The tables, in the order in which they are shown.
-pub(super) const TABLES: [&[ClientRequirement]; 3] = [rows::ROWS, batches::ROWS, pages::ROWS];
+/// The checks of all files.
+pub(super) const CHECKS: [&[ClientCheck]; 3] = [rows::CHECKS, batches::CHECKS, pages::CHECKS];

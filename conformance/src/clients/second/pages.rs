@@ -5,28 +5,13 @@ use serde_json::{Value, json};
 use crate::clients::Played;
 use crate::clients::look::{expect, first};
 use crate::clients::stage::Stage;
-use crate::clients::table::{ClientRequirement, row};
+use crate::clients::table::ClientCheck;
 use crate::harness::{Entry, Outcome, skip};
-use crate::requirements::Tier::Must;
 use crate::wire::Party;
 
-pub(in crate::clients) const ROWS: &[ClientRequirement] = &[
-    row(
-        Must,
-        "client.opaque-cursors",
-        "v2-pages",
-        "v2/session-list#pagination",
-        "Clients MUST treat cursors as opaque tokens — do not parse, modify, or persist them",
-        opaque_cursors,
-    ),
-    row(
-        Must,
-        "client.end-of-pages",
-        "v2-pages",
-        "v2/session-list#pagination",
-        "Clients MUST treat a missing `nextCursor` as the end of results",
-        end_of_pages,
-    ),
+pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
+    ("client.opaque-cursors", opaque_cursors),
+    ("client.end-of-pages", end_of_pages),
 ];
 
 /// What leads to the second page and to the third. Who decodes, trims, quotes or counts one

@@ -101,7 +101,7 @@ fn difference(rows: &mut String, row: &Difference) {
         "<tr><th scope=\"row\" class=\"first\">{} <span class=\"dim\">({})</span><br>{}</th>",
         html(&requirement.id),
         requirement.tier.as_str(),
-        sentence(&requirement.quote, &requirement.cite)
+        sentence(&requirement.quote, &requirement.cite, None)
     );
     for cell in &row.cells {
         let Some(cell) = cell else {

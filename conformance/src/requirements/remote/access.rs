@@ -2,53 +2,33 @@
 
 use hyper::Method;
 
-use super::super::{Check, Requirement, info, should};
+use super::super::{Check, NamedCheck};
 use crate::harness::{Outcome, skip};
 use crate::remote::{Server, over_http, over_websocket, refused_upgrade};
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "remote.other-methods",
-        "http#section-15.5.6",
-        "the method received in the request-line is known by the origin server but not supported",
         Run(|cx| over_http(cx, other_methods)),
     ),
-    should(
-        "remote.token",
-        "remote-transport#how-does-this-interact-with-authentication",
-        "layered on top via HTTP headers, query parameters, or WebSocket subprotocols",
-        Run(|cx| over_http(cx, token)),
-    ),
-    should(
+    ("remote.token", Run(|cx| over_http(cx, token))),
+    (
         "remote.websocket-token",
-        "remote-transport#how-does-this-interact-with-authentication",
-        "layered on top via HTTP headers, query parameters, or WebSocket subprotocols",
         Run(|cx| over_websocket(cx, websocket_token)),
     ),
-    info(
-        "remote.foreign-host",
-        "http#section-7.2",
-        "a server ought to reject any request with a Host that it does not serve",
-        Run(|cx| over_http(cx, foreign_host)),
-    ),
-    info(
+    ("remote.foreign-host", Run(|cx| over_http(cx, foreign_host))),
+    (
         "remote.foreign-origin",
-        "remote-transport#implementation-plan",
-        "Hardening: Origin validation, `Acp-Protocol-Version`, SSE resumability",
         Run(|cx| over_http(cx, foreign_origin)),
     ),
-    info(
+    (
         "remote.websocket-foreign-host",
-        "http#section-7.2",
-        "a server ought to reject any request with a Host that it does not serve",
         Run(|cx| over_websocket(cx, websocket_foreign_host)),
     ),
-    info(
+    (
         "remote.websocket-foreign-origin",
-        "websocket#section-10.2",
-        "Servers that are not intended to process input from any web page",
         Run(|cx| over_websocket(cx, websocket_foreign_origin)),
     ),
 ];

@@ -2,7 +2,7 @@
 
 use hyper::Method;
 
-use super::super::{Check, Requirement, info, should};
+use super::super::{Check, NamedCheck};
 use super::posts::UNKNOWN;
 use super::streams::{load_leniently, with_history};
 use crate::harness::{Outcome, fail};
@@ -10,47 +10,30 @@ use crate::remote::{Connection, Server, over_http, unknown_notification};
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    should(
-        "remote.delete",
-        "remote-transport#unified-endpoint-routing",
-        "Has Acp-Connection-Id? → Terminate connection and all associated sessions, return 202",
-        Run(|cx| over_http(cx, delete)),
-    ),
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("remote.delete", Run(|cx| over_http(cx, delete))),
+    (
         "remote.deleted-is-unknown",
-        "remote-transport#unified-endpoint-routing",
-        "Unknown Acp-Connection-Id? → 404 Not Found",
         Run(|cx| over_http(cx, deleted_is_unknown)),
     ),
-    should(
+    (
         "remote.delete-ends-streams",
-        "remote-transport#streamable-http-message-flow",
-        "DELETE /acp […] Terminate connection […] (GET stream closes)",
         Run(|cx| over_http(cx, delete_ends_streams)),
     ),
-    should(
+    (
         "remote.delete-without-connection",
-        "remote-transport#unified-endpoint-routing",
-        "No Acp-Connection-Id? → 400 Bad Request",
         Run(|cx| over_http(cx, delete_without_connection)),
     ),
-    info(
+    (
         "remote.delete-of-unknown-connection",
-        "remote-transport#unified-endpoint-routing",
-        "Unknown Acp-Connection-Id? → 404 Not Found",
         Run(|cx| over_http(cx, delete_of_unknown_connection)),
     ),
-    should(
+    (
         "remote.connections-apart",
-        "remote-transport#identity-model",
-        "Binds requests to an initialized connection and its negotiated capabilities.",
         Run(|cx| over_http(cx, connections_apart)),
     ),
-    should(
+    (
         "remote.sessions-survive",
-        "remote-transport#v1",
-        "A session persists on the server independently of any one connection",
         Run(|cx| over_http(cx, sessions_survive)),
     ),
 ];

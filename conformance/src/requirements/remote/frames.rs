@@ -2,71 +2,45 @@
 
 use serde_json::json;
 
-use super::super::{Check, Requirement, info, should};
+use super::super::{Check, NamedCheck};
 use crate::harness::{Outcome, fail};
 use crate::remote::{Frame, Opcode, Server, WebSocket, over_websocket};
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    (
         "remote.websocket-binary",
-        "remote-transport#bidirectional-messaging",
-        "Binary frames are ignored.",
         Run(|cx| over_websocket(cx, binary)),
     ),
-    should(
+    (
         "remote.websocket-fragments",
-        "websocket#section-5.4",
-        "Servers MUST be able to receive a fragmented […] message",
         Run(|cx| over_websocket(cx, fragments)),
     ),
-    should(
-        "remote.websocket-ping",
-        "websocket#section-5.5.2",
-        "Upon receipt of a Ping frame, an endpoint MUST send a Pong frame in response",
-        Run(|cx| over_websocket(cx, ping)),
-    ),
-    should(
+    ("remote.websocket-ping", Run(|cx| over_websocket(cx, ping))),
+    (
         "remote.websocket-unmasked",
-        "websocket#section-5.1",
-        "The server MUST close the connection upon receiving a frame that is not masked.",
         Run(|cx| over_websocket(cx, unmasked)),
     ),
-    should(
-        "remote.websocket-utf8",
-        "websocket#section-8.1",
-        "the byte stream is not, in fact, a valid UTF-8 stream, that endpoint MUST _Fail_",
-        Run(|cx| over_websocket(cx, utf8)),
-    ),
-    should(
+    ("remote.websocket-utf8", Run(|cx| over_websocket(cx, utf8))),
+    (
         "remote.websocket-reserved-bits",
-        "websocket#section-5.2",
-        "the receiving endpoint MUST _Fail the WebSocket Connection_",
         Run(|cx| over_websocket(cx, reserved_bits)),
     ),
-    should(
+    (
         "remote.websocket-reserved-opcode",
-        "websocket#section-5.2",
-        "If an unknown opcode is received, the receiving endpoint MUST _Fail the WebSocket",
         Run(|cx| over_websocket(cx, reserved_opcode)),
     ),
-    should(
+    (
         "remote.websocket-continuation",
-        "websocket#section-5.4",
-        "fragments of one message MUST NOT be interleaved between the fragments of another",
         Run(|cx| over_websocket(cx, continuation)),
     ),
-    should(
+    (
         "remote.websocket-long-ping",
-        "websocket#section-5.4",
-        "Control frames themselves MUST NOT be fragmented.",
         Run(|cx| over_websocket(cx, long_ping)),
     ),
-    info(
+    (
         "remote.websocket-large-frame",
-        "websocket#section-10.4",
-        "limitations regarding the frame size or total message size",
         Run(|cx| over_websocket(cx, large_frame)),
     ),
 ];

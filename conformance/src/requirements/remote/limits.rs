@@ -2,31 +2,16 @@
 
 use bytes::Bytes;
 
-use super::super::{Check, Requirement, info, must};
+use super::super::{Check, NamedCheck};
 use crate::harness::{Outcome, Stop, fail};
 use crate::remote::{Events, Item, Server, initialize, over_http, unanswered};
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "remote.http2",
-        "remote-transport#content-negotiation-and-validation",
-        "HTTP/2 is **REQUIRED** for Streamable HTTP transport.",
-        Run(|cx| over_http(cx, http2)),
-    ),
-    info(
-        "remote.large-body",
-        "http#section-15.5.14",
-        "the server is refusing to process a request because the request content is larger",
-        Run(|cx| over_http(cx, large_body)),
-    ),
-    info(
-        "remote.large-header",
-        "http-fields#section-5",
-        "the server is unwilling to process the request because its header fields are too large",
-        Run(|cx| over_http(cx, large_header)),
-    ),
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("remote.http2", Run(|cx| over_http(cx, http2))),
+    ("remote.large-body", Run(|cx| over_http(cx, large_body))),
+    ("remote.large-header", Run(|cx| over_http(cx, large_header))),
 ];
 
 /// A stream and posts beside it, all in one connection.

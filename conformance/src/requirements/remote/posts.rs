@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{Check, Requirement, must, should};
+use super::super::{Check, NamedCheck};
 use crate::harness::{Outcome, fail};
 use crate::remote::{Connection, Server, over_http, unknown_notification};
 
@@ -11,71 +11,34 @@ use Check::Run;
 /// A connection that no server has opened.
 pub(super) const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
-pub(super) const ROWS: &[Requirement] = &[
-    should(
-        "remote.initialize",
-        "remote-transport#1-adds-an-http-transport",
-        "it returns `200 OK` with a JSON response body containing capabilities",
-        Run(|cx| over_http(cx, initialize)),
-    ),
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("remote.initialize", Run(|cx| over_http(cx, initialize))),
+    (
         "remote.connection-id",
-        "remote-transport#1-adds-an-http-transport",
-        "The `Acp-Connection-Id` is also included in the response header.",
         Run(|cx| over_http(cx, connection_id)),
     ),
-    should(
-        "remote.accepted",
-        "remote-transport#1-adds-an-http-transport",
-        "Most POST requests return `202 Accepted` immediately with an empty body.",
-        Run(|cx| over_http(cx, accepted)),
-    ),
-    must(
-        "remote.content-type",
-        "remote-transport#content-negotiation-and-validation",
-        "POST `Content-Type` **MUST** be `application/json` (415 otherwise).",
-        Run(|cx| over_http(cx, content_type)),
-    ),
-    should(
+    ("remote.accepted", Run(|cx| over_http(cx, accepted))),
+    ("remote.content-type", Run(|cx| over_http(cx, content_type))),
+    (
         "remote.content-type-parameters",
-        "http#section-8.3.1",
-        "The type and subtype tokens are case-insensitive.",
         Run(|cx| over_http(cx, content_type_parameters)),
     ),
-    should(
+    (
         "remote.post-without-connection",
-        "remote-transport#unified-endpoint-routing",
-        "No Acp-Connection-Id? → 400 Bad Request",
         Run(|cx| over_http(cx, post_without_connection)),
     ),
-    should(
+    (
         "remote.post-to-unknown-connection",
-        "remote-transport#unified-endpoint-routing",
-        "Unknown Acp-Connection-Id? → 404 Not Found",
         Run(|cx| over_http(cx, post_to_unknown_connection)),
     ),
-    should(
+    (
         "remote.post-without-session",
-        "remote-transport#unified-endpoint-routing",
-        "Session-scoped request missing Acp-Session-Id? → 400 Bad Request",
         Run(|cx| over_http(cx, post_without_session)),
     ),
-    should(
-        "remote.batch",
-        "remote-transport#content-negotiation-and-validation",
-        "Batch JSON-RPC requests return 501.",
-        Run(|cx| over_http(cx, batch)),
-    ),
-    should(
-        "remote.broken-json",
-        "jsonrpc#error_object",
-        "Invalid JSON was received by the server.",
-        Run(|cx| over_http(cx, broken_json)),
-    ),
-    should(
+    ("remote.batch", Run(|cx| over_http(cx, batch))),
+    ("remote.broken-json", Run(|cx| over_http(cx, broken_json))),
+    (
         "remote.not-a-message",
-        "jsonrpc#error_object",
-        "The JSON sent is not a valid Request object.",
         Run(|cx| over_http(cx, not_a_message)),
     ),
 ];

@@ -4,41 +4,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::{Check, Requirement, info};
+use super::super::{Check, NamedCheck};
 use crate::harness::{Outcome, fail, inconclusive, skip};
 use crate::remote::{Connection, Server, over_http};
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    info(
-        "remote.keep-alive",
-        "remote-transport#v1",
-        "Keeping intermediaries from timing out and detecting half-open […] connections",
-        Run(|cx| over_http(cx, keep_alive)),
-    ),
-    info(
-        "remote.event-ids",
-        "remote-transport#v2",
-        "Streamed message chunks carry IDs (a \"last replay ID\")",
-        Run(|cx| over_http(cx, event_ids)),
-    ),
-    info(
-        "remote.resume",
-        "remote-transport#v2",
-        "SSE `Last-Event-ID`-style resumption lets a reconnecting client replay messages missed",
-        Run(|cx| over_http(cx, resume)),
-    ),
-    info(
-        "remote.resume-turn",
-        "remote-transport#v2",
-        "SSE `Last-Event-ID`-style resumption lets a reconnecting client replay messages missed",
-        Run(|cx| over_http(cx, resume_turn)),
-    ),
-    info(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("remote.keep-alive", Run(|cx| over_http(cx, keep_alive))),
+    ("remote.event-ids", Run(|cx| over_http(cx, event_ids))),
+    ("remote.resume", Run(|cx| over_http(cx, resume))),
+    ("remote.resume-turn", Run(|cx| over_http(cx, resume_turn))),
+    (
         "remote.unknown-cursor",
-        "event-streams#the-last-event-id-header",
-        "specifies the request header whose value is the last event ID string",
         Run(|cx| over_http(cx, unknown_cursor)),
     ),
 ];

@@ -2,123 +2,63 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Check, Requirement, info, must, should};
+use super::super::{Check, NamedCheck};
 use super::posts::UNKNOWN;
 use crate::harness::{Outcome, fail, inconclusive, skip};
 use crate::remote::{Connection, Server, over_http};
 
 use Check::Run;
 
-/// The page of most sentences.
-const STREAMS: &str = "remote-transport#1-adds-an-http-transport";
-
-pub(super) const ROWS: &[Requirement] = &[
-    should(
-        "remote.event-stream",
-        STREAMS,
-        "All server→client messages […] are delivered via SSE streams opened with GET.",
-        Run(|cx| over_http(cx, event_stream)),
-    ),
-    must(
-        "remote.accept",
-        "remote-transport#content-negotiation-and-validation",
-        "GET `Accept` **MUST** include `text/event-stream` (406 otherwise).",
-        Run(|cx| over_http(cx, accept)),
-    ),
-    info(
-        "remote.no-accept",
-        "http#section-12.5.1",
-        "A request without any Accept header field implies that the user agent will accept any",
-        Run(|cx| over_http(cx, no_accept)),
-    ),
-    must(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("remote.event-stream", Run(|cx| over_http(cx, event_stream))),
+    ("remote.accept", Run(|cx| over_http(cx, accept))),
+    ("remote.no-accept", Run(|cx| over_http(cx, no_accept))),
+    (
         "remote.get-without-connection",
-        "remote-transport#content-negotiation-and-validation",
-        "GET requests without `Upgrade: websocket` **MUST** include `Acp-Connection-Id`.",
         Run(|cx| over_http(cx, get_without_connection)),
     ),
-    should(
+    (
         "remote.get-of-unknown-connection",
-        "remote-transport#unified-endpoint-routing",
-        "Unknown Acp-Connection-Id? → 404 Not Found",
         Run(|cx| over_http(cx, get_of_unknown_connection)),
     ),
-    should(
+    (
         "remote.connection-stream",
-        STREAMS,
-        "The connection-scoped stream […] carries connection-level messages",
         Run(|cx| over_http(cx, connection_stream)),
     ),
-    should(
+    (
         "remote.session-stream",
-        STREAMS,
-        "The session-scoped stream […] carries all messages for a single session",
         Run(|cx| over_http(cx, session_stream)),
     ),
-    should(
+    (
         "remote.sessions-apart",
-        "remote-transport#connection-and-session-model",
-        "the appropriate session-scoped GET stream based on whether the message is tied to",
         Run(|cx| over_http(cx, sessions_apart)),
     ),
-    should(
+    (
         "remote.agent-requests",
-        STREAMS,
-        "session update notifications, server-to-client requests like `request_permission`",
         Run(|cx| over_http(cx, agent_requests)),
     ),
-    should(
+    (
         "remote.answer-accepted",
-        "remote-transport#streamable-http-message-flow",
-        "{ id: 99, result: { outcome: \"allow_once\" } } […] 202 Accepted",
         Run(|cx| over_http(cx, answer_accepted)),
     ),
-    should(
-        "remote.load",
-        "remote-transport#streamable-http-message-flow",
-        "UserMessageChunk (on session-scoped stream) […] (response on connection-scoped stream)",
-        Run(|cx| over_http(cx, load)),
-    ),
-    info(
+    ("remote.load", Run(|cx| over_http(cx, load))),
+    (
         "remote.early-session-stream",
-        "remote-transport#streamable-http-message-flow",
-        "Open session-scoped GET stream for sess_abc123 […] method: \"session/load\"",
         Run(|cx| over_http(cx, early_session_stream)),
     ),
-    should(
-        "remote.order",
-        "event-streams#parsing-an-event-stream",
-        "Lines must be processed, in the order they are received",
-        Run(|cx| over_http(cx, order)),
-    ),
-    should(
-        "remote.answers-once",
-        STREAMS,
-        "Responses are correlated to the POST that originated them by JSON-RPC `id`.",
-        Run(|cx| over_http(cx, answers_once)),
-    ),
-    should(
-        "remote.events",
-        "remote-transport#elevator-pitch",
-        "Both profiles share the same JSON-RPC message format",
-        Run(|cx| over_http(cx, events)),
-    ),
-    info(
+    ("remote.order", Run(|cx| over_http(cx, order))),
+    ("remote.answers-once", Run(|cx| over_http(cx, answers_once))),
+    ("remote.events", Run(|cx| over_http(cx, events))),
+    (
         "remote.second-stream",
-        "remote-transport#connection-and-session-model",
-        "get_stream: Option<SseStream>, // Session-scoped GET stream",
         Run(|cx| over_http(cx, second_stream)),
     ),
-    should(
+    (
         "remote.stream-stays-open",
-        STREAMS,
-        "Long-lived GET streams (one connection-scoped, one per session)",
         Run(|cx| over_http(cx, stream_stays_open)),
     ),
-    info(
+    (
         "remote.stream-after-close",
-        STREAMS,
-        "Long-lived GET streams (one connection-scoped, one per session)",
         Run(|cx| over_http(cx, stream_after_close)),
     ),
 ];

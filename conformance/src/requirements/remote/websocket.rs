@@ -2,80 +2,52 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Check, Requirement, info, should};
+use super::super::{Check, NamedCheck};
 use crate::harness::{Outcome, Stop, fail, inconclusive, skip};
 use crate::remote::{Frame, Opcode, Server, WebSocket, over_websocket, refused_upgrade};
 
 use Check::Run;
 
-const UPGRADE: &str = "remote-transport#connection-establishment-get-with-upgrade";
-const MESSAGES: &str = "remote-transport#bidirectional-messaging";
-
-pub(super) const ROWS: &[Requirement] = &[
-    should(
-        "remote.websocket",
-        UPGRADE,
-        "GET /acp […] Upgrade: websocket […] HTTP 101 Switching Protocols",
-        Run(|cx| over_websocket(cx, upgrade)),
-    ),
-    should(
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("remote.websocket", Run(|cx| over_websocket(cx, upgrade))),
+    (
         "remote.websocket-connection-id",
-        UPGRADE,
-        "The `Acp-Connection-Id` is returned in the upgrade response headers.",
         Run(|cx| over_websocket(cx, connection_id)),
     ),
-    should(
+    (
         "remote.websocket-unasked",
-        "websocket#section-4.2.2",
-        "an extension present in this list must have been sent by the client",
         Run(|cx| over_websocket(cx, unasked)),
     ),
-    should(
+    (
         "remote.websocket-version",
-        "websocket#section-4.2.2",
-        "does not match a version understood by the server, the server MUST abort",
         Run(|cx| over_websocket(cx, version)),
     ),
-    should(
+    (
         "remote.websocket-first-message",
-        UPGRADE,
-        "The client must still send `initialize` as the first JSON-RPC message",
         Run(|cx| over_websocket(cx, first_message)),
     ),
-    should(
+    (
         "remote.websocket-messages",
-        MESSAGES,
-        "All messages are WebSocket text frames containing JSON-RPC.",
         Run(|cx| over_websocket(cx, messages)),
     ),
-    should(
+    (
         "remote.websocket-answers-once",
-        "jsonrpc#response_object",
-        "When a rpc call is made, the Server MUST reply with a Response",
         Run(|cx| over_websocket(cx, answers_once)),
     ),
-    should(
+    (
         "remote.websocket-broken-json",
-        "jsonrpc#error_object",
-        "Invalid JSON was received by the server.",
         Run(|cx| over_websocket(cx, broken_json)),
     ),
-    should(
+    (
         "remote.websocket-batch",
-        "remote-transport#content-negotiation-and-validation",
-        "Batch JSON-RPC requests return 501.",
         Run(|cx| over_websocket(cx, batch)),
     ),
-    should(
+    (
         "remote.websocket-close",
-        "websocket#section-5.5.1",
-        "the endpoint MUST send a Close frame in response",
         Run(|cx| over_websocket(cx, close)),
     ),
-    info(
+    (
         "remote.websocket-sessions-survive",
-        "remote-transport#v1",
-        "A session persists on the server independently of any one connection",
         Run(|cx| over_websocket(cx, sessions_survive)),
     ),
 ];

@@ -5,37 +5,22 @@ use serde_json::{Value, json};
 use super::steps::{initialize, open};
 use crate::harness::{Outcome, Stop};
 use crate::requirements::watch::{items, repeated, text, watch};
-use crate::requirements::{Check, Requirement, capability, must};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    capability(
-        "authentication.login",
-        "v2/authentication#advertising-authentication",
-        "An Agent that does so MUST implement both `auth/login` and `auth/logout`.",
-        Run(login),
-    ),
-    must(
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("authentication.login", Run(login)),
+    (
         "authentication.undeclared-terminal",
-        "v2/authentication#authentication-method-types",
-        "An Agent may advertise a `terminal` method only when this capability is present.",
         Run(undeclared_terminal),
     ),
-    must(
+    (
         "authentication.unique-env",
-        "v2/authentication#terminal-authentication",
-        "Every `env` entry MUST have a unique `name`.",
         watch(unique_env, "the agent offers no method in a terminal"),
-    ),
-    capability(
-        "authentication.logout",
-        "v2/authentication#advertising-authentication",
-        "An Agent that does so MUST implement both `auth/login` and `auth/logout`.",
-        Excluded("it would log out whoever runs the agent"),
     ),
 ];
 

@@ -7,46 +7,20 @@ use serde_json::{Value, json};
 use super::steps::open;
 use crate::harness::{Conn, Outcome, inconclusive};
 use crate::requirements::watch::{items, text, unique, watch};
-use crate::requirements::{Check, Requirement, must};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
 const NONE: &str = "the agent told of no option";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "config-options.default-value",
-        "v2/session-config-options#default-values-and-graceful-degradation",
-        "Agents MUST always provide a default value for every configuration option.",
-        watch(default_value, NONE),
-    ),
-    must(
-        "config-options.unique-ids",
-        "v2/session-config-options#configoption",
-        "Unique identifier for this configuration option.",
-        watch(unique_ids, NONE),
-    ),
-    must(
-        "config-options.set",
-        "v2/session-config-options#from-the-client",
-        "Clients can change a config option value by calling the `session/set_config_option` method",
-        Run(set),
-    ),
-    must(
-        "config-options.complete",
-        "v2/session-config-options#from-the-client",
-        "MUST respond with the complete list of all configuration options and their current values",
-        Run(complete),
-    ),
-    must(
-        "config-options.categories",
-        "v2/session-config-options#option-categories",
-        "Categories are for UX purposes only and MUST NOT be required for correctness.",
-        Excluded("what an agent does without a category cannot be told from what it does with one"),
-    ),
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("config-options.default-value", watch(default_value, NONE)),
+    ("config-options.unique-ids", watch(unique_ids, NONE)),
+    ("config-options.set", Run(set)),
+    ("config-options.complete", Run(complete)),
 ];
 
 /// What the agent tells of the options of a session, if this message does.

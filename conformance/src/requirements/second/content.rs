@@ -4,36 +4,16 @@ use serde_json::{Value, json};
 
 use super::steps::{ended, ready};
 use crate::harness::{Outcome, Stop, inconclusive};
-use crate::requirements::{Check, Requirement, capability, must};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "content.text",
-        "v2/content#text-content",
-        "All Agents MUST support text content blocks when included in prompts.",
-        Run(text),
-    ),
-    capability(
-        "content.image",
-        "v2/content#image-content",
-        "Requires the `image` prompt capability when included in prompts.",
-        Run(image),
-    ),
-    capability(
-        "content.audio",
-        "v2/content#audio-content",
-        "Requires the `audio` prompt capability when included in prompts.",
-        Run(audio),
-    ),
-    capability(
-        "content.embedded",
-        "v2/content#embedded-resource",
-        "Requires the `embeddedContext` prompt capability when included in prompts.",
-        Run(embedded),
-    ),
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("content.text", Run(text)),
+    ("content.image", Run(image)),
+    ("content.audio", Run(audio)),
+    ("content.embedded", Run(embedded)),
 ];
 
 /// A picture of one pixel, and a sound of no length.

@@ -9,110 +9,48 @@ use crate::requirements::elicitation::{
     no_undeclared_mode, no_url_in_form, unique_id,
 };
 use crate::requirements::watch::watch;
-use crate::requirements::{Check, Requirement, must, should};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::wire::Party;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
 const NONE: &str = "the agent asked nothing; the prompts `form` and `url` may make it";
 const NO_URL: &str = "no elicitation by URL; the prompt `url` may cause one";
 const NO_FORM: &str = "no form; the prompt `form` may cause one";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    (
         "elicitation.no-undeclared-mode",
-        "v2/elicitation#checking-support",
-        "Agents MUST NOT request a mode the Client has not advertised.",
         watch(
             no_undeclared_mode,
             "no prompt of a client that declares less",
         ),
     ),
-    must(
+    (
         "elicitation.empty-declares-nothing",
-        "v2/elicitation#checking-support",
-        "`{}` and `{\"form\":null,\"url\":null}` advertise no supported modes.",
         Run(empty_declares_nothing),
     ),
-    must(
-        "elicitation.accepted",
-        "v2/elicitation#responses",
-        "`accept`: the user submitted or consented to the interaction.",
-        Run(accepted),
-    ),
-    must(
-        "elicitation.declined",
-        "v2/elicitation#responses",
-        "They MUST handle `decline`, `cancel`, and failures",
-        Run(declined),
-    ),
-    must(
-        "elicitation.dismissed",
-        "v2/elicitation#responses",
-        "They MUST handle `decline`, `cancel`, and failures",
-        Run(dismissed),
-    ),
-    must(
-        "elicitation.failed",
-        "v2/elicitation#responses",
-        "They MUST handle `decline`, `cancel`, and failures",
-        Run(failed),
-    ),
-    must(
-        "elicitation.unique-id",
-        "v2/elicitation#url-completion",
-        "`elicitationId` unique among outstanding URL elicitations on that Agent-Client connection",
-        watch(unique_id, NO_URL),
-    ),
-    must(
+    ("elicitation.accepted", Run(accepted)),
+    ("elicitation.declined", Run(declined)),
+    ("elicitation.dismissed", Run(dismissed)),
+    ("elicitation.failed", Run(failed)),
+    ("elicitation.unique-id", watch(unique_id, NO_URL)),
+    (
         "elicitation.completes-its-own",
-        "v2/elicitation#url-completion",
-        "include the original `elicitationId`",
         watch(completes_its_own, "no elicitation/complete"),
     ),
-    must(
+    (
         "elicitation.no-credentials-in-url",
-        "v2/elicitation#url-security",
-        "Agents MUST NOT put credentials, personal data, or pre-authenticated access in the URL",
         watch(no_credentials_in_url, NO_URL),
     ),
-    should(
-        "elicitation.https",
-        "v2/elicitation#url-security",
-        "SHOULD use HTTPS outside development",
-        watch(https, NO_URL),
-    ),
-    should(
-        "elicitation.no-url-in-form",
-        "v2/elicitation#url-security",
-        "Agents SHOULD NOT include URLs intended to be clickable in any field of a form-mode request.",
-        watch(no_url_in_form, NO_FORM),
-    ),
-    must(
+    ("elicitation.https", watch(https, NO_URL)),
+    ("elicitation.no-url-in-form", watch(no_url_in_form, NO_FORM)),
+    (
         "elicitation.no-secrets-in-form",
-        "v2/elicitation#form-mode",
-        "Form mode MUST NOT be used to request secrets or credentials",
         watch(no_secrets_in_form, NO_FORM),
     ),
-    must(
-        "elicitation.message",
-        "v2/elicitation#user-interaction-requirements",
-        "Clients SHOULD present the request's `message`",
-        watch(message, NONE),
-    ),
-    must(
-        "elicitation.bound-to-user",
-        "v2/elicitation#url-security",
-        "The Agent MUST verify that the authenticated user who started the elicitation is the same",
-        Excluded("happens between the agent and its website, out of sight of the connection"),
-    ),
-    must(
-        "elicitation.no-tokens",
-        "v2/elicitation#url-mode",
-        "Agents MUST NOT send credentials or tokens obtained through URL mode back over ACP",
-        Excluded("what was obtained elsewhere cannot be recognized on the wire"),
-    ),
+    ("elicitation.message", watch(message, NONE)),
 ];
 
 /// Says what makes the agent ask, with clients that declare no mode in either way.

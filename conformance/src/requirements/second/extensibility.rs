@@ -5,65 +5,31 @@ use serde_json::{Value, json};
 use super::steps::{open, ready};
 use crate::harness::Outcome;
 use crate::requirements::watch::{free_of, items, text, watch};
-use crate::requirements::{Check, Requirement, must, should};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 use crate::wire::{Level, Party, Rule};
 
-use Check::{Excluded, Run};
+use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "extensibility.request-answered",
-        "v2/extensibility#custom-requests",
-        "implementations MUST respond accordingly with the provided `id`",
-        Run(request_answered),
-    ),
-    should(
-        "extensibility.request-not-found",
-        "v2/extensibility#custom-requests",
-        "it should respond with the standard \"Method not found\" error",
-        Run(request_not_found),
-    ),
-    should(
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("extensibility.request-answered", Run(request_answered)),
+    ("extensibility.request-not-found", Run(request_not_found)),
+    (
         "extensibility.notification-ignored",
-        "v2/extensibility#custom-notifications",
-        "implementations SHOULD ignore unrecognized notifications.",
         Run(notification_ignored),
     ),
-    must(
+    (
         "extensibility.no-custom-fields",
-        "v2/extensibility#the-meta-field",
-        "MUST NOT add any custom fields at the root of a type that's part of the specification.",
         free_of(
             &[Rule::CustomField],
             Level::Warning,
             "no message of the agent",
         ),
     ),
-    must(
+    (
         "extensibility.reserved-values",
-        "v2/extensibility#enum-and-tagged-union-variants",
-        "Extensions MUST NOT define custom non-underscore values.",
         watch(reserved_values, "no value of this kind was seen"),
-    ),
-    should(
-        "extensibility.trace-context",
-        "v2/extensibility#the-meta-field",
-        "root-level keys in `_meta` SHOULD be reserved for W3C trace context",
-        Excluded("what a key was meant for cannot be seen"),
-    ),
-    should(
-        "extensibility.advertised",
-        "v2/extensibility#custom-requests",
-        "extensions SHOULD advertise their custom capabilities",
-        Excluded("which extensions an agent has is not known"),
-    ),
-    should(
-        "extensibility.preserved",
-        "v2/extensibility#enum-and-tagged-union-variants",
-        "implementations SHOULD preserve unknown values and any raw tagged-union payloads.",
-        Excluded("what an agent stores of what it was sent cannot be seen"),
     ),
 ];
 

@@ -4,73 +4,25 @@ use serde_json::{Value, json};
 
 use super::steps::{ended, initialize, open, ready, work};
 use crate::harness::{Conn, Outcome, inconclusive};
-use crate::requirements::{Check, Requirement, must, should};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::wire::Party;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "initialization.same-version",
-        "v2/initialization#version-negotiation",
-        "If the Agent supports the requested version, it MUST respond with the same version.",
-        Run(same_version),
-    ),
-    must(
-        "initialization.newer-version",
-        "v2/initialization#version-negotiation",
-        "Otherwise, the Agent MUST respond with the latest version it supports.",
-        Run(newer_version),
-    ),
-    must(
-        "initialization.older-version",
-        "v2/initialization#protocol-version",
-        "Clients and Agents MUST agree on a protocol version and act according to its specification.",
-        Run(older_version),
-    ),
-    must(
-        "initialization.info",
-        "v2/initialization#implementation-information",
-        "Both Clients and Agents MUST provide information about their implementation",
-        Run(info),
-    ),
-    must(
-        "initialization.no-capabilities",
-        "v2/initialization#capabilities",
-        "All capabilities included in the `initialize` request are OPTIONAL.",
-        Run(no_capabilities),
-    ),
-    should(
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("initialization.same-version", Run(same_version)),
+    ("initialization.newer-version", Run(newer_version)),
+    ("initialization.older-version", Run(older_version)),
+    ("initialization.info", Run(info)),
+    ("initialization.no-capabilities", Run(no_capabilities)),
+    (
         "initialization.unknown-capabilities",
-        "v2/initialization#capabilities",
-        "The introduction of new capabilities is not considered a breaking change.",
         Run(unknown_capabilities),
     ),
-    must(
-        "initialization.baseline-methods",
-        "v2/initialization#session-capabilities",
-        "Supplying `session: {}` means the Agent supports `session/new`, `session/list`",
-        Run(baseline_methods),
-    ),
-    must(
-        "initialization.baseline-content",
-        "v2/initialization#session-prompt-capabilities",
-        "Agents that advertise `session` MUST support `ContentBlock::Text` and `ContentBlock::ResourceLink`",
-        Run(baseline_content),
-    ),
-    must(
-        "initialization.undeclared",
-        "v2/initialization#capabilities",
-        "MUST treat all capabilities omitted in the `initialize` request as UNSUPPORTED",
-        Run(undeclared),
-    ),
-    must(
-        "initialization.login",
-        "v2/initialization#initialization",
-        "means the Agent MUST implement both `auth/login` and `auth/logout`",
-        Excluded("both would change the login of whoever runs the agent"),
-    ),
+    ("initialization.baseline-methods", Run(baseline_methods)),
+    ("initialization.baseline-content", Run(baseline_content)),
+    ("initialization.undeclared", Run(undeclared)),
 ];
 
 /// Asks for a version. Yields the place of the answer and what it says.

@@ -4,39 +4,20 @@
 //! versions have. What differs is how a connection is opened and how a turn ends, which `steps`
 //! knows.
 
-mod authentication;
-mod cancellation;
-mod commands;
-mod config_options;
-mod content;
-mod elicitation;
-mod extensibility;
-mod initialization;
+pub(super) mod authentication;
+pub(super) mod cancellation;
+pub(super) mod commands;
+pub(super) mod config_options;
+pub(super) mod content;
+pub(super) mod elicitation;
+pub(super) mod extensibility;
+pub(super) mod initialization;
 pub(super) mod pages;
-mod plan;
-mod prompt_lifecycle;
-mod session_setup;
+pub(super) mod plan;
+pub(super) mod prompt_lifecycle;
+pub(super) mod session_setup;
 mod steps;
-mod tool_calls;
-mod transports;
+pub(super) mod tool_calls;
+pub(super) mod transports;
 
 pub(crate) use self::steps::{initialize, tour, tour_of_nothing};
-
-use super::{Area, area};
-
-/// All areas, in the order of a report.
-pub const AREAS: &[Area] = &[
-    area("transports", transports::ROWS),
-    area("initialization", initialization::ROWS),
-    area("authentication", authentication::ROWS),
-    area("session-setup", session_setup::ROWS),
-    area("prompt-lifecycle", prompt_lifecycle::ROWS),
-    area("cancellation", cancellation::ROWS),
-    area("content", content::ROWS),
-    area("tool-calls", tool_calls::ROWS),
-    area("plan", plan::ROWS),
-    area("config-options", config_options::ROWS),
-    area("commands", commands::ROWS),
-    area("elicitation", elicitation::ROWS),
-    area("extensibility", extensibility::ROWS),
-];

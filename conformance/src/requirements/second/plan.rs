@@ -3,47 +3,18 @@
 use super::steps::{ready, work};
 use crate::harness::{Outcome, inconclusive};
 use crate::requirements::watch::{items, text, watch};
-use crate::requirements::{Check, Requirement, must, should};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 
-use Check::{Excluded, Run};
+use Check::Run;
 
 const NONE: &str = "no plan; the prompt `plan` may cause one";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "plan.plan-id",
-        "v2/agent-plan#extensibility",
-        "Every plan content variant, including custom or future variants, MUST carry a `planId`.",
-        watch(plan_id, NONE),
-    ),
-    must(
-        "plan.entries",
-        "v2/agent-plan#plan-entries",
-        "A human-readable description of what this task aims to accomplish",
-        watch(entries, NONE),
-    ),
-    should(
-        "plan.same-plan",
-        "v2/agent-plan#updating-plans",
-        "it SHOULD report updates by sending more `session/update` notifications with the same",
-        Run(same_plan),
-    ),
-    must(
-        "plan.complete",
-        "v2/agent-plan#updating-plans",
-        "the Agent MUST send a complete list of all plan entries in each update",
-        Excluded(
-            "entries may be dropped from a plan, and what was left out cannot be told from that",
-        ),
-    ),
-    should(
-        "plan.reported",
-        "v2/agent-plan#creating-plans",
-        "When the language model creates an execution plan, the Agent SHOULD report it",
-        Excluded("what the model has planned without telling cannot be seen"),
-    ),
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("plan.plan-id", watch(plan_id, NONE)),
+    ("plan.entries", watch(entries, NONE)),
+    ("plan.same-plan", Run(same_plan)),
 ];
 
 fn plan_id(view: &View<'_>) -> Seen {

@@ -5,72 +5,31 @@ use serde_json::Value;
 use super::steps::{Work, begin_slow, ended, ended_cancelled, kind, ready, state, work};
 use crate::harness::{Conn, Outcome, inconclusive};
 use crate::requirements::watch::watch_all;
-use crate::requirements::{Check, Requirement, must, should};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "prompt-lifecycle.accepted",
-        "v2/prompt-lifecycle#2-prompt-accepted",
-        "the Agent MUST respond once it has accepted the prompt",
-        Run(accepted_at_once),
-    ),
-    must(
-        "prompt-lifecycle.user-message",
-        "v2/prompt-lifecycle#2-prompt-accepted",
-        "the Agent MUST report where the user message was inserted in session history",
-        Run(user_message),
-    ),
-    must(
-        "prompt-lifecycle.running",
-        "v2/prompt-lifecycle#3-agent-reports-output",
-        "the Agent MUST send a `state_update` notification with `state: \"running\"`",
-        Run(running),
-    ),
-    must(
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("prompt-lifecycle.accepted", Run(accepted_at_once)),
+    ("prompt-lifecycle.user-message", Run(user_message)),
+    ("prompt-lifecycle.running", Run(running)),
+    (
         "prompt-lifecycle.message-ids",
-        "v2/prompt-lifecycle#message-ids",
-        "The Agent MUST include an opaque `messageId` on message updates and message chunks.",
         watch_all(message_ids, "the agent sent no message"),
     ),
-    must(
-        "prompt-lifecycle.stop-reason",
-        "v2/prompt-lifecycle#4-report-completion",
-        "the Agent MUST include the corresponding `StopReason`",
-        Run(stop_reason),
-    ),
-    must(
+    ("prompt-lifecycle.stop-reason", Run(stop_reason)),
+    (
         "prompt-lifecycle.idle-takes-prompts",
-        "v2/prompt-lifecycle#4-report-completion",
-        "When the Agent is ready to process a new prompt, it MUST report `idle`",
         Run(idle_takes_prompts),
     ),
-    should(
-        "prompt-lifecycle.requires-action",
-        "v2/prompt-lifecycle#5-tool-invocation-and-status-reporting",
-        "While foreground work is blocked on a permission response [it] SHOULD report `requires_action`",
-        Run(requires_action),
-    ),
-    should(
-        "prompt-lifecycle.resumes",
-        "v2/prompt-lifecycle#5-tool-invocation-and-status-reporting",
-        "When work resumes, the Agent SHOULD report `running`.",
-        Run(resumes),
-    ),
-    must(
-        "prompt-lifecycle.cancelled",
-        "v2/prompt-lifecycle#cancellation",
-        "the Agent MUST send an idle `state_update` session update with the `cancelled` stop reason",
-        Run(cancelled),
-    ),
-    must(
+    ("prompt-lifecycle.requires-action", Run(requires_action)),
+    ("prompt-lifecycle.resumes", Run(resumes)),
+    ("prompt-lifecycle.cancelled", Run(cancelled)),
+    (
         "prompt-lifecycle.silent-after-cancel",
-        "v2/prompt-lifecycle#cancellation",
-        "it MUST ensure that it does so before sending the idle `state_update` session update",
         Run(silent_after_cancel),
     ),
 ];

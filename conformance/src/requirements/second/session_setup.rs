@@ -4,60 +4,19 @@ use serde_json::{Value, json};
 
 use super::steps::{begin_slow, ended, ready, work};
 use crate::harness::{Conn, Outcome};
-use crate::requirements::{Check, Requirement, must};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
-        "session-setup.unique-ids",
-        "v2/session-setup#creating-a-session",
-        "The Agent MUST respond with a unique Session ID that identifies this conversation",
-        Run(unique_ids),
-    ),
-    must(
-        "session-setup.listed",
-        "v2/session-list#listing-sessions",
-        "The Agent MUST respond with a list of sessions and optional pagination metadata",
-        Run(listed),
-    ),
-    must(
-        "session-setup.no-match",
-        "v2/session-list#listing-sessions",
-        "When no sessions match the criteria, the Agent MUST return an empty `sessions` array.",
-        Run(no_match),
-    ),
-    must(
-        "session-setup.silent-resume",
-        "v2/session-setup#resuming-sessions",
-        "When `replayFrom` is omitted or `null`, the Agent MUST NOT replay the conversation history",
-        Run(silent_resume),
-    ),
-    must(
-        "session-setup.replay",
-        "v2/session-setup#resuming-sessions",
-        "When `replayFrom.type` is `\"start\"`, the Agent MUST replay the entire conversation",
-        Run(replay),
-    ),
-    must(
-        "session-setup.replayed-ids",
-        "v2/session-setup#resuming-sessions",
-        "During replay, the Agent MUST include an opaque, unique `messageId`",
-        Run(replayed_ids),
-    ),
-    must(
-        "session-setup.close-cancels",
-        "v2/session-setup#closing-active-sessions",
-        "The Agent MUST cancel any ongoing work for that session as if `session/cancel` had been called",
-        Run(close_cancels),
-    ),
-    must(
-        "session-setup.working-directory",
-        "v2/session-setup#working-directory",
-        "MUST be used for the session regardless of where the Agent subprocess was spawned",
-        Excluded("what directory the agent's tools use cannot be seen on the wire"),
-    ),
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("session-setup.unique-ids", Run(unique_ids)),
+    ("session-setup.listed", Run(listed)),
+    ("session-setup.no-match", Run(no_match)),
+    ("session-setup.silent-resume", Run(silent_resume)),
+    ("session-setup.replay", Run(replay)),
+    ("session-setup.replayed-ids", Run(replayed_ids)),
+    ("session-setup.close-cancels", Run(close_cancels)),
 ];
 
 fn unique_ids(cx: &mut Cx) -> Outcome {

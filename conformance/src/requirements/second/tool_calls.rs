@@ -6,12 +6,12 @@ use super::steps::{Work, ended, ready};
 use crate::harness::{Consent, Outcome, inconclusive};
 use crate::requirements::tool_calls::{option_ids, options};
 use crate::requirements::watch::{absolute, is_absolute, items, text, watch};
-use crate::requirements::{Check, Requirement, must, should};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
-use Check::{Excluded, Run};
+use Check::Run;
 
 const NO_CALL: &str = "no tool call; the prompt `tool` may cause one";
 const NO_DIFF: &str = "no diff; the prompt `tool` may cause one";
@@ -20,91 +20,23 @@ const NO_QUESTION: &str = "the agent did not ask for permission; the prompt `too
 
 const ASKS: &str = "session/request_permission";
 
-pub(super) const ROWS: &[Requirement] = &[
-    should(
-        "tool-calls.title",
-        "v2/tool-calls#reporting",
-        "Agents SHOULD include the title the first time they report a `toolCallId`.",
-        watch(title, NO_CALL),
-    ),
-    should(
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("tool-calls.title", watch(title, NO_CALL)),
+    (
         "tool-calls.in-progress",
-        "v2/prompt-lifecycle#5-tool-invocation-and-status-reporting",
-        "SHOULD invoke the tool and report a status update marking the tool as `in_progress`",
         watch(in_progress, "no tool call was completed"),
     ),
-    must(
-        "tool-calls.absolute-paths",
-        "v2/overview#argument-requirements",
-        "All file paths in the protocol MUST be absolute.",
-        watch(absolute_paths, NO_DIFF),
-    ),
-    must(
-        "tool-calls.absolute-cwd",
-        "v2/tool-calls#display-only-terminals",
-        "`cwd` is the command's working directory and MUST be absolute when supplied.",
-        watch(absolute_cwd, NO_TERMINAL),
-    ),
-    must(
+    ("tool-calls.absolute-paths", watch(absolute_paths, NO_DIFF)),
+    ("tool-calls.absolute-cwd", watch(absolute_cwd, NO_TERMINAL)),
+    (
         "tool-calls.terminal-bytes",
-        "v2/tool-calls#display-only-terminals",
-        "Each `data` value is an independently RFC 4648 base64-encoded byte chunk",
         watch(terminal_bytes, NO_TERMINAL),
     ),
-    must(
-        "tool-calls.git-patch",
-        "v2/tool-calls#diffs",
-        "Surrounding commit metadata and email envelopes MUST NOT be included.",
-        watch(git_patch, NO_DIFF),
-    ),
-    must(
-        "tool-calls.option-ids",
-        "v2/tool-calls#permission-options",
-        "Unique identifier for this option",
-        watch(option_ids, NO_QUESTION),
-    ),
-    must(
-        "tool-calls.options",
-        "v2/tool-calls#permission-options",
-        "Each permission option provided to the Client contains",
-        watch(options, NO_QUESTION),
-    ),
-    should(
-        "tool-calls.rejected",
-        "v2/tool-calls#requesting-permission",
-        "Selecting an allow option authorizes the Agent to execute the command",
-        Run(rejected),
-    ),
-    must(
-        "tool-calls.unknown-outcome",
-        "v2/tool-calls#requesting-permission",
-        "agents that do not understand the outcome MUST NOT treat it as approval.",
-        Run(unknown_outcome),
-    ),
-    must(
-        "tool-calls.terminal-ids",
-        "v2/tool-calls#display-only-terminals",
-        "MUST NOT be reused for a different terminal.",
-        Excluded("whether two updates are about one terminal is known to the agent alone"),
-    ),
-    should(
-        "tool-calls.terminal-command",
-        "v2/tool-calls#display-only-terminals",
-        "Agents SHOULD provide it on the first update when applicable.",
-        Excluded("when a terminal has one command to tell is known to the agent alone"),
-    ),
-    should(
-        "tool-calls.patch",
-        "v2/tool-calls#diffs",
-        "Agents SHOULD provide `patch` whenever feasible.",
-        Excluded("whether a patch was feasible cannot be seen on the wire"),
-    ),
-    must(
-        "tool-calls.consistent-patch",
-        "v2/tool-calls#diffs",
-        "when present, provides renderable text for some or all of those changes and MUST be consistent",
-        Excluded("a patch may leave changes out, so that only the files themselves tell"),
-    ),
+    ("tool-calls.git-patch", watch(git_patch, NO_DIFF)),
+    ("tool-calls.option-ids", watch(option_ids, NO_QUESTION)),
+    ("tool-calls.options", watch(options, NO_QUESTION)),
+    ("tool-calls.rejected", Run(rejected)),
+    ("tool-calls.unknown-outcome", Run(unknown_outcome)),
 ];
 
 /// The update of a tool call that it is: its id, and whether nothing was told of it before.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::steps::{open, ready};
 use crate::harness::{Conn, Outcome};
 use crate::requirements::watch::free_of;
-use crate::requirements::{Check, Requirement, must, should};
+use crate::requirements::{Check, NamedCheck};
 use crate::suite::Cx;
 use crate::wire::{Level, Party, Rule};
 
@@ -13,71 +13,27 @@ use Check::Run;
 
 const SILENT: &str = "no message of the agent";
 
-pub(super) const ROWS: &[Requirement] = &[
-    must(
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    (
         "transports.only-messages",
-        "v2/transports#stdio",
-        "The agent MUST NOT write anything to its `stdout` that is not a valid ACP message.",
         free_of(
             &[Rule::NotJson, Rule::Envelope, Rule::Schema, Rule::TooLong],
             Level::Error,
             SILENT,
         ),
     ),
-    must(
+    (
         "transports.answers-once",
-        "v2/overview#error-handling",
-        "Notifications never receive responses (success or error)",
         free_of(&[Rule::NotificationAnswered], Level::Warning, SILENT),
     ),
-    must(
-        "transports.bad-notification",
-        "v2/overview#error-handling",
-        "Notifications never receive responses (success or error)",
-        Run(bad_notification),
-    ),
-    should(
-        "transports.unknown-method",
-        "v2/overview#error-handling",
-        "All methods follow standard JSON-RPC 2.0 error handling",
-        Run(unknown_method),
-    ),
-    should(
-        "transports.bad-params",
-        "v2/overview#error-handling",
-        "All methods follow standard JSON-RPC 2.0 error handling",
-        Run(bad_params),
-    ),
-    must(
-        "transports.bad-batch",
-        "v2/transports#json-rpc-batch-messages",
-        "If the batch itself is invalid JSON, return a single `Parse error` response",
-        Run(bad_batch),
-    ),
-    must(
-        "transports.empty-batch",
-        "v2/transports#json-rpc-batch-messages",
-        "An empty array receives a single `Invalid Request` response (`code: -32600`) with `id: null`",
-        Run(empty_batch),
-    ),
-    should(
-        "transports.batch",
-        "v2/transports#json-rpc-batch-messages",
-        "The receiver SHOULD respond with an array containing the corresponding Response objects",
-        Run(batch),
-    ),
-    must(
-        "transports.notification-batch",
-        "v2/transports#json-rpc-batch-messages",
-        "the receiver MUST NOT return an empty array and should return nothing",
-        Run(notification_batch),
-    ),
-    must(
-        "transports.bad-batch-entry",
-        "v2/transports#json-rpc-batch-messages",
-        "they do not make the entire batch fail",
-        Run(bad_batch_entry),
-    ),
+    ("transports.bad-notification", Run(bad_notification)),
+    ("transports.unknown-method", Run(unknown_method)),
+    ("transports.bad-params", Run(bad_params)),
+    ("transports.bad-batch", Run(bad_batch)),
+    ("transports.empty-batch", Run(empty_batch)),
+    ("transports.batch", Run(batch)),
+    ("transports.notification-batch", Run(notification_batch)),
+    ("transports.bad-batch-entry", Run(bad_batch_entry)),
 ];
 
 fn bad_notification(cx: &mut Cx) -> Outcome {

@@ -1,0 +1,272 @@
+//! The table of requirements: the files of the folder `requirements`, joined with their checks.
+//!
+//! A file is an area. It is part of the program, so an error in it is one of this crate; the tests
+//! read all files.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::{Area, Check, NamedCheck, Requirement, Tier, second};
+use super::{
+    authentication, cancellation, commands, config_options, content, elicitation, extensibility,
+    file_system, initialization, jsonrpc, modes, plan, prompt_turn, session_list, session_load,
+    session_setup, terminals, tool_calls, transports,
+};
+use crate::wire::{Party, Version};
+
+/// A file of requirements.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    /// How rows of the tier `derived` follow that do not say it themselves.
+    because: Option<String>,
+    #[serde(rename = "requirement")]
+    rows: Vec<Row>,
+}
+
+/// A requirement as it stands in a file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    id: String,
+    /// Absent if the versions differ in it.
+    tier: Option<Tier>,
+    because: Option<String>,
+    v1: Option<Source>,
+    v2: Option<Source>,
+}
+
+/// Where a version of the protocol demands it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    tier: Option<Tier>,
+    cite: String,
+    quote: String,
+    /// Of clients: the scene after which it is checked.
+    scene: Option<String>,
+    /// Why there is no check.
+    unchecked: Option<String>,
+}
+
+/// A requirement of one version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: &'static str,
+    pub(crate) tier: Tier,
+    pub(crate) cite: &'static str,
+    pub(crate) quote: &'static str,
+    pub(crate) because: Option<&'static str>,
+    pub(crate) scene: Option<&'static str>,
+    pub(crate) unchecked: Option<&'static str>,
+}
+
+impl File {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong with it.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        basic_toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Returns the requirements of a version.
+    ///
+    /// # Errors
+    ///
+    /// When a row has no tier, or a derived one no reasoning.
+    pub(crate) fn entries(&'static self, version: Version) -> Result<Vec<Entry>, String> {
+        let rows = self.rows.iter().filter_map(|row| {
+            let source = match version {
+                Version::V1 => row.v1.as_ref(),
+                Version::V2 => row.v2.as_ref(),
+            };
+            source.map(|source| (row, source))
+        });
+        rows.map(|(row, source)| {
+            let tier = source.tier.or(row.tier);
+            let tier = tier.ok_or_else(|| format!("{} has no tier", row.id))?;
+            let because = row.because.as_deref().or(self.because.as_deref());
+            let because = because.filter(|_| tier == Tier::Derived);
+            if tier == Tier::Derived && because.is_none() {
+                return Err(format!("{} does not say how it is derived", row.id));
+            }
+            Ok(Entry {
+                id: &row.id,
+                tier,
+                cite: &source.cite,
+                quote: &source.quote,
+                because,
+                scene: source.scene.as_deref(),
+                unchecked: source.unchecked.as_deref(),
+            })
+        })
+        .collect()
+    }
+}
+
+/// An area: its file, and its checks in both versions.
+struct Part {
+    name: &'static str,
+    file: LazyLock<File>,
+    v1: &'static [&'static [NamedCheck]],
+    v2: &'static [&'static [NamedCheck]],
+}
+
+macro_rules! part {
+    ($name:literal, $v1:expr, $v2:expr) => {
+        Part {
+            name: $name,
+            file: LazyLock::new(|| {
+                embedded(include_str!(concat!("../../requirements/", $name, ".toml")))
+            }),
+            v1: $v1,
+            v2: $v2,
+        }
+    };
+}
+
+/// In the order of a report.
+static PARTS: [Part; 20] = [
+    part!(
+        "transports",
+        &[transports::CHECKS],
+        &[second::transports::CHECKS]
+    ),
+    part!("jsonrpc", &[jsonrpc::CHECKS], &[]),
+    part!(
+        "initialization",
+        &[initialization::CHECKS],
+        &[second::initialization::CHECKS]
+    ),
+    part!(
+        "authentication",
+        &[authentication::CHECKS],
+        &[second::authentication::CHECKS]
+    ),
+    part!(
+        "session-setup",
+        &[session_setup::CHECKS],
+        &[second::session_setup::CHECKS]
+    ),
+    part!("session-load", &[session_load::CHECKS], &[]),
+    part!("session-list", &[session_list::CHECKS], &[]),
+    part!("prompt-turn", &[prompt_turn::CHECKS], &[]),
+    part!("prompt-lifecycle", &[], &[second::prompt_lifecycle::CHECKS]),
+    part!(
+        "cancellation",
+        &[cancellation::CHECKS],
+        &[second::cancellation::CHECKS]
+    ),
+    part!("content", &[content::CHECKS], &[second::content::CHECKS]),
+    part!(
+        "tool-calls",
+        &[tool_calls::CHECKS],
+        &[second::tool_calls::CHECKS]
+    ),
+    part!("plan", &[plan::CHECKS], &[second::plan::CHECKS]),
+    part!("file-system", &[file_system::CHECKS], &[]),
+    part!("terminals", &[terminals::CHECKS], &[]),
+    part!("modes", &[modes::CHECKS], &[]),
+    part!(
+        "config-options",
+        &[config_options::CHECKS],
+        &[second::config_options::CHECKS]
+    ),
+    part!("commands", &[commands::CHECKS], &[second::commands::CHECKS]),
+    part!(
+        "elicitation",
+        &[elicitation::CHECKS],
+        &[second::elicitation::CHECKS]
+    ),
+    part!(
+        "extensibility",
+        &[extensibility::CHECKS],
+        &[second::extensibility::CHECKS]
+    ),
+];
+
+#[cfg(all(unix, feature = "remote"))]
+static REMOTE: [Part; 1] = [part!("remote", super::remote::CHECKS, &[])];
+#[cfg(not(all(unix, feature = "remote")))]
+static REMOTE: [Part; 0] = [];
+
+/// Returns the areas of a version.
+pub(super) fn areas(version: Version) -> &'static [Area] {
+    static V1: LazyLock<Vec<Area>> = LazyLock::new(|| joined(&PARTS, Version::V1));
+    static V2: LazyLock<Vec<Area>> = LazyLock::new(|| joined(&PARTS, Version::V2));
+    match version {
+        Version::V1 => &V1,
+        Version::V2 => &V2,
+    }
+}
+
+/// Returns the area of the remote transport, which version 2 does not have yet.
+pub(super) fn remote_areas(version: Version) -> &'static [Area] {
+    static V1: LazyLock<Vec<Area>> = LazyLock::new(|| joined(&REMOTE, Version::V1));
+    match version {
+        Version::V1 => &V1,
+        Version::V2 => &[],
+    }
+}
+
+/// Reads a file of this crate.
+#[expect(
+    clippy::panic,
+    reason = "the file is part of the program, and a test reads it"
+)]
+pub(crate) fn embedded(text: &str) -> File {
+    File::read(text).unwrap_or_else(|error| panic!("a table of requirements: {error}"))
+}
+
+#[expect(
+    clippy::panic,
+    reason = "the files are part of the program, and a test joins them"
+)]
+fn joined(parts: &'static [Part], version: Version) -> Vec<Area> {
+    let areas = parts.iter().map(|part| {
+        area(part, version).unwrap_or_else(|error| panic!("the area {}: {error}", part.name))
+    });
+    areas.filter(|area| !area.rows.is_empty()).collect()
+}
+
+/// Joins the rows of an area with their checks.
+///
+/// # Errors
+///
+/// When a row has no check and does not say why, or a check has no row.
+fn area(part: &'static Part, version: Version) -> Result<Area, String> {
+    let checks = match version {
+        Version::V1 => part.v1,
+        Version::V2 => part.v2,
+    };
+    let mut checks: HashMap<_, _> = checks.iter().copied().flatten().copied().collect();
+    let mut rows = Vec::new();
+    for entry in part.file.entries(version)? {
+        let check = match (checks.remove(entry.id), entry.unchecked) {
+            (Some(check), None) => check,
+            (None, Some(reason)) => Check::Excluded(reason),
+            (None, None) => return Err(format!("{} has no check and no reason", entry.id)),
+            (Some(_), Some(_)) => return Err(format!("{} has a check and a reason", entry.id)),
+        };
+        rows.push(Requirement {
+            id: entry.id,
+            tier: entry.tier,
+            side: Party::Agent,
+            cite: entry.cite,
+            quote: entry.quote,
+            because: entry.because,
+            check,
+        });
+    }
+    match checks.keys().next() {
+        Some(id) => Err(format!("{id} has a check and no row")),
+        None => Ok(Area {
+            name: part.name,
+            rows,
+        }),
+    }
+}
