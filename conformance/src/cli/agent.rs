@@ -30,8 +30,9 @@ const TURN_TIMEOUT: f64 = 60.0;
 ///
 /// The agent is a command that speaks the protocol on its standard input and
 /// output; without one, the bundled reference agent is tested. It is started
-/// several times, in an empty working directory, and every message in both
-/// directions is held against the schema.
+/// several times, in the current directory; its sessions work in an empty one. Every message in
+/// both directions is held against the schema. It is ended by the end of its input, and two
+/// seconds later by SIGTERM.
 ///
 /// What the agent is asked to do is in its prompts: `hello` (answered with text),
 /// `slow` (runs until cancelled) and `tool` (makes a tool call). A profile may have
@@ -70,6 +71,12 @@ pub(super) struct Args {
     /// Prompts and settings from a TOML file
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
+    /// Start the agent in this directory; the current one by default. Sessions have another one
+    #[arg(long, value_name = "DIR", requires = "command")]
+    cwd: Option<PathBuf>,
+    /// Set a variable in the agent's environment; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, requires = "command")]
+    env: Vec<(OsString, OsString)>,
     /// Authenticate by this method before opening sessions
     #[arg(long, value_name = "ID")]
     auth_method: Option<String>,
@@ -92,6 +99,14 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.05..=3600.0).contains(&value) => Ok(value),
         _ => Err("a number of seconds from 0.05 to 3600".into()),
+    }
+}
+
+/// A variable of the environment and its value.
+fn variable(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("expected NAME=VALUE".into()),
     }
 }
 
@@ -149,7 +164,14 @@ fn subject(args: &Args) -> Result<Subject> {
     let subject = match (args.remote.subject()?, args.command.as_slice()) {
         (Some(remote), _) => remote,
         (None, []) => Subject::reference(args.protocol)?,
-        (None, command) => Subject::command(command.to_vec()),
+        (None, command) => {
+            let mut subject = Subject::command(command.to_vec());
+            if let Some(folder) = &args.cwd {
+                subject = subject.current_dir(folder);
+            }
+            let env = args.env.iter().cloned();
+            env.fold(subject, |subject, (name, value)| subject.env(name, value))
+        }
     };
     match &args.broken {
         None => Ok(subject),
@@ -179,6 +201,13 @@ fn again(args: &Args) -> String {
     option("--tool-prompt", text(&args.tool_prompt));
     option("--cancel-prompt", text(&args.cancel_prompt));
     option("--auth-method", text(&args.auth_method));
+    option("--cwd", args.cwd.clone().map(OsString::from));
+    for (name, _) in &args.env {
+        // The value may be a secret.
+        let mut variable = name.clone();
+        variable.push("=VALUE");
+        option("--env", Some(variable));
+    }
     option("--broken", text(&args.broken));
     let limit = |given: f64, usual: f64| (given != usual).then(|| given.to_string().into());
     option("--timeout", limit(args.timeout, TIMEOUT));

@@ -25,10 +25,7 @@ pub fn filter(name: &str, command: &[OsString]) -> Result<()> {
     let How::Filter(filter) = broken.how else {
         return Err(unknown());
     };
-    let folder = std::env::current_dir().map_err(Error::Folder)?;
-    let mut link = Subject::command(command.to_vec())
-        .behind(filter)
-        .start(&folder)?;
+    let mut link = Subject::command(command.to_vec()).behind(filter).start()?;
     let inlet = link.inlet().ok_or_else(unknown)?;
     thread::spawn(move || {
         let mut input = BufReader::new(std::io::stdin());

@@ -227,6 +227,12 @@ pub(super) fn run_rows(
     Ok(report)
 }
 
+/// Returns a client as it is started: one that outlives its scene is killed.
+pub(super) fn subject(words: Vec<OsString>, cwd: &Path) -> Subject {
+    let subject = Subject::command(words).current_dir(cwd);
+    subject.grace(Duration::ZERO)
+}
+
 /// Plays one scene.
 ///
 /// # Errors
@@ -236,7 +242,7 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
     let cwd = workdir.path().to_owned();
     let record = stage.path().join("record.jsonl");
     let words = command(env, Scene::find(scene)?, &record, &cwd);
-    let mut link = Subject::command(words).start(&cwd)?;
+    let mut link = subject(words, &cwd).start()?;
     let mark = link.marker();
     let marks = Marks::of(&record, move || mark.tell()).map_err(Error::Folder)?;
     // A client that reads its standard input finds it empty.

@@ -132,11 +132,16 @@ impl Conn {
     /// # Errors
     /// When it cannot be started.
     pub fn start(env: Arc<Env>) -> Outcome<Self> {
-        let link = env.subject.start(&env.folder);
+        let link = env.subject.start();
         let link = link.map_err(|error| Stop::failed(error.to_string()))?;
+        Ok(Self::over(env, link))
+    }
+
+    /// Speaks over a link on which nothing was sent yet.
+    pub(crate) fn over(env: Arc<Env>, link: Link) -> Self {
         let mut script = Script::default();
         script.files.folder.clone_from(&env.folder);
-        Ok(Self {
+        Self {
             recorder: Recorder::new(env.schema.clone()),
             env,
             script,
@@ -149,7 +154,7 @@ impl Conn {
             unanswered: BTreeSet::new(),
             bytes: 0,
             overtime: 0,
-        })
+        }
     }
 
     /// What was said so far.
@@ -292,7 +297,7 @@ impl Conn {
 
     /// As [`Conn::wait`], and in vain as soon as it is said that the request at the place
     /// `request` will not be answered.
-    pub(super) fn wait_on<T>(
+    pub(crate) fn wait_on<T>(
         &mut self,
         request: Option<usize>,
         from: usize,

@@ -96,6 +96,20 @@ impl Recording {
         entries.filter(move |(_, entry)| entry.calls(from, method))
     }
 
+    /// The messages of one side.
+    pub fn of(&self, from: Party) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.from == from)
+    }
+
+    /// How many messages of the agent are invalid.
+    #[must_use]
+    pub fn invalid(&self) -> usize {
+        let of_agent = self.of(Party::Agent);
+        of_agent
+            .filter(|entry| entry.judged == Judged::Invalid)
+            .count()
+    }
+
     /// The answer to the request at this place.
     #[must_use]
     pub fn answer(&self, request: usize) -> Option<(usize, &Entry)> {

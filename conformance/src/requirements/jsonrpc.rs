@@ -68,8 +68,10 @@ fn own_ids(view: &View<'_>) -> Seen {
     }
 }
 
-/// What was sent at `mark` is answered as `answers` says. An ordinary request follows: once
-/// that is answered, the first is given as long again and no longer.
+/// Expects an answer, as `answers` says, to what was sent at `mark`.
+///
+/// An ordinary request follows. The first may be answered after it: it has as long again, and at
+/// least the time of any answer.
 fn is_answered(
     conn: &mut Conn,
     mark: usize,
@@ -79,7 +81,7 @@ fn is_answered(
     let (started, limit) = (Instant::now(), conn.env.turn_timeout);
     let params = conn.setup(None);
     let probe = conn.request("session/new", params);
-    let first = conn.wait(mark, what, limit, |recording, index| {
+    let first = conn.wait_on(Some(mark), mark, what, limit, |recording, index| {
         let entry = recording.entries.get(index)?;
         let due = answers(entry);
         (due || entry.request == Some(probe)).then_some(due)
@@ -87,8 +89,8 @@ fn is_answered(
     if first {
         return conn.reply_within(probe, limit).map(drop);
     }
-    let patience = started.elapsed().max(conn.env.quiet).min(limit);
-    let found = conn.wait(mark, what, patience, |recording, index| {
+    let patience = started.elapsed().max(conn.env.timeout).min(limit);
+    let found = conn.wait_on(Some(mark), mark, what, patience, |recording, index| {
         answers(recording.entries.get(index)?).then_some(())
     });
     match found {

@@ -2,7 +2,8 @@
 //!
 //! A [`Subject`] says how an agent is started, a [`Link`] is one that runs. A link
 //! yields the lines that the agent writes and takes bytes for it; neither ever
-//! waits without a limit, and dropping it ends the agent and all its children.
+//! waits without a limit. Dropping it ends the agent and all its children: the end of its input,
+//! `SIGTERM`, `SIGKILL`, as an editor does, because an agent that is killed leaves locks behind.
 
 mod filter;
 mod link;
@@ -14,7 +15,8 @@ mod url;
 pub(crate) mod within;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use self::filter::Behind;
 pub use self::filter::{Filter, Passing, Tap};
@@ -29,9 +31,12 @@ pub struct Subject {
     filter: Option<Behind>,
 }
 
+/// How long an agent has to end, after the end of its input and again after `SIGTERM`.
+const GRACE: Duration = Duration::from_secs(2);
+
 #[derive(Clone, Debug)]
 enum Start {
-    Command(Vec<OsString>),
+    Command(process::Launch),
     #[cfg(unix)]
     Within(within::Within),
     #[cfg(all(unix, feature = "remote"))]
@@ -39,13 +44,42 @@ enum Start {
 }
 
 impl Subject {
-    /// An agent that is a command with its arguments.
+    /// An agent that is a command with its arguments, in the directory and environment of this
+    /// process.
     #[must_use]
     pub fn command(command: Vec<OsString>) -> Self {
         Self {
-            start: Start::Command(command),
+            start: Start::Command(process::Launch::new(command, GRACE)),
             filter: None,
         }
+    }
+
+    /// Sets the directory in which a command is started; others have none.
+    #[must_use]
+    pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        if let Start::Command(launch) = &mut self.start {
+            launch.folder = Some(folder.into());
+        }
+        self
+    }
+
+    /// Sets a variable in the environment of a command; others have none.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        if let Start::Command(launch) = &mut self.start {
+            launch.env.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Sets how long a command has to end after the end of its input, and again after `SIGTERM`
+    /// (default 2 s each). Then it is killed. With zero it is killed at once.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        if let Start::Command(launch) = &mut self.start {
+            launch.grace = grace;
+        }
+        self
     }
 
     /// Creates the subject that is an agent behind a URL. Its connections are not opened again when
@@ -157,8 +191,8 @@ impl Subject {
     #[must_use]
     pub fn command_line(&self) -> String {
         match &self.start {
-            Start::Command(words) => {
-                let words: Vec<_> = words.iter().map(quoted).collect();
+            Start::Command(launch) => {
+                let words: Vec<_> = launch.words.iter().map(quoted).collect();
                 words.join(" ")
             }
             #[cfg(unix)]
@@ -168,13 +202,13 @@ impl Subject {
         }
     }
 
-    /// Starts it in a working directory.
+    /// Starts it.
     ///
     /// # Errors
     /// When the command cannot be started.
-    pub fn start(&self, folder: &Path) -> Result<Link> {
+    pub fn start(&self) -> Result<Link> {
         match &self.start {
-            Start::Command(words) => process::start(words, folder, self.filter),
+            Start::Command(launch) => process::start(launch, self.filter),
             #[cfg(unix)]
             Start::Within(within) => within.start(self.filter),
             #[cfg(all(unix, feature = "remote"))]

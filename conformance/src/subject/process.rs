@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -27,6 +28,36 @@ const LAST_LINES: usize = 20;
 /// How long the end of the standard error of a process that has ended is waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// A command, and how it is started and ended.
+#[derive(Clone, Debug)]
+pub(super) struct Launch {
+    pub(super) words: Vec<OsString>,
+    /// `None`: the directory of this process.
+    pub(super) folder: Option<PathBuf>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) grace: Duration,
+    habits: Arc<Habits>,
+}
+
+/// What its processes have ignored so far, so that it is not waited for again.
+#[derive(Debug, Default)]
+struct Habits {
+    ignores_end_of_input: AtomicBool,
+    ignores_terminate: AtomicBool,
+}
+
+impl Launch {
+    pub(super) fn new(words: Vec<OsString>, grace: Duration) -> Self {
+        Self {
+            words,
+            folder: None,
+            env: Vec::new(),
+            grace,
+            habits: Arc::default(),
+        }
+    }
+}
+
 /// A child process.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -36,10 +67,13 @@ pub(super) struct Process {
     silent: Receiver<()>,
     ended: Ended,
     status: Option<ExitStatus>,
+    grace: Duration,
+    habits: Arc<Habits>,
 }
 
-/// Starts a command in a folder.
-pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Behind>) -> Result<Link> {
+/// Starts a command.
+pub(super) fn start(launch: &Launch, filter: Option<Behind>) -> Result<Link> {
+    let words = &launch.words;
     let line = || words.iter().map(quoted).collect::<Vec<_>>().join(" ");
     let failed = |source| Error::Start {
         command: line(),
@@ -51,10 +85,13 @@ pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Behind>) -
     let mut command = Command::new(resolved(program).map_err(failed)?);
     command
         .args(arguments)
-        .current_dir(folder)
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    if let Some(folder) = &launch.folder {
+        command.current_dir(folder);
+    }
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn().map_err(failed)?;
@@ -75,6 +112,8 @@ pub(super) fn start(words: &[OsString], folder: &Path, filter: Option<Behind>) -
         stderr,
         silent,
         status: None,
+        grace: launch.grace,
+        habits: launch.habits.clone(),
     };
     Ok(Link::new(output, input, Some(process), filter))
 }
@@ -137,10 +176,37 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Gives it time to end after the end of its input, and after `SIGTERM`.
+    fn end_gently(&mut self) {
+        if self.grace.is_zero() || self.ends_unless(|habits| &habits.ignores_end_of_input) {
+            return;
+        }
+        #[cfg(unix)]
+        if let Some(group) = group_of(&self.child) {
+            // Fails when the whole group is gone, which is what is wanted.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+            self.ends_unless(|habits| &habits.ignores_terminate);
+        }
+    }
+
+    /// Waits for its end, unless an earlier process was waited for in vain.
+    fn ends_unless(&mut self, ignores: fn(&Habits) -> &AtomicBool) -> bool {
+        let known = ignores(&self.habits).load(Ordering::Relaxed);
+        let time = if known { Duration::ZERO } else { self.grace };
+        let ends = self.ended.before(Instant::now() + time, &mut self.child);
+        if !ends {
+            ignores(&self.habits).store(true, Ordering::Relaxed);
+        }
+        ends
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // One that was reaped has given its number back.
         if self.status.is_none() {
+            self.end_gently();
             end_group(&mut self.child);
             // Killed, so this returns at once.
             let _ = self.child.wait();

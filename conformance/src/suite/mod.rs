@@ -4,6 +4,7 @@
 mod coverage;
 mod cx;
 mod fields;
+mod preflight;
 mod report;
 mod run;
 mod tour;

@@ -5,13 +5,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::preflight::{self, Broken, Preflight, UNNAMED};
 use super::report::{Report, Row, Verdict};
 use super::{Coverage, Cx, tour};
-use crate::harness::{Caps, Conn, Entry, Env, Outcome, Recording, Stop};
+use crate::Result;
+use crate::harness::{Entry, Env, Outcome, Recording, Stop};
 use crate::requirements::{self, Area, Check, Choice, Requirement, second};
 use crate::watch::{Fault, Look, Said, Seen, State, View, fault};
-use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Version};
-use crate::{Error, Result};
+use crate::wire::{Finding, Kind, Level, Party, Rule, Version};
 
 /// Which checks are run, and how.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +57,24 @@ pub fn run(
     let chosen = options
         .choice
         .of(rows, |(area, row)| (row.id, area.name, row.tier))?;
-    let agent = shake_hands(env)?;
+    let agent = match preflight::run(env)? {
+        Preflight::Ready(agent) => agent,
+        Preflight::Broken(broken) => {
+            let found = blocked(&chosen, &broken);
+            let rows = found.ok_or_else(|| broken.error(&env.subject))?;
+            return Ok(Report {
+                command: env.subject.command_line(),
+                agent: UNNAMED.to_owned(),
+                rows,
+                coverage: None,
+                from_agent: broken.recording.of(Party::Agent).count(),
+                invalid: broken.recording.invalid(),
+                from_client: broken.recording.of(Party::Client).count(),
+                protocol: version.number(),
+                took: started.elapsed(),
+            });
+        }
+    };
     let mut verdicts: Vec<Option<(Verdict, Duration)>> = vec![None; chosen.len()];
     let mut recordings = Vec::new();
     let mut tasks = tasks(&chosen, version, !options.choice.is_partial());
@@ -122,7 +140,11 @@ pub fn run(
             took,
         }
     });
-    let of = |party| messages(&recordings).filter(move |entry| entry.from == party);
+    let of = |party| {
+        recordings
+            .iter()
+            .flat_map(move |recording| recording.of(party))
+    };
     Ok(Report {
         command: env.subject.command_line(),
         agent,
@@ -133,9 +155,7 @@ pub fn run(
             Some(Coverage::of(&env.schema, &recordings)?)
         },
         from_agent: of(Party::Agent).count(),
-        invalid: of(Party::Agent)
-            .filter(|entry| entry.judged == Judged::Invalid)
-            .count(),
+        invalid: recordings.iter().map(Recording::invalid).sum(),
         from_client: of(Party::Client).count(),
         protocol: version.number(),
         took: started.elapsed(),
@@ -147,8 +167,25 @@ enum Done {
     Recordings(Vec<Recording>),
 }
 
-fn messages(recordings: &[Recording]) -> impl Iterator<Item = &crate::harness::Entry> {
-    recordings.iter().flat_map(|recording| &recording.entries)
+/// Returns the rows of an agent that cannot be used: the one that it breaks, and all others that
+/// depend on it. `None` if that one was not chosen.
+fn blocked(chosen: &[Chosen], broken: &Broken) -> Option<Vec<Row>> {
+    let is_broken = |row: &Requirement| broken.breaks.contains(&row.id);
+    chosen.iter().find(|(_, row)| is_broken(row))?;
+    let rows = chosen.iter().map(|(area, row)| {
+        let verdict = match row.check {
+            _ if is_broken(row) => Verdict::Fail(Box::new(broken.failure.clone())),
+            Check::Excluded(reason) => Verdict::Excluded(reason),
+            _ => Verdict::Skip(format!("blocked: {}", broken.failure.reason)),
+        };
+        Row {
+            area,
+            requirement: row,
+            verdict,
+            took: Duration::ZERO,
+        }
+    });
+    Some(rows.collect())
 }
 
 /// The tours first, for they take longest.
@@ -266,59 +303,6 @@ fn free_of(entry: &Entry, rules: &[Rule], floor: Level) -> Seen {
 fn stop(recording: &Recording, index: usize, fault: Fault) -> Stop {
     let place = fault.place.and_then(|place| usize::try_from(place).ok());
     Stop::at(recording, place.unwrap_or(index), fault.reason)
-}
-
-/// Whether there is anything to test: the agent answers `initialize`. Yields what
-/// it calls itself.
-fn shake_hands(env: &Arc<Env>) -> Result<String> {
-    // Started by hand first, so that a command that cannot be started says why.
-    drop(env.subject.start(&env.folder)?);
-    let mut conn = match Conn::start(env.clone()) {
-        Ok(conn) => conn,
-        Err(stop) => return Err(silent(env, &stop, "")),
-    };
-    let limit = env.turn_timeout;
-    let (params, member) = match env.schema.version() {
-        Version::V1 => (Caps::Full.initialize(), "agentInfo"),
-        Version::V2 => (second::initialize(&2.into()), "info"),
-    };
-    let request = conn.request("initialize", params);
-    let reply = match conn.reply_within(request, limit) {
-        Ok(reply) => reply,
-        Err(stop) => return Err(silent(env, &stop, &conn.stderr())),
-    };
-    let info = reply.answer.ok();
-    let told = |name: &str| {
-        let info = info.as_ref()?.get(member)?;
-        info.get(name)?.as_str().map(str::to_owned)
-    };
-    let name = told("name").unwrap_or_else(|| "an agent without a name".into());
-    Ok(match told("version") {
-        Some(version) => format!("{name} {version}"),
-        None => name,
-    })
-}
-
-fn silent(env: &Env, stop: &Stop, stderr: &str) -> Error {
-    let reason = match stop {
-        Stop::Fail(failure) => match &failure.came {
-            // Its end is all that there is to say.
-            Some(came) if came.starts_with("the agent ended") => came.clone(),
-            Some(came) => format!("{}: {came}", failure.reason),
-            None => failure.reason.clone(),
-        },
-        Stop::Skip(reason) | Stop::Inconclusive(reason) => reason.clone(),
-    };
-    let told = stderr.is_empty() || reason.contains(stderr);
-    Error::NoHandshake {
-        command: env.subject.command_line(),
-        reason,
-        stderr: if told {
-            String::new()
-        } else {
-            format!("; the end of its standard error:\n{stderr}")
-        },
-    }
 }
 
 #[cfg(unix)]

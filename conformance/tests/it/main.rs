@@ -7,6 +7,7 @@ mod client;
 mod command;
 mod compare;
 #[cfg(unix)]
+mod fair;
 mod hostile;
 mod matrix;
 #[cfg(unix)]

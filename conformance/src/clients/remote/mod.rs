@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use self::log::{Asked, Log};
 pub(super) use self::rows::CHECKS;
 use self::stage::Stage;
-use super::run::{Played, Report, run_rows, watch};
+use super::run::{Played, Report, run_rows, subject, watch};
 use super::{ClientEnv, ClientRequirement, table};
 use crate::requirements::Choice;
 use crate::subject::Subject;
@@ -115,7 +115,7 @@ pub fn play(env: &ClientEnv, name: &str) -> Result<Played> {
         }
         None => word.clone(),
     });
-    let mut link = Subject::command(words.collect()).start(&cwd)?;
+    let mut link = subject(words.collect(), &cwd).start()?;
     link.close();
     let ended = watch(&mut link, Instant::now() + env.timeout);
     let deadline = Instant::now() + Duration::from_millis(500);

@@ -1,0 +1,138 @@
+//! Agents that are not to blame: the suite gives them the time and the place that an editor does, and
+//! says one thing once.
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command::{Ran, acp_conformance};
+
+/// The suite in a folder, against an agent in shell.
+fn suite_in(folder: &Path, options: &[&str], script: &str) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_acp-conformance"))
+        .current_dir(folder)
+        .args(["agent", "--jobs", "1"])
+        .args(options)
+        .args([
+            "--",
+            "sh",
+            "-c",
+            script,
+            env!("CARGO_BIN_EXE_acp-conformance"),
+        ])
+        .output();
+    output.unwrap().into()
+}
+
+#[test]
+fn an_agent_that_is_ended_removes_its_lock() {
+    let folder = TempDir::new().unwrap();
+    // Only one may run at a time; what it is killed with would leave the lock behind.
+    let script = r#"
+        mkdir lock || { echo 'another one is running' >&2; exit 3; }
+        "$0" reference-agent; rmdir lock"#;
+    let options = [
+        "--only",
+        "initialization.answer",
+        "--only",
+        "initialization.same-version",
+    ];
+    let ran = suite_in(folder.path(), &options, script);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(!folder.path().join("lock").exists());
+}
+
+#[test]
+fn an_agent_that_ignores_the_end_of_its_input_can_clean_up() {
+    let folder = TempDir::new().unwrap();
+    let script = r#"
+        trap 'rmdir lock; exit' TERM
+        mkdir lock || { echo 'another one is running' >&2; exit 3; }
+        "$0" reference-agent; sleep 1000 & wait"#;
+    let options = [
+        "--only",
+        "initialization.answer",
+        "--only",
+        "initialization.same-version",
+    ];
+    let started = Instant::now();
+    let ran = suite_in(folder.path(), &options, script);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(!folder.path().join("lock").exists());
+    assert!(started.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn an_agent_is_started_where_the_suite_is_and_its_sessions_elsewhere() {
+    let folder = TempDir::new().unwrap();
+    let script = r#"pwd > where; echo "$MARK" >> where; exec "$0" reference-agent"#;
+    let options = ["--only", "session-setup.session-id", "--env", "MARK=a=b"];
+    let ran = suite_in(folder.path(), &options, script);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let place = std::fs::read_to_string(folder.path().join("where")).unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    assert_eq!(place, format!("{}\na=b\n", here.display()));
+
+    let other = TempDir::new().unwrap();
+    let cwd = other.path().to_str().unwrap();
+    let options = ["--only", "session-setup.session-id", "--cwd", cwd];
+    let ran = suite_in(folder.path(), &options, script);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(other.path().join("where").exists());
+}
+
+/// Answers that could be meant as one to `initialize`.
+#[test]
+fn an_answer_to_initialize_that_is_none_is_a_finding() {
+    const RESULT: &str = r#""result":{"protocolVersion":1}"#;
+    let text_id = format!(r#"echo '{{"jsonrpc":"2.0","id":"0",{RESULT}}}'"#);
+    let no_id = format!(r#"echo '{{"jsonrpc":"2.0",{RESULT}}}'"#);
+    let two_lines = format!(r#"printf '{{"jsonrpc":"2.0","id":0,\n{RESULT}}}\n'"#);
+    for (script, id) in [
+        (&text_id, "jsonrpc.answers-once"),
+        (&no_id, "jsonrpc.answers-once"),
+        (&two_lines, "transports.only-messages"),
+    ] {
+        let script = format!("read -r line; {script}; cat > /dev/null");
+        let limits = ["agent", "--timeout", "0.5", "--json", "-"];
+        let started = Instant::now();
+        let ran = acp_conformance(limits.into_iter().chain(["--", "sh", "-c", &script]));
+        assert!(started.elapsed() < Duration::from_secs(30), "{script}");
+        assert_eq!(ran.code, Some(1), "{script}: {}", ran.stderr);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let of = |verdict: &str| -> Vec<&Value> {
+            let rows = report["requirements"].as_array().unwrap();
+            rows.iter()
+                .filter(|row| row["verdict"] == verdict)
+                .collect()
+        };
+        let failed: Vec<_> = of("fail").iter().map(|row| row["id"].clone()).collect();
+        assert_eq!(failed, [id], "{script}");
+        assert_eq!(of("pass").len(), 0, "{script}");
+        for row in of("skip") {
+            let reason = row["reason"].as_str().unwrap();
+            assert!(reason.starts_with("blocked: "), "{reason}");
+        }
+    }
+}
+
+/// Answers the first of two concurrent requests a second after the other.
+#[test]
+fn an_answer_may_come_after_that_to_a_later_request() {
+    let folder = TempDir::new().unwrap();
+    let script = r#"
+        id() { i=${line#*'"id":'}; i=${i%%,\"*}; i=${i%\}}; }
+        new() { printf '{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"%s"}}\n' "$1" "$2"; }
+        while read -r line; do id; case "$line" in
+            *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1}}\n' "$i";;
+            *'"id":"a-b'*) (sleep 1; new '"a-b c/ä"' first) & ;;
+            *'"session/new"'*) new "$i" other;;
+        esac; done; wait"#;
+    let ran = suite_in(folder.path(), &["--only", "jsonrpc.string-id"], script);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("1 passed"), "{}", ran.stdout);
+}
