@@ -1,4 +1,4 @@
-//! What can go wrong for a client, sorted by who can do something about it.
+//! The errors of this crate.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use acp_sdk::v1::{ErrorCode, ProtocolVersion, SessionId};
 
 use crate::process::Exit;
 
-/// The result of this crate's calls.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a client's call failed.
+/// The error of a client call.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,51 +18,51 @@ pub enum Error {
     Spawn {
         /// The command line.
         command: String,
-        /// What is wrong with it.
+        /// The cause and a remedy.
         reason: String,
     },
-    /// The agent's process ended while a call was pending, or before it was made.
-    #[error("the agent `{command}` {exit} during {method}{}{}", last_words(.stderr), said_after(.stderr, .noise))]
+    /// The agent's process exited before or during a call.
+    #[error("the agent `{command}` {exit} during {method}{}{}", stderr_tail(.stderr), stray_output_after(.stderr, .noise))]
     AgentExited {
         /// The command line.
         command: String,
-        /// The method that was called.
+        /// The method in flight.
         method: String,
-        /// How the process ended.
+        /// The exit status of the process.
         exit: Exit,
         /// The last lines of its standard error.
         stderr: Vec<String>,
-        /// The first lines of its standard output that were no messages.
+        /// The first lines of its standard output that are not messages.
         noise: Vec<String>,
     },
-    /// The agent's process goes on, but it has closed its end of the connection.
+    /// The agent's process is running, but has closed its standard output.
     #[error(
         "the agent `{command}` closed its output during {method} and is still running{}{}",
-        words_so_far(.stderr), said_after(.stderr, .noise)
+        stderr_so_far(.stderr), stray_output_after(.stderr, .noise)
     )]
     AgentHungUp {
         /// The command line.
         command: String,
-        /// The method that was called.
+        /// The method in flight.
         method: String,
         /// The last lines of its standard error so far.
         stderr: Vec<String>,
-        /// The first lines of its standard output that were no messages.
+        /// The first lines of its standard output that are not messages.
         noise: Vec<String>,
     },
-    /// The agent did not answer in time.
+    /// The agent did not answer within the timeout.
     #[error(
         "the agent did not answer {method} within {} s{}{}{}",
-        .limit.as_secs_f32(), doubt(.method), words_so_far(.stderr), said_after(.stderr, .noise)
+        .limit.as_secs_f32(), hint(.method), stderr_so_far(.stderr), stray_output_after(.stderr, .noise)
     )]
     Timeout {
-        /// The method that was called.
+        /// The method in flight.
         method: String,
-        /// How long it was waited for.
+        /// The timeout.
         limit: Duration,
-        /// The last lines of its standard error so far, if it was started for this client.
+        /// The last lines of its standard error so far; empty for a remote agent.
         stderr: Vec<String>,
-        /// The first lines of its standard output that were no messages.
+        /// The first lines of its standard output that are not messages.
         noise: Vec<String>,
     },
     /// A cancelled turn did not end within [`cancel_within`](crate::ClientBuilder::cancel_within).
@@ -70,7 +70,7 @@ pub enum Error {
     NotCancelled {
         /// The session.
         session: SessionId,
-        /// How long it was waited for.
+        /// The timeout.
         limit: Duration,
     },
     /// A call of an [`ExternalAgent`](crate::ExternalAgent) timed out before its turn began.
@@ -80,7 +80,7 @@ pub enum Error {
         agent: String,
         /// The timeout of the call.
         limit: Duration,
-        /// What it was waiting for.
+        /// The step that was pending.
         waiting_for: &'static str,
     },
     /// A call of an [`ExternalAgent`](crate::ExternalAgent) was cancelled before its turn began.
@@ -89,90 +89,90 @@ pub enum Error {
         /// The agent's name.
         agent: String,
     },
-    /// The task that awaits the agent's answer is gone, as when its runtime is shut down.
+    /// The task of the turn was dropped, as when its runtime shuts down.
     #[error("the turn was dropped before the agent answered")]
     TurnLost,
-    /// A session is opened that is open already; or the agent gives two sessions the same id.
-    #[error("session {session} is open already")]
+    /// The session is already open, or the agent returned the id of an open session.
+    #[error("session {session} is already open")]
     SessionOpen {
         /// The session.
         session: SessionId,
     },
-    /// The agent speaks another version of the protocol; the connection was closed.
-    #[error("the agent speaks protocol version {agent}, this client version {client}")]
+    /// The agent answered another protocol version. The connection was closed.
+    #[error("unsupported protocol version: expected {client}, the agent answered {agent}")]
     Version {
-        /// What was offered.
+        /// The offered version.
         client: ProtocolVersion,
-        /// What the agent answered.
+        /// The version in the agent's response.
         agent: ProtocolVersion,
     },
-    /// The agent wants to know who it works for first (code -32000).
+    /// The agent requires authentication (code -32000).
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/authentication>
-    #[error("the agent wants you to authenticate before {method}{}", offers(.offered))]
+    #[error("the agent requires authentication before {method}{}", auth_methods(.offered))]
     AuthenticationRequired {
-        /// The method that was called.
+        /// The rejected method.
         method: String,
-        /// Id and name of each authentication method that the agent offers.
+        /// The id and name of each authentication method that the agent offers.
         offered: Vec<(String, String)>,
     },
-    /// The agent does not declare the capability that a call needs; nothing was sent.
+    /// The agent lacks a capability that the call requires. Nothing was sent.
     #[error("the agent does not support {what}: its capability {capability} is not set")]
     Unsupported {
         /// The method or kind of content.
         what: String,
-        /// Where the capability would stand in the answer to `initialize`.
+        /// The path of the capability in the response to `initialize`.
         capability: &'static str,
     },
-    /// The protocol version of the connection has no such thing; nothing was sent.
+    /// The protocol version of the connection lacks a feature. Nothing was sent.
     #[error("protocol version {version} has no {what}{}", remedy(.instead.as_deref()))]
     NotInVersion {
         /// The method or kind of content.
         what: String,
         /// The version of the connection.
         version: ProtocolVersion,
-        /// What to do instead, if there is something.
+        /// The replacement, if there is one.
         instead: Option<String>,
     },
-    /// A session takes one prompt at a time; nothing was sent.
+    /// The session already has a turn in progress. Nothing was sent.
     #[error("session {session} is still answering the last prompt: cancel it or await its end")]
     TurnRunning {
         /// The session.
         session: SessionId,
     },
-    /// The working directory of a session is not usable.
+    /// The working directory of a session is invalid.
     #[error("cannot use {path} as a working directory: {reason}")]
     Directory {
-        /// As it was given.
+        /// The path as passed by the caller.
         path: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// The remote agent cannot be reached, or the connection to it was lost.
+    /// Connecting to the remote agent failed, or the connection was lost.
     #[cfg(feature = "remote")]
     #[error(transparent)]
     Remote(#[from] crate::remote::RemoteError),
-    /// The agent's process has ended, and it could not be started again.
+    /// The agent's process exited and could not be restarted.
     #[error("the agent `{command}` has ended and could not be started again: {reason}")]
     NotRestarted {
         /// The command line.
         command: String,
-        /// Why the last attempt failed.
+        /// The cause of the last attempt's failure.
         reason: String,
     },
-    /// The connection was lost before the answer came. It is open again.
-    #[error("{method} has no answer: {reason}")]
+    /// The connection was lost before the response. It is open again.
+    #[error("{method} was not answered: {reason}")]
     ConnectionLost {
-        /// The method that was called.
+        /// The method in flight.
         method: String,
-        /// What is known of its fate.
+        /// The cause, and whether the agent may have executed the method.
         reason: String,
     },
-    /// The client for programs without async cannot be used.
+    /// The blocking client cannot be used.
     #[cfg(feature = "blocking")]
     #[error("the blocking client cannot be used: {reason}")]
     Blocking {
-        /// Why not.
+        /// The cause.
         reason: String,
     },
     /// The agent answered with an error, or the connection failed.
@@ -197,7 +197,7 @@ impl Error {
         }
     }
 
-    /// The code of the error object that the agent answered with.
+    /// Returns the code of the agent's error response; `None` for other errors.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -220,7 +220,7 @@ impl Error {
         }
     }
 
-    /// Returns what happened to the agent, without the method that was called then.
+    /// Returns the cause of the agent's end, without the method in flight.
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::AgentExited {
@@ -228,7 +228,7 @@ impl Error {
                 exit,
                 stderr,
                 ..
-            } => format!("the agent `{command}` {exit}{}", last_words(stderr)),
+            } => format!("the agent `{command}` {exit}{}", stderr_tail(stderr)),
             Self::AgentHungUp { command, .. } => {
                 format!("the agent `{command}` closed its output")
             }
@@ -236,8 +236,7 @@ impl Error {
         }
     }
 
-    /// Adds to the end of an agent's process what was called then, and what it had written to its
-    /// standard output besides messages.
+    /// Adds the method in flight and the lines of standard output that are not messages.
     pub(crate) fn during(mut self, called: &str, lines: Vec<String>) -> Self {
         if let Self::AgentExited { method, noise, .. } | Self::AgentHungUp { method, noise, .. } =
             &mut self
@@ -249,9 +248,9 @@ impl Error {
     }
 }
 
-fn last_words(stderr: &[String]) -> String {
+fn stderr_tail(stderr: &[String]) -> String {
     if stderr.is_empty() {
-        return "; it wrote nothing to standard error".to_owned();
+        return "; its standard error is empty".to_owned();
     }
     indented("; its standard error ends with:", stderr)
 }
@@ -260,45 +259,45 @@ fn remedy(instead: Option<&str>) -> String {
     instead.map_or_else(String::new, |instead| format!("; {instead}"))
 }
 
-/// Of an agent that goes on, and may have written nothing because nothing is wrong with it.
-fn words_so_far(stderr: &[String]) -> String {
+/// Describes the standard error of a running agent, which may be empty for good reason.
+fn stderr_so_far(stderr: &[String]) -> String {
     if stderr.is_empty() {
         return String::new();
     }
-    last_words(stderr)
+    stderr_tail(stderr)
 }
 
-/// Whoever does not even say hello may be something else.
-fn doubt(method: &str) -> &'static str {
+/// Returns a hint for `initialize`: the program may not be an ACP agent.
+fn hint(method: &str) -> &'static str {
     match method {
-        "initialize" => " (is it an agent of this protocol?)",
+        "initialize" => " (is the command an ACP agent?)",
         _ => "",
     }
 }
 
-fn said(noise: &[String]) -> String {
+fn stray_output(noise: &[String]) -> String {
     if noise.is_empty() {
         return String::new();
     }
-    indented("; what it wrote to standard output is no message:", noise)
+    indented("; its standard output has invalid messages:", noise)
 }
 
-fn said_after(stderr: &[String], noise: &[String]) -> String {
+fn stray_output_after(stderr: &[String], noise: &[String]) -> String {
     if stderr.is_empty() || noise.is_empty() {
-        return said(noise);
+        return stray_output(noise);
     }
-    indented("\nand its standard output, besides messages, had:", noise)
+    indented("\nand its standard output has invalid messages:", noise)
 }
 
-fn offers(methods: &[(String, String)]) -> String {
+fn auth_methods(methods: &[(String, String)]) -> String {
     if methods.is_empty() {
-        return ", and offers no method for it".to_owned();
+        return " and offers no authentication method".to_owned();
     }
     let lines = methods.iter().map(|(id, name)| format!("{id}: {name}"));
-    indented("; it offers:", &lines.collect::<Vec<_>>())
+    indented("; its methods:", &lines.collect::<Vec<_>>())
 }
 
-/// A heading and the lines below it, each line on its own.
+/// Returns a heading followed by indented lines.
 fn indented(heading: &str, lines: &[String]) -> String {
     let lines = lines.iter().map(|line| format!("\n  {line}"));
     std::iter::once(heading.to_owned()).chain(lines).collect()

@@ -1,9 +1,9 @@
-//! Drives agents of the [Agent Client Protocol](https://agentclientprotocol.com).
+//! A client of the [Agent Client Protocol](https://agentclientprotocol.com).
 //!
-//! A [`Client`] starts an agent or connects to one, opens sessions and prompts them; a
-//! [`Turn`] is what the agent does in answer, event by event, and ends in an [`Outcome`].
-//! On the way the client does what the agent asks of it: a [`Workspace`] serves files and
-//! terminals inside the directories it was given, and [`Permissions`] decide about tool calls.
+//! A [`Client`] starts an agent or connects to one, opens sessions and prompts them. A [`Turn`]
+//! is the stream of events for one prompt and ends in an [`Outcome`]. The client also handles the
+//! agent's requests: a [`Workspace`] serves files and terminals inside its directories, and
+//! [`Permissions`] decide about tool calls.
 //!
 //! ```no_run
 //! use acp_client::{AgentCommand, Client, Policy, Workspace};
@@ -21,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! When the agent's process ends, whatever waits for it fails with its exit status and its
-//! last lines on standard error. The command `acp` (feature `cli`) is a thin layer on top.
+//! When the agent's process exits, pending calls fail with its exit status and the last lines of its
+//! standard error. The command `acp` (feature `cli`) is a thin layer on top.
 
 #![cfg_attr(
     test,

@@ -1,7 +1,7 @@
-//! Text from an agent, made fit to stand in a line of ours.
+//! Sanitizes text of the agent for single lines of output.
 
-/// One line of at most `most` characters: what controls a terminal is left out, white
-/// space is folded.
+/// Returns one line of at most `most` characters, without control characters and with white space
+/// collapsed.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut length = 0;

@@ -178,7 +178,7 @@ impl Observer for Listener {
         self.noise(|| {
             let start = line.get(..1000).unwrap_or(line);
             let start = one_line(&String::from_utf8_lossy(start), 120);
-            format!("what is no message on the agent's output: {start}")
+            format!("an invalid message on the agent's output: {start}")
         });
     }
 

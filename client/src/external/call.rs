@@ -1,4 +1,4 @@
-//! One call: a place, a session, a turn and its end.
+//! One call: a concurrency permit, a session, a turn and its end.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,15 +16,15 @@ use super::{ExternalAgent, TaskResult};
 use crate::error::{Error, Result};
 use crate::session::{Event, Outcome, Prompt, SessionEvent, Turn};
 
-/// How long a result waits for its session to be closed.
+/// Time that a result waits for its session to be closed.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 type OnEvent = Box<dyn FnMut(&Event) + Send>;
 
-/// A call of an [`ExternalAgent`], which begins when it is awaited.
+/// A call of an [`ExternalAgent`], which starts when it is awaited.
 ///
 /// Dropping the future cancels the call; its session is closed.
-#[must_use = "a call begins when it is awaited"]
+#[must_use = "a call starts when it is awaited"]
 pub struct Call {
     agent: ExternalAgent,
     task: Prompt,
@@ -44,7 +44,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Why a call goes no further.
+/// The reason why a call stops before its end.
 enum Stopped {
     Cancelled,
     TimedOut,
@@ -62,26 +62,28 @@ impl Call {
         }
     }
 
-    /// Sets the directory of the session.
+    /// Sets the working directory of the session.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Sets how long the call may take; see [`ExternalAgent::timeout`].
+    /// Sets the timeout of the call; see [`ExternalAgent::timeout`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Cancels the call with this token. Its result then has what there is so far, and the stop
-    /// reason `cancelled`; a call that has no turn yet fails with [`Error::CallCancelled`].
+    /// Cancels the call with this token.
+    ///
+    /// The result then has the output so far and the stop reason `cancelled`. A call whose turn has not
+    /// started fails with [`Error::CallCancelled`].
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
         self.cancel = token;
         self
     }
 
-    /// Calls a function with each event of the turn. It should return soon: the agent waits.
+    /// Calls a function with each event of the turn. It must not block, because the agent waits.
     pub fn on_event(mut self, on_event: impl FnMut(&Event) + Send + 'static) -> Self {
         self.on_event = Some(Box::new(on_event));
         self
@@ -107,7 +109,7 @@ impl Call {
             cancel: self.cancel.clone(),
         };
         let places = self.agent.places.clone();
-        let permit = limits.before_turn("a place among the calls", async {
+        let permit = limits.before_turn("one of the concurrent calls to end", async {
             let permit = places.acquire_owned().await;
             permit.map_err(|_| Error::TurnLost)
         });
@@ -122,14 +124,14 @@ impl Call {
         let turn = place.session().prompt(task).await?;
         let (outcome, timed_out) = self.take_turn(turn, &limits, announcer).await?;
         let session = place.session().id().clone();
-        // Closing goes on if the agent takes longer.
+        // After the wait, closing continues in the background.
         let _ = timeout(CLOSE_WAIT, place.close()).await;
         let elapsed = announcer.elapsed();
         let result = TaskResult::new(limits.agent, session, outcome, timed_out, elapsed);
         Ok(result)
     }
 
-    /// Reads the turn to its end. Returns whether it was cancelled because of the deadline.
+    /// Reads the turn to its end. Returns whether the timeout cancelled it.
     async fn take_turn(
         &mut self,
         mut turn: Turn,
@@ -174,7 +176,7 @@ impl IntoFuture for Call {
     }
 }
 
-/// What ends a call before its agent does.
+/// The timeout and the cancellation of a call.
 struct Limits {
     agent: String,
     timeout: Duration,
@@ -194,7 +196,7 @@ impl Limits {
         }
     }
 
-    /// Awaits something that comes before the turn.
+    /// Awaits a step before the turn, up to the limits.
     async fn before_turn<T>(
         &self,
         waiting_for: &'static str,

@@ -1,4 +1,4 @@
-//! What an external agent does, for all who want to know.
+//! Events of external agents' calls.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use tokio::time::Instant;
 use super::TaskResult;
 use crate::error::Error;
 
-/// The most bytes of a task or a text that an event has.
+/// The maximum length of a task or a text in an event, in bytes.
 const LONGEST_TEXT: usize = 64 << 10;
 
-/// The most bytes of a title that an event has.
+/// The maximum length of a title in an event, in bytes.
 const LONGEST_TITLE: usize = 1 << 10;
 
-/// What happens in a call of an [`ExternalAgent`](super::ExternalAgent).
+/// An event of a call of an [`ExternalAgent`](super::ExternalAgent).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExternalAgentEvent {
     /// The agent's name.
     pub agent: String,
-    /// The number of the call, from 1 on.
+    /// The number of the call, from 1.
     pub call: u64,
-    /// What happens.
+    /// The kind of event and its data.
     #[serde(flatten)]
     pub kind: ExternalAgentEventKind,
 }
 
-/// What happens in a call.
+/// The kind of an [`ExternalAgentEvent`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
@@ -39,40 +39,40 @@ pub struct ExternalAgentEvent {
 )]
 #[non_exhaustive]
 pub enum ExternalAgentEventKind {
-    /// The call begins.
+    /// The call has started.
     Started {
-        /// The task, at most 64 KiB of it.
+        /// The first 64 KiB of the task.
         task: String,
     },
-    /// A tool call of the agent begins or changes. What the agent leaves out is `None`.
+    /// A tool call was announced or updated. Omitted fields are `None`.
     ToolCall {
         /// Its id.
         tool_call_id: ToolCallId,
-        /// Its title, at most 1 KiB of it.
+        /// The first 1 KiB of its title.
         title: Option<String>,
         /// Its kind.
         kind: Option<ToolKind>,
         /// Its status.
         status: Option<ToolCallStatus>,
     },
-    /// The call has ended, by whatever means.
+    /// The call has ended, with or without success.
     Completed {
-        /// Why the turn ended; `None` if it failed or the call was dropped.
+        /// The stop reason of the turn; `None` if the call failed or was dropped.
         stop_reason: Option<StopReason>,
-        /// What the agent wrote, at most 64 KiB of it.
+        /// The first 64 KiB of the agent's text.
         text: String,
-        /// Why the call failed.
+        /// The error of a failed call.
         error: Option<String>,
-        /// What the session has cost.
+        /// The cost of the session.
         cost: Option<Cost>,
-        /// How many tool calls there were.
+        /// The number of tool calls.
         tool_calls: usize,
-        /// Since the call began.
+        /// The time since the start of the call.
         elapsed: Duration,
     },
 }
 
-/// Sends the events of one call. Dropped, it says that the call has ended.
+/// Sends the events of one call. Dropping it sends the end of the call.
 #[derive(Debug)]
 pub(super) struct Announcer {
     events: broadcast::Sender<ExternalAgentEvent>,
@@ -151,7 +151,7 @@ impl Announcer {
         }
     }
 
-    /// Never waits: a receiver that lags loses the oldest events.
+    /// Sends an event without waiting: a receiver that lags loses the oldest events.
     fn send(&self, kind: impl FnOnce() -> ExternalAgentEventKind) {
         if self.events.receiver_count() > 0 {
             let event = ExternalAgentEvent {
@@ -172,7 +172,7 @@ impl Drop for Announcer {
     }
 }
 
-/// Returns the beginning of a text, to the end of a character.
+/// Returns the first `most` bytes of a text, up to a character boundary.
 fn beginning(text: &str, most: usize) -> String {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,12 +1,12 @@
-//! Permission requests of an agent that works for another one.
+//! Forwards permission requests of an agent that works for another agent.
 
 use acp_sdk::v1::{ClientHandle, RequestPermissionOutcome, SessionId};
 
 use crate::permission::{Decision, PermissionRequest, Permissions};
 
-/// Passes an agent's questions on, for an agent that delegates: its own client decides.
+/// Forwards the permission requests of an external agent to the delegating agent's client.
 ///
-/// The question is asked in the session of the delegating agent and otherwise unchanged.
+/// The request has the session id of the delegating agent and is otherwise unchanged.
 #[derive(Debug, Clone)]
 pub struct Forward {
     client: ClientHandle,
@@ -14,7 +14,7 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Asks `client` in `session`.
+    /// Creates a handler that sends requests to `client` in `session`.
     #[must_use]
     pub fn new(client: ClientHandle, session: impl Into<SessionId>) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Permissions for Forward {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
         let mut request = question.request.clone();
         request.session_id = self.session.clone();
-        // Our client has not heard of this tool call before.
+        // The delegating agent's client does not know this tool call yet.
         let call = &mut request.tool_call;
         call.title = call.title.take().or_else(|| question.title.clone());
         call.kind = call.kind.take().or_else(|| question.kind.clone());
@@ -38,7 +38,7 @@ impl Permissions for Forward {
                 _ => Decision::Cancelled,
             },
             Err(error) => {
-                tracing::debug!(%error, "a question could not be passed on");
+                tracing::debug!(%error, "cannot forward a permission request");
                 Decision::Reject
             }
         }

@@ -1,8 +1,8 @@
-//! An agent as a tool of another program: a task goes in, a result comes out.
+//! An agent as a tool of another program: takes a task and returns a result.
 //!
-//! For agents that delegate to other agents, and for programs that need one answer. Each call has a
-//! session of its own, so calls do not see each other and may run at the same time. A call whose
-//! future is dropped, at whatever moment, is cancelled, and its session is closed.
+//! For agents that delegate to other agents, and for programs that need a single result. Each call
+//! has its own session, so calls are independent and may run concurrently. Dropping the future of a
+//! call cancels it and closes its session.
 
 mod call;
 mod event;
@@ -29,16 +29,16 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::session::Prompt;
 
-/// Events that are kept for receivers that lag; see [`ExternalAgent::subscribe`].
+/// Capacity of the event channel; see [`ExternalAgent::subscribe`].
 const EVENTS_KEPT: usize = 256;
 
-/// Calls that run at the same time, unless the application says otherwise.
+/// The default number of concurrent calls.
 const MAX_CONCURRENT: usize = 8;
 
-/// An agent that does tasks, in the form of a tool: name, description, input schema and a call.
+/// An agent as a tool, with name, description, input schema and a call.
 ///
-/// The agent is started by the first call, or by [`setup`](Self::setup), and again by the next call
-/// when its process has died. Clones are the same agent.
+/// The first call or [`setup`](Self::setup) starts the agent; after its process has died, the next
+/// call restarts it. Clones share the agent.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -85,7 +85,7 @@ struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInput {
-    /// What the agent is to do.
+    /// The task for the agent.
     pub task: String,
 }
 
@@ -96,12 +96,12 @@ impl From<TaskInput> for Prompt {
 }
 
 impl ExternalAgent {
-    /// Uses an agent that a client is connected to. It is not started again when it has died.
+    /// Uses an agent that a client is connected to. It is not restarted.
     pub fn new(client: Client) -> Self {
         Self::with_slot(Slot::Connected(client))
     }
 
-    /// Connects to the agent by this function: when it is called first, and when it has died.
+    /// Uses a function that connects to the agent, on the first call and after the agent has died.
     pub fn start_with<F>(connect: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Client>> + Send + 'static,
@@ -117,8 +117,8 @@ impl ExternalAgent {
             calls: Arc::default(),
             config: Arc::new(Config {
                 name: "agent".to_owned(),
-                description: "Has a task done by another agent. It knows nothing of this \
-                    conversation: the task must say all that it needs."
+                description: "Delegates a task to another agent. It has no access to this \
+                conversation: the task must contain all required information."
                     .to_owned(),
                 directory: PathBuf::from("."),
                 timeout: None,
@@ -136,25 +136,28 @@ impl ExternalAgent {
         self.configure(|config| config.name = name.into())
     }
 
-    /// Sets what the tool is for, in words for a model.
+    /// Sets the description of the tool, which models read.
     pub fn description(self, description: impl Into<String>) -> Self {
         self.configure(|config| config.description = description.into())
     }
 
-    /// Sets the directory of the sessions (default: the current one). A call can have another.
+    /// Sets the working directory of sessions (default: the current one). A call can override it.
     pub fn directory(self, directory: impl AsRef<Path>) -> Self {
         self.configure(|config| config.directory = directory.as_ref().to_owned())
     }
 
-    /// Sets how long a call may take, including the wait for a place, for the agent to start and
-    /// for its session (default: unlimited). The turn is cancelled then: the result has what there is so
-    /// far, and says that it timed out. A call that has no turn yet fails.
+    /// Sets the timeout of a call (default: unlimited).
+    ///
+    /// It includes the wait for a concurrent call to end, for the agent to start and for the session.
+    /// On timeout the turn is cancelled; the result has the output so far and `timed_out`. A call whose
+    /// turn has not started fails.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.configure(|config| config.timeout = Some(timeout))
     }
 
-    /// Sets how many calls run at the same time, at least 1 (default 8). Others wait for a place, in
-    /// order. A place is free when the session of its call is closed.
+    /// Sets the maximum number of concurrent calls, at least 1 (default 8).
+    ///
+    /// Further calls wait in order. A call ends when its session is closed.
     pub fn max_concurrent(mut self, calls: usize) -> Self {
         let places = calls.clamp(1, Semaphore::MAX_PERMITS);
         self.places = Arc::new(Semaphore::new(places));
@@ -167,7 +170,7 @@ impl ExternalAgent {
         &self.config.name
     }
 
-    /// Returns what the tool is for.
+    /// Returns the description of the tool.
     #[must_use]
     pub fn tool_description(&self) -> &str {
         &self.config.description
@@ -182,7 +185,7 @@ impl ExternalAgent {
             "properties": {
                 "task": {
                     "type": "string",
-                    "description": "The task, with everything that the agent needs to know.",
+                    "description": "The task, with all information that the agent needs.",
                     "minLength": 1
                 }
             },
@@ -191,29 +194,31 @@ impl ExternalAgent {
         })
     }
 
-    /// Returns a receiver of the events of all calls from now on. A receiver that lags by more than
-    /// 256 events loses the oldest and receives their number; it never delays a call.
+    /// Returns a receiver of the events of all calls from now on.
+    ///
+    /// A receiver that lags by more than 256 events loses the oldest and receives their number. It
+    /// never delays a call.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<ExternalAgentEvent> {
         self.events.subscribe()
     }
 
-    /// Starts the agent, if it does not run. The first call does the same.
+    /// Starts the agent if it is not running. The first call does the same.
     ///
     /// # Errors
     ///
-    /// As the function that connects; an agent that was connected to in the beginning is left as it
-    /// is.
+    /// Fails with the error of the connecting function. With an agent from [`new`](Self::new) it does
+    /// nothing.
     pub async fn setup(&self) -> Result<()> {
         self.slot.client().await.map(drop)
     }
 
-    /// Has a task done. The call begins when it is awaited.
+    /// Creates a call with a task. The call starts when it is awaited.
     pub fn call(&self, task: impl Into<Prompt>) -> Call {
         Call::new(self.clone(), task.into())
     }
 
-    /// Ends the agent. Calls in progress fail; the next call starts it again, where it can.
+    /// Shuts the agent down. Calls in progress fail; the next call restarts it if possible.
     pub async fn cleanup(&self) {
         if let Some(client) = self.slot.take().await {
             client.shutdown().await;

@@ -1,4 +1,4 @@
-//! The session of one call, and the place that it takes among the calls that run.
+//! The session and the concurrency permit of one call.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,10 @@ use super::slot::Slot;
 use crate::client::Session;
 use crate::error::{Error, Result};
 
-/// A session with its place. Dropped, the session is closed where the agent can; the place is free
-/// only afterwards, so the limit also bounds what the agent has open.
+/// A session with the concurrency permit of its call.
+///
+/// Dropping it closes the session if the agent supports that. The permit is released afterwards, so
+/// the limit also bounds the agent's open sessions.
 #[derive(Debug)]
 pub(super) struct Place {
     session: Session,
@@ -19,8 +21,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Opens a session, in a task of its own: if nobody waits for it any more when it is there, it
-    /// is closed. The agent is started if it does not run.
+    /// Opens a session in a separate task, and starts the agent if necessary. If this future is
+    /// dropped, the task closes the new session.
     pub(super) async fn open(
         slot: &Slot,
         cwd: &Path,
@@ -35,7 +37,7 @@ impl Place {
                 session,
                 permit: Some(permit),
             });
-            // Handed back to be dropped, if nobody waits.
+            // If the caller was dropped, the value returns and is dropped here.
             let _ = caller.send(place);
         });
         opened.await.unwrap_or(Err(Error::TurnLost))
@@ -47,7 +49,7 @@ impl Place {
 
     pub(super) async fn close(mut self) {
         if let Some(closing) = self.closing() {
-            // A task of its own: it goes on if this future is dropped.
+            // A separate task continues if this future is dropped.
             let _ = tokio::spawn(closing).await;
         }
     }
@@ -73,17 +75,18 @@ impl Drop for Place {
     }
 }
 
-/// Closes a session when its turn has ended. The answer changes nothing.
+/// Closes a session after its turn. An error is logged only.
 async fn close(session: Session) {
     session.idle().await;
     if let Err(error) = session.close().await {
-        tracing::debug!(%error, "a session that is done could not be closed");
+        tracing::debug!(%error, "cannot close the session of an ended call");
     }
 }
 
-/// Opens a session, with a second agent if the first has died meanwhile.
+/// Opens a session, and retries once with a restarted agent if the process has died.
 ///
-/// Starting an agent ends when nobody waits for it. A session that the agent may have opened is
+/// Starting an agent is aborted when the caller is dropped. A `session/new` in flight is awaited even
+/// then, because otherwise the session would stay open.
 /// awaited even then, or it would stay open.
 async fn open(
     slot: &Slot,

@@ -1,4 +1,4 @@
-//! What a call came to.
+//! The result of a call.
 
 use std::time::Duration;
 
@@ -7,46 +7,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::{Outcome, TokenUsage};
 
-/// What an external agent answered, and what it took.
+/// The result of an external agent's call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskResult {
     /// The agent's text.
     pub text: String,
-    /// Everything else.
+    /// Further data about the call.
     pub metadata: TaskMetadata,
 }
 
-/// What there is to say about a call beside the text.
+/// Data about a call besides its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskMetadata {
     /// The agent's name.
     pub agent: String,
-    /// The session of the call.
+    /// The id of the call's session.
     pub session_id: SessionId,
-    /// Why the turn ended: `cancelled` if the call was cancelled or timed out.
+    /// The stop reason of the turn: `cancelled` if the call was cancelled or timed out.
     pub stop_reason: StopReason,
-    /// The call timed out, and its turn was cancelled for that reason.
+    /// Whether the turn was cancelled by the timeout.
     pub timed_out: bool,
     /// The agent's thoughts.
     pub thoughts: String,
-    /// The tool calls in the order in which they began, with all of their updates.
+    /// The tool calls in order of their start, with all updates applied.
     pub tool_calls: Vec<ToolCall>,
-    /// The plan as it was last.
+    /// The latest plan.
     pub plan: Option<Plan>,
-    /// What the session has cost.
+    /// The cost of the session.
     pub cost: Option<Cost>,
-    /// Tokens that the turn took, where the agent says so.
+    /// The tokens that the turn used, if the agent reports them.
     pub tokens: Option<TokenUsage>,
-    /// Tokens in use, and the size of the context, as the agent reported them last.
+    /// The tokens in use and the context size, as last reported by the agent.
     pub usage: Option<UsageUpdate>,
-    /// From the beginning of the call to its end, in seconds.
+    /// The duration of the call, in seconds.
     #[serde(with = "seconds", rename = "elapsedSeconds")]
     pub elapsed: Duration,
-    /// Something is missing, because there was more than is gathered.
+    /// Whether output is missing, because it exceeded the limits.
     pub truncated: bool,
 }
 
@@ -85,7 +85,7 @@ impl std::fmt::Display for TaskResult {
     }
 }
 
-/// A duration as a number of seconds.
+/// Serializes a duration as a number of seconds.
 mod seconds {
     use std::time::Duration;
 

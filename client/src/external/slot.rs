@@ -1,4 +1,4 @@
-//! The connection to the agent, which is started when it is needed.
+//! The connection to the agent, which is opened on demand.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,15 +11,15 @@ use crate::error::Result;
 
 type Connecting = Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
 
-/// At most one connection. Clones are the same slot.
+/// At most one connection. Clones share it.
 #[derive(Clone)]
 pub(super) enum Slot {
-    /// The application's, which is not replaced.
+    /// The application's connection, which is not replaced.
     Connected(Client),
-    /// Opened by a function when there is none that goes on.
+    /// A connection that a function opens when there is none.
     Connecting {
         connect: Arc<dyn Fn() -> Connecting + Send + Sync>,
-        /// Locked while the agent is being started, so that it is started once.
+        /// Locked while the agent is starting, so that it is started once.
         current: Arc<Mutex<Current>>,
     },
 }
@@ -27,7 +27,7 @@ pub(super) enum Slot {
 #[derive(Debug, Default)]
 pub(super) struct Current {
     client: Option<Client>,
-    /// Counts the connections so far.
+    /// The number of connections so far.
     generation: u64,
 }
 
@@ -51,7 +51,7 @@ impl Slot {
         }
     }
 
-    /// Returns the connection and its number; opens one if there is none that goes on.
+    /// Returns the connection and its number; opens one if there is none.
     pub(super) async fn client(&self) -> Result<(Client, u64)> {
         let (connect, current) = match self {
             Self::Connected(client) => return Ok((client.clone(), 0)),
@@ -59,7 +59,7 @@ impl Slot {
         };
         let mut current = current.lock().await;
         if let Some(client) = current.client.take_if(|client| client.has_ended()) {
-            // Its process is killed with its last handle, if it has not ended.
+            // Dropping the last handle kills a process that is still running.
             drop(client);
         }
         let client = match &current.client {
@@ -73,8 +73,8 @@ impl Slot {
         Ok((client, current.generation))
     }
 
-    /// Drops a connection that has failed, unless it has been replaced. Returns whether the next
-    /// call of [`client`](Self::client) returns another one.
+    /// Drops a failed connection unless it was replaced. Returns whether the next call of
+    /// [`client`](Self::client) returns another connection.
     pub(super) async fn replace(&self, failed: u64) -> bool {
         let Self::Connecting { current, .. } = self else {
             return false;
@@ -86,7 +86,7 @@ impl Slot {
         true
     }
 
-    /// Takes the connection out, if there is one.
+    /// Takes the connection, if there is one.
     pub(super) async fn take(&self) -> Option<Client> {
         match self {
             Self::Connected(client) => Some(client.clone()),

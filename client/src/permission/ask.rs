@@ -1,4 +1,4 @@
-//! Asking a person, line by line.
+//! Permission prompts on a terminal or a pair of streams.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,19 +10,19 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use super::{Decision, PermissionRequest, Permissions};
 use crate::text::one_line;
 
-/// The longest line taken as an answer, in bytes.
+/// The longest line that is read as an answer, in bytes.
 const LONGEST_ANSWER: u64 = 1024;
 
-/// How often an answer that fits no option is asked for again.
-const TRIES: usize = 3;
+/// The maximum number of prompts until a valid answer.
+const MAX_ATTEMPTS: usize = 3;
 
-/// The most characters shown of what the agent says.
-const MOST_SHOWN: usize = 200;
+/// The maximum number of characters displayed of each text from the agent.
+const MAX_DISPLAYED: usize = 200;
 
-/// Asks a person who sees one stream and types into another, one question at a time.
+/// Asks the user by one output and one input stream, one request at a time.
 ///
-/// What [only reads](PermissionRequest::only_reads) can be approved without asking. The end of the
-/// input refuses.
+/// Optionally approves requests that [only read](PermissionRequest::only_reads). The end of the
+/// input rejects.
 #[derive(Debug)]
 pub struct Ask {
     approve_reads: bool,
@@ -30,12 +30,11 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Asks through the terminal that this process belongs to, whatever its standard streams
-    /// are connected to.
+    /// Asks on the controlling terminal of this process, independent of its standard streams.
     ///
     /// # Errors
     ///
-    /// When the process has no terminal.
+    /// Fails when the process has no controlling terminal.
     pub fn terminal() -> io::Result<Self> {
         let name = if cfg!(windows) { "CON" } else { "/dev/tty" };
         let input = File::open(name)?;
@@ -46,17 +45,17 @@ impl Ask {
         Ok(ask)
     }
 
-    /// Asks through two streams. The input is read from the first question on.
+    /// Asks on two streams. Reading begins with the first request.
     pub fn new(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> Self {
-        // One line may wait; whoever types more without being asked is not listened to.
-        let (tell, lines) = mpsc::channel(1);
-        let listen = move || {
-            std::thread::spawn(move || read_lines(input, &tell));
+        // The channel holds one line; further lines without a prompt are dropped.
+        let (sender, lines) = mpsc::channel(1);
+        let start_reading = move || {
+            std::thread::spawn(move || read_lines(input, &sender));
         };
         Self {
             approve_reads: false,
             dialog: Mutex::new(Dialog {
-                listen: Some(Box::new(listen)),
+                start_reading: Some(Box::new(start_reading)),
                 lines,
                 output: Arc::new(std::sync::Mutex::new(Some(Box::new(output)))),
                 terminal: None,
@@ -64,7 +63,7 @@ impl Ask {
         }
     }
 
-    /// Approves what [only reads](PermissionRequest::only_reads) without asking.
+    /// Approves calls that [only read](PermissionRequest::only_reads) without asking.
     #[must_use]
     pub fn approve_reads(mut self) -> Self {
         self.approve_reads = true;
@@ -86,14 +85,14 @@ impl Permissions for Ask {
 }
 
 struct Dialog {
-    /// Starts a thread that reads, once. A read from a terminal cannot be taken back, so nobody
-    /// waits for that thread; and it does not begin before it must, for somebody else may be
-    /// reading from the same terminal.
-    listen: Option<Box<dyn FnOnce() + Send>>,
+    /// Starts the reading thread, once. A blocking read of a terminal cannot be cancelled, so the
+    /// thread is never joined. It starts with the first request, because other code may read from the
+    /// same terminal before.
+    start_reading: Option<Box<dyn FnOnce() + Send>>,
     lines: mpsc::Receiver<String>,
-    /// None while a thread writes to it.
+    /// `None` while a thread writes to it.
     output: Arc<std::sync::Mutex<Option<Box<dyn Write + Send>>>>,
-    /// The input, if it is a terminal that may hold what was typed before.
+    /// The input, if it is a terminal that may buffer earlier keystrokes.
     terminal: Option<File>,
 }
 
@@ -105,16 +104,16 @@ impl std::fmt::Debug for Dialog {
 
 impl Dialog {
     async fn ask(&mut self, question: &PermissionRequest) -> Decision {
-        // What was typed before the question cannot be an answer to it.
+        // Discards input from before the prompt, which cannot be an answer to it.
         if let Some(terminal) = &self.terminal {
-            forget_typed(terminal);
+            discard_input(terminal);
         }
         while self.lines.try_recv().is_ok() {}
-        if let Some(listen) = self.listen.take() {
-            listen();
+        if let Some(start_reading) = self.start_reading.take() {
+            start_reading();
         }
         let mut text = shown(question);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if self.show(text).await.is_err() {
                 break;
             }
@@ -130,19 +129,19 @@ impl Dialog {
         Decision::Reject
     }
 
-    /// Shows a text, in a thread of its own: a terminal that is stopped accepts nothing for a long
-    /// time, and cancelling must go on.
+    /// Displays a text in a thread of its own: a stopped terminal may block for long, and cancellation
+    /// must work meanwhile.
     async fn show(&mut self, text: String) -> io::Result<()> {
         let place = self.output.clone();
         let output = place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Otherwise the question before has not been shown yet.
+        // `None` while the previous prompt is still being written.
         let mut output = output.ok_or(io::ErrorKind::WouldBlock)?;
         let (sender, shown) = oneshot::channel();
         std::thread::spawn(move || {
             let result = output.write_all(text.as_bytes());
             let result = result.and_then(|()| output.flush());
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
-            // Whoever waited may have been cancelled.
+            // The caller may have been cancelled.
             let _ = sender.send(result);
         });
         shown.await.unwrap_or(Err(io::ErrorKind::BrokenPipe.into()))
@@ -153,17 +152,17 @@ fn shown(question: &PermissionRequest) -> String {
     let title = question.title.as_deref().unwrap_or("a tool call");
     let mut text = format!(
         "\nThe agent asks for permission: {}",
-        one_line(title, MOST_SHOWN)
+        one_line(title, MAX_DISPLAYED)
     );
     if let Some(kind) = &question.kind {
         let _ = write!(text, " ({kind})");
     }
     text.push('\n');
     if let Some(input) = &question.request.tool_call.raw_input {
-        let _ = writeln!(text, "  with {}", one_line(input.get(), MOST_SHOWN));
+        let _ = writeln!(text, "  with {}", one_line(input.get(), MAX_DISPLAYED));
     }
     for (number, option) in (1..).zip(&question.request.options) {
-        let name = one_line(&option.name, MOST_SHOWN);
+        let name = one_line(&option.name, MAX_DISPLAYED);
         let _ = writeln!(text, "  {number}  {name} ({})", option.kind);
     }
     text + &choices(question)
@@ -187,15 +186,15 @@ fn answer(line: &str, question: &PermissionRequest) -> Option<Decision> {
 }
 
 #[cfg(unix)]
-fn forget_typed(terminal: &File) {
-    // If it fails, the worst is an answer that came too early.
+fn discard_input(terminal: &File) {
+    // A failure only means that earlier input is taken as an answer.
     let _ = rustix::termios::tcflush(terminal, rustix::termios::QueueSelector::IFlush);
 }
 
 #[cfg(not(unix))]
-fn forget_typed(_: &File) {}
+fn discard_input(_: &File) {}
 
-fn read_lines(input: impl Read, tell: &mpsc::Sender<String>) {
+fn read_lines(input: impl Read, sender: &mpsc::Sender<String>) {
     let mut input = BufReader::new(input);
     loop {
         let mut line = Vec::new();
@@ -206,8 +205,8 @@ fn read_lines(input: impl Read, tell: &mpsc::Sender<String>) {
             return;
         }
         let line = String::from_utf8_lossy(&line).into_owned();
-        // A line that nobody waits for is dropped while another one is still unread.
-        if let Err(mpsc::error::TrySendError::Closed(_)) = tell.try_send(line) {
+        // The line is dropped while another one is unread.
+        if let Err(mpsc::error::TrySendError::Closed(_)) = sender.try_send(line) {
             return;
         }
     }
@@ -365,8 +364,8 @@ mod tests {
     async fn nothing_is_read_before_the_first_question() {
         let person = Person::new();
         let mut dialog = person.ask.dialog.lock().await;
-        assert!(dialog.listen.is_some());
-        dialog.listen = None;
+        assert!(dialog.start_reading.is_some());
+        dialog.start_reading = None;
         // Whoever could read has gone without having begun to.
         assert_eq!(dialog.lines.recv().await, None);
     }

@@ -1,9 +1,9 @@
-//! Who answers when an agent asks for permission.
+//! Answers to the agent's permission requests.
 //!
-//! An answer is one of the options that the agent offers. It is chosen by the option's
-//! *kind*, never by its position or id, for both are the agent's to choose freely. What a
-//! tool call does is the agent's word too: a policy answers questions, it does not confine
-//! a process that runs with the user's rights.
+//! The answer is one of the options of the request, selected by the option's *kind* and never by
+//! its position or id, because the agent chooses both freely. The description of the tool call comes
+//! from the agent too: a policy answers requests, but does not confine a process that runs with the
+//! user's rights.
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission>
 
@@ -25,28 +25,27 @@ pub use self::ask::Ask;
 pub use self::reason::{Reason, RuleId, RuleSource};
 pub use self::rules::{Remember, Rule, Rules, RulesError};
 
-/// What an agent wants to know, with what it said about the tool call before.
+/// A permission request, completed with earlier information about its tool call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PermissionRequest {
-    /// As the agent asked it.
+    /// The unmodified request.
     pub request: RequestPermissionRequest,
-    /// What the tool call is about, in the agent's words: from the request, or else from
-    /// when the call was announced.
+    /// The title of the tool call: from the request, else from the latest update of the call.
     pub title: Option<String>,
-    /// The kind of the tool call, from the request, or else from when it was announced.
+    /// The kind of the tool call: from the request, else from the latest update of the call.
     pub kind: Option<ToolKind>,
-    /// The paths of the tool call's locations and diffs, as the agent wrote them: from the
-    /// request, or else from when the call was announced.
+    /// The paths of the tool call's locations and diffs, unmodified: from the request, else from the
+    /// latest update of the call.
     pub paths: Vec<String>,
-    /// The input of the tool, from the request, or else from when the call was announced.
+    /// The input of the tool: from the request, else from the latest update of the call.
     pub raw_input: Option<Json>,
-    /// The directory of the session, if it is known.
+    /// The working directory of the session, if it is known.
     pub cwd: Option<PathBuf>,
 }
 
 impl PermissionRequest {
-    /// A question about a tool call of which no more is known than stands in the request.
+    /// Creates a request without earlier information about its tool call.
     #[must_use]
     pub fn new(request: RequestPermissionRequest) -> Self {
         Self {
@@ -62,9 +61,10 @@ impl PermissionRequest {
         }
     }
 
-    /// Whether the tool call only looks: kinds `read` and `search`, and `think`, which does
-    /// nothing at all. `fetch` is not among them, for what is sent with it leaves the machine,
-    /// and a call without a kind may be anything.
+    /// Returns whether the tool call has the kind `read`, `search` or `think`.
+    ///
+    /// `fetch` is excluded, because its request may send data to another machine. So is a call without
+    /// a kind.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         matches!(
@@ -89,26 +89,26 @@ pub(crate) fn paths(
     paths
 }
 
-/// An answer that does not name an option yet.
+/// A decision that does not name an option yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Allow this call: the option of kind `allow_once`, or else `allow_always`.
+    /// Allows this call: selects the option of kind `allow_once`, else `allow_always`.
     Allow,
-    /// Allow this call and nothing more: the option of kind `allow_once`, or else as
+    /// Allows only this call: selects the option of kind `allow_once`, else acts as
     /// [`Reject`](Self::Reject).
     AllowOnce,
-    /// Refuse: the option of kind `reject_once`, or else `reject_always`, or else the answer
+    /// Rejects: selects the option of kind `reject_once`, else `reject_always`, else answers
     /// `cancelled`.
     Reject,
-    /// This option, which somebody has picked; `cancelled` if the agent does not offer it.
+    /// Selects this option; answers `cancelled` if the request does not contain it.
     Option(PermissionOptionId),
-    /// The answer `cancelled`, which means that the turn is being cancelled.
+    /// Answers `cancelled`, which means that the turn is being cancelled.
     Cancelled,
 }
 
 impl Decision {
-    /// The answer to options as an agent offers them.
+    /// Returns the answer to a request with these options.
     #[must_use]
     pub fn among(&self, options: &[PermissionOption]) -> RequestPermissionOutcome {
         use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
@@ -135,13 +135,14 @@ impl Decision {
     }
 }
 
-/// Answers an agent's questions for permission.
+/// Answers the agent's permission requests.
 pub trait Permissions: Send + Sync + 'static {
-    /// Decides. The future is dropped when the turn is cancelled or the agent is gone.
+    /// Decides a request. The future is dropped when the turn is cancelled or the connection ends.
     fn decide(&self, question: &PermissionRequest) -> impl Future<Output = Decision> + Send;
 
-    /// Decides, and returns the reason where there is one to show (default: none). The client
-    /// calls this method; a wrapper should pass both on.
+    /// Decides a request and returns the reason for display (default: no reason).
+    ///
+    /// The client calls this method; a wrapper should delegate both.
     fn decide_with_reason(
         &self,
         question: &PermissionRequest,
@@ -149,23 +150,24 @@ pub trait Permissions: Send + Sync + 'static {
         async { (self.decide(question).await, None) }
     }
 
-    /// Whether to be asked only when the reader of the turn has taken what came before the
-    /// question and waits for more (default no). Who asks a person says yes: the question
-    /// should not be shown above the text that leads to it.
+    /// Returns whether requests wait until the turn's reader has received all earlier events.
+    ///
+    /// Return `true` for interactive UIs, so that the text before a request is displayed first
+    /// (default `false`).
     fn in_order(&self) -> bool {
         false
     }
 }
 
-/// Rules that decide by themselves.
+/// Decides permission requests without user interaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Everything is allowed, once if the agent offers that.
+    /// Allows all calls, with `allow_once` if available.
     ApproveAll,
-    /// What [only reads](PermissionRequest::only_reads) is allowed, once; all else is refused.
+    /// Allows calls that [only read](PermissionRequest::only_reads), once; rejects all others.
     ApproveReads,
-    /// Everything is refused.
+    /// Rejects all calls.
     DenyAll,
 }
 
@@ -185,7 +187,7 @@ impl Permissions for Policy {
     }
 }
 
-/// [`Permissions`] behind a pointer.
+/// An object-safe form of [`Permissions`].
 pub(crate) trait AnyPermissions: Send + Sync + 'static {
     fn decide_boxed<'a>(
         &'a self,

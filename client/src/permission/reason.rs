@@ -1,9 +1,9 @@
-//! Why a question was answered the way it was.
+//! The reason for the answer to a permission request.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Which rule decided a question, or why none did.
+/// The rule that decided a permission request, or the reason why none did.
 ///
 /// `Display` writes a phrase such as `rule 2 of /project/rules.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,37 +11,38 @@ use std::path::PathBuf;
 pub enum Reason {
     /// This rule matched.
     Rule(RuleId),
-    /// No rule decided. This rule denies, and the agent says too little to tell whether it
-    /// matches; later rules that allow were left out.
+    /// This rule denies, but the request has too little information to match it.
+    ///
+    /// No rule decided; later rules that allow were skipped.
     Unclear(RuleId),
-    /// Somebody picked an option that means "always", and a rule was added: to this file, or to
-    /// the session if there is none.
+    /// The user selected an "always" option, and a rule was added: to this file, or to the session
+    /// if `None`.
     Remembered(Option<PathBuf>),
-    /// Somebody picked an option that means "always", but no rule could be added.
+    /// The user selected an "always" option, but no rule could be added.
     NotRemembered(String),
 }
 
-/// A rule, for people.
+/// Identifies a rule for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleId {
-    /// Where the rule stands.
+    /// The source of the rule.
     pub source: RuleSource,
-    /// Its number there, from 1 on.
+    /// The number of the rule in its source, from 1.
     pub number: usize,
-    /// Its name, if it has one.
+    /// The name of the rule, if any.
     pub name: Option<String>,
 }
 
-/// Where a rule stands.
+/// The source of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleSource {
-    /// In the program.
+    /// The program.
     Program,
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// Among those that were remembered in the session.
+    /// The rules remembered in the session.
     Session,
 }
 
@@ -63,7 +64,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule(rule) => rule.fmt(f),
-            Self::Unclear(rule) => write!(f, "the agent says too little to apply {rule}"),
+            Self::Unclear(rule) => write!(f, "the request has too little information for {rule}"),
             Self::Remembered(Some(path)) => write!(f, "remembered in {}", path.display()),
             Self::Remembered(None) => f.write_str("remembered for this session"),
             Self::NotRemembered(why) => write!(f, "not remembered: {why}"),

@@ -199,7 +199,9 @@ async fn no_session_is_opened_without_a_place_and_none_is_free_before_one_is_clo
         .unwrap_err();
     assert!(matches!(error, Error::CallTimeout { .. }), "{error}");
     assert!(
-        error.to_string().contains("a place among the calls"),
+        error
+            .to_string()
+            .contains("one of the concurrent calls to end"),
         "{error}"
     );
 

@@ -69,7 +69,7 @@ async fn an_agent_that_only_closes_its_output_has_hung_up() {
     let error = within(Client::builder().spawn(agent)).await.unwrap_err();
     assert!(matches!(error, Error::AgentHungUp { .. }), "{error}");
     let expected = "is still running; its standard error ends with:\n  no terminal\n\
-                    and its standard output, besides messages, had:\n  Use --acp";
+                    and its standard output has invalid messages:\n  Use --acp";
     assert!(error.to_string().ends_with(expected), "{error}");
 }
 
@@ -88,9 +88,9 @@ async fn noise_before_the_death_is_part_of_the_reason() {
     let agent = agent("echo 'Please log in first'; exit 1");
     let error = within(Client::builder().spawn(agent)).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("wrote nothing to standard error"), "{text}");
+    assert!(text.contains("its standard error is empty"), "{text}");
     assert!(
-        text.ends_with("is no message:\n  Please log in first"),
+        text.ends_with("has invalid messages:\n  Please log in first"),
         "{text}"
     );
 }

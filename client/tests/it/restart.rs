@@ -208,7 +208,10 @@ async fn an_agent_that_ends_before_it_was_initialized_is_not_started_again() {
         text.contains("exited with code 2 during initialize"),
         "{text}"
     );
-    assert!(text.ends_with("is no message:\n  Please log in"), "{text}");
+    assert!(
+        text.ends_with("has invalid messages:\n  Please log in"),
+        "{text}"
+    );
     let runs = std::fs::read_to_string(dir.path().join("runs")).unwrap();
     assert_eq!(runs.lines().count(), 1);
 }

@@ -94,7 +94,7 @@ async fn a_session_is_open_once() {
     let client = connect(TestAgent::default(), Client::builder()).await;
     let session = within(client.load_session("known", "/")).await.unwrap();
     let error = within(client.load_session("known", "/")).await.unwrap_err();
-    assert_eq!(error.to_string(), "session known is open already");
+    assert_eq!(error.to_string(), "session known is already open");
     drop(session);
     within(client.load_session("known", "/")).await.unwrap();
 }
@@ -166,13 +166,13 @@ async fn an_agent_that_wants_authentication_says_how() {
     let error = within(client.authenticate("key")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the agent wants you to authenticate before authenticate; it offers:\n  key: A key"
+        "the agent requires authentication before authenticate; its methods:\n  key: A key"
     );
     let session = within(client.new_session("/")).await.unwrap();
     let turn = session.prompt("locked").await.unwrap();
     let error = within(turn.outcome()).await.unwrap_err().to_string();
     assert!(
-        error.contains("before session/prompt; it offers:\n  key: A key"),
+        error.contains("before session/prompt; its methods:\n  key: A key"),
         "{error}"
     );
 }
@@ -193,7 +193,7 @@ async fn another_version_of_the_protocol_is_refused() {
     let error = error.unwrap_err().to_string();
     assert_eq!(
         error,
-        "the agent speaks protocol version 7, this client version 1"
+        "unsupported protocol version: expected 1, the agent answered 7"
     );
     within(agent)
         .await
@@ -212,8 +212,8 @@ async fn an_agent_that_says_nothing_is_given_up() {
     let error = builder.connect((reader, writer)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the agent did not answer initialize within 3 s (is it an agent of this protocol?); \
-         what it wrote to standard output is no message:\n  Welcome to the tool!"
+        "the agent did not answer initialize within 3 s (is the command an ACP agent?); \
+         its standard output has invalid messages:\n  Welcome to the tool!"
     );
 }
 

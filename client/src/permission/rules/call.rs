@@ -1,4 +1,4 @@
-//! What rules judge of a tool call: its kind, its paths and its commands.
+//! The properties of a tool call that rules match: kind, paths and commands.
 
 use acp_sdk::v1::ToolKind;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::command::Command;
 use super::path::{Base, CallPath};
 use crate::permission::PermissionRequest;
 
-/// Members of a tool's input that hold a path, or a list of them.
+/// Members of a tool's input that contain a path or a list of paths.
 const PATH_MEMBERS: &[&str] = &[
     "path",
     "paths",
@@ -32,33 +32,33 @@ const PATH_MEMBERS: &[&str] = &[
     "directory",
 ];
 
-/// Members that hold a command: a line, or a list of words.
+/// Members that contain a command: a shell line, or a list of words.
 const COMMAND_MEMBERS: &[&str] = &["command", "cmd", "script"];
 
-/// Members that hold the arguments of the program in `command`.
+/// Members that contain the arguments of the program in `command`.
 const ARGUMENT_MEMBERS: &[&str] = &["args", "arguments"];
 
-/// Members that hold the directory of a command.
+/// Members that contain the working directory of a command.
 const DIRECTORY_MEMBERS: &[&str] = &["cwd", "workdir", "workingDirectory", "working_directory"];
 
-/// The most texts of an input that are judged as paths by rules that deny.
-const MOST_TEXTS: usize = 1000;
+/// The maximum number of strings of an input that deny rules match as paths.
+const MAX_STRINGS: usize = 1000;
 
-/// A tool call as rules see it.
+/// The properties of a tool call that rules match.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) kind: Option<ToolKind>,
     pub(super) base: Option<Base>,
-    /// The paths that the agent names as such.
+    /// The paths in locations, diffs and known members of the input.
     pub(super) paths: Vec<CallPath>,
-    /// A path that the agent names, of which it is not certain where it leads.
+    /// Whether a path of the call is ambiguous.
     pub(super) has_unclear_path: bool,
-    /// Whatever else in the input may be a path.
+    /// All other strings of the input that may be paths.
     pub(super) more_paths: Vec<CallPath>,
     pub(super) commands: Vec<Command>,
-    /// The directory in which the command runs, if it is another one than the session's.
+    /// Whether the command runs in another directory than the session's.
     pub(super) runs_elsewhere: bool,
-    /// The input was read to its end.
+    /// Whether the whole input was inspected.
     pub(super) is_complete: bool,
 }
 
@@ -85,7 +85,7 @@ impl Call {
         let words = commands.iter().flat_map(Command::all_words);
         let words =
             words.flat_map(|word| [Some(word), word.split_once('=').map(|(_, value)| value)]);
-        texts.extend(words.flatten().take(MOST_TEXTS).map(str::to_owned));
+        texts.extend(words.flatten().take(MAX_STRINGS).map(str::to_owned));
         let more_paths = texts.iter().filter_map(resolve).collect();
         let elsewhere = |dir: &String| match (resolve(dir), &base) {
             (Some(dir), Some(base)) => !dir.is_inside(base),
@@ -104,7 +104,7 @@ impl Call {
         }
     }
 
-    /// Follows the links of all paths. It blocks for as long as the file system takes.
+    /// Resolves the symbolic links of all paths. Blocks for as long as the file system takes.
     pub(super) fn follow_links(&mut self) {
         if let Some(base) = &mut self.base {
             base.follow_links();
@@ -114,13 +114,13 @@ impl Call {
         }
     }
 
-    /// Whether it runs a command, as far as the agent tells.
+    /// Returns whether the agent reports that the call runs a command.
     pub(super) fn runs(&self) -> bool {
         !self.commands.is_empty() || self.kind == Some(ToolKind::Execute)
     }
 }
 
-/// Returns the texts of some members, or of the lists in them.
+/// Returns the strings in some members, and in lists in them.
 fn texts_of(input: &Value, members: &[&str]) -> Vec<String> {
     let values = members.iter().filter_map(|member| input.get(member));
     let texts = values.flat_map(|value| match value {
@@ -141,7 +141,7 @@ fn commands(input: &Value) -> Vec<Command> {
                     list.insert(0, program.clone());
                     Command::words(&list)
                 }
-                // What the arguments are is not certain.
+                // The arguments are unknown.
                 None => Command::line(&format!("{program} $")),
             },
             (Some(list), None) if list.is_array() => match words(list) {
@@ -163,9 +163,9 @@ fn words(value: &Value) -> Option<Vec<String>> {
     list.map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
-/// Gathers every text of a value. Returns whether that was all.
+/// Collects all strings of a value; returns `false` if it has too many.
 fn all_texts(value: &Value, texts: &mut Vec<String>) -> bool {
-    if texts.len() >= MOST_TEXTS {
+    if texts.len() >= MAX_STRINGS {
         return false;
     }
     match value {

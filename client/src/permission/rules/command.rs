@@ -1,51 +1,51 @@
-//! Commands of tool calls, and the patterns that they are compared with.
+//! Commands of tool calls, and command patterns.
 //!
-//! A rule that allows sees one program with its arguments, or nothing: a line that a shell could
-//! read in any other way is not a [`simple`](Command::simple) command. A rule that denies sees
-//! every word of the line as the possible beginning of a command.
+//! A rule that allows matches only a single program with its arguments: a line that a shell could
+//! interpret in any other way is not a [`simple`](Command::simple) command. A rule that denies
+//! treats each word of the line as the possible start of a command.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
 use super::RulesError;
 
-/// The longest command that is judged, in bytes.
+/// The longest command that is matched, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The most words of a command that are judged.
-const MOST_WORDS: usize = 1024;
+/// The maximum number of words of a command that are matched.
+const MAX_WORDS: usize = 1024;
 
-/// What makes a line more than one command, wherever it stands: operators, redirections,
-/// expansions, escapes, and what other shells than that of Unix treat so (`^`, `!`, `#`).
+/// Characters that make a line more than a simple command: operators, redirections, expansions and
+/// escapes, including those of shells other than Unix shells (`^`, `!`, `#`).
 const SPECIAL: &[char] = &[
     ';', '&', '|', '<', '>', '$', '`', '\\', '(', ')', '{', '}', '!', '#', '^',
 ];
 
-/// What expands to other words unless it is quoted.
+/// Characters of globs, which expand to other words unless quoted.
 const WILD: &[char] = &['*', '?', '[', ']'];
 
-/// Programs that read a line after `-c`.
+/// Programs that execute a line after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 
-/// What runs in a tool call.
+/// The command that a tool call runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
-    /// The program and its arguments, if it is exactly one program.
+    /// The program and its arguments, for a simple command.
     simple: Option<Vec<String>>,
-    /// The words of every command that may be in it.
+    /// The words of each command that the line may contain.
     parts: Vec<Vec<String>>,
-    /// Something in it is known only when it runs.
+    /// Whether it has expansions whose value is known only at run time.
     expands: bool,
 }
 
 impl Command {
-    /// A line for a shell.
+    /// Parses a shell line.
     pub(super) fn line(line: &str) -> Self {
         if line.len() > LONGEST {
             return Self::unknown();
         }
         let simple = simple_words(line);
-        // Quotes may be part of a word, or hold a line for another shell.
+        // Quotes may be part of a word, or enclose a line for another shell.
         let mut parts = split(line, true);
         parts.extend(split(line, false));
         let expands = line.contains(['$', '`', '*', '?', '[', '{', '~', '\\', '^', '%']);
@@ -56,9 +56,9 @@ impl Command {
         }
     }
 
-    /// A program and its arguments, as they are.
+    /// Creates a command from a program and its arguments.
     pub(super) fn words(words: &[String]) -> Self {
-        if words.iter().map(String::len).sum::<usize>() > LONGEST || words.len() > MOST_WORDS {
+        if words.iter().map(String::len).sum::<usize>() > LONGEST || words.len() > MAX_WORDS {
             return Self::unknown();
         }
         if let [shell, flag, line] = words
@@ -74,7 +74,7 @@ impl Command {
             parts.extend(inner.parts);
             expands |= inner.expands;
         }
-        // No shell reads it, as far as the agent tells; some agents join the words for one.
+        // The agent reports no shell, but some agents join the words for one.
         let harmless = |word: &String| !word.contains(SPECIAL) && !word.contains(char::is_control);
         let one = !words.is_empty() && words.iter().all(harmless);
         let is_interpreter = words.first().is_some_and(|word| is_shell(word));
@@ -93,7 +93,7 @@ impl Command {
         }
     }
 
-    /// The program and its arguments, if it is exactly one program.
+    /// Returns the program and its arguments of a simple command.
     pub(super) fn simple(&self) -> Option<&[String]> {
         self.simple.as_deref()
     }
@@ -102,7 +102,7 @@ impl Command {
         self.expands
     }
 
-    /// All words that stand in it.
+    /// Returns all words of the command.
     pub(super) fn all_words(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().flatten().map(String::as_str)
     }
@@ -116,7 +116,7 @@ fn is_shell(program: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Returns the words of a line in which nothing but spaces and pairs of quotes has a meaning.
+/// Returns the words of a line that contains only words, spaces and pairs of quotes.
 fn simple_words(line: &str) -> Option<Vec<String>> {
     let other_space = |c: char| c != ' ' && (c.is_control() || c.is_whitespace());
     if line.contains(SPECIAL) || line.contains(other_space) {
@@ -134,7 +134,7 @@ fn simple_words(line: &str) -> Option<Vec<String>> {
                 word.get_or_insert_default();
             }
             (None, ' ') => words.extend(word.take()),
-            // A tilde is a directory at the beginning of a word or of a value.
+            // A tilde at the start of a word or of a value expands to a directory.
             (None, '~') => match word.as_deref() {
                 None | Some("") => return None,
                 Some(word) if word.ends_with([':', '=']) => return None,
@@ -145,11 +145,11 @@ fn simple_words(line: &str) -> Option<Vec<String>> {
         }
     }
     words.extend(word);
-    (quote.is_none() && !words.is_empty() && words.len() <= MOST_WORDS).then_some(words)
+    (quote.is_none() && !words.is_empty() && words.len() <= MAX_WORDS).then_some(words)
 }
 
-/// Splits a line at everything that may end a command, and then into words. Quotes are removed;
-/// they join what stands in them if `joins`, or else they separate like spaces.
+/// Splits a line into possible commands, and those into words. Quotes are removed: if `joins`,
+/// quoted text is part of its word, otherwise quotes separate words.
 fn split(line: &str, joins: bool) -> Vec<Vec<String>> {
     let mut parts = vec![Vec::new()];
     let mut word = String::new();
@@ -169,7 +169,7 @@ fn split(line: &str, joins: bool) -> Vec<Vec<String>> {
             '\'' | '"' if !joins => end_word(&mut word, &mut parts, false),
             '\'' | '"' if quote == Some(c) => quote = None,
             '\'' | '"' if quote.is_none() => quote = Some(c),
-            // An escape may stand in the middle of a name.
+            // An escape may be in the middle of a name.
             '\\' => {}
             _ if joins && quote.is_some() => word.push(c),
             ';' | '&' | '|' | '(' | ')' | '{' | '}' | '`' | '\n' | '\r' | '<' | '>' => {
@@ -184,17 +184,17 @@ fn split(line: &str, joins: bool) -> Vec<Vec<String>> {
     parts
 }
 
-/// A pattern of commands: a glob for each word. `**` as the last word matches any further ones.
+/// A command pattern: one glob per word. `**` as the last word matches any further words.
 #[derive(Debug, Clone)]
 pub(super) struct CommandPattern {
     text: CommandText,
     exact: Vec<GlobMatcher>,
-    /// In any case of letters.
+    /// Case-insensitive matchers, for rules that deny.
     wide: Vec<GlobMatcher>,
     any_more: bool,
 }
 
-/// How a command pattern is written: words separated by spaces, or a list of words.
+/// The notation of a command pattern: words separated by spaces, or a list of words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum CommandText {
@@ -215,7 +215,7 @@ impl CommandPattern {
         };
         let any_more = words.last().is_some_and(|last| last == "**");
         let words = &words[..words.len() - usize::from(any_more)];
-        if words.is_empty() || words.len() > MOST_WORDS || shown.len() > LONGEST {
+        if words.is_empty() || words.len() > MAX_WORDS || shown.len() > LONGEST {
             return Err(invalid("expected a program, and arguments".to_owned()));
         }
         if words.iter().any(|word| word == "**") {
@@ -245,7 +245,7 @@ impl CommandPattern {
         &self.text
     }
 
-    /// Whether these are all words of a command that the pattern means.
+    /// Returns whether `words` as a whole match the pattern.
     pub(super) fn contains(&self, words: &[String]) -> bool {
         let enough = match self.any_more {
             true => words.len() >= self.exact.len(),
@@ -255,8 +255,8 @@ impl CommandPattern {
         enough && pairs.all(|(glob, word)| glob.is_match(word))
     }
 
-    /// Whether a command that the pattern means may begin anywhere in this one, with or without
-    /// further arguments.
+    /// Returns whether a matching command may start anywhere in `command`, with or without further
+    /// arguments.
     pub(super) fn touches(&self, command: &Command) -> bool {
         let begins = |words: &[String]| {
             let mut pairs = self.wide.iter().zip(words).enumerate();

@@ -1,4 +1,4 @@
-//! Files of rules. `docs/permissions.md` describes their format.
+//! Rule files. `docs/permissions.md` describes their format.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -16,13 +16,13 @@ use super::{Remember, RulesError};
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// How long adding a rule waits for another process that adds one.
+/// Timeout for the lock while another process adds a rule.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// How often it tries meanwhile.
+/// Interval of attempts to take the lock.
 const LOCK_POLL: Duration = Duration::from_millis(10);
 
-/// A file of rules, as it is written.
+/// A rule file, as deserialized.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -50,7 +50,7 @@ struct Entry {
     kind: Option<OneOrMore<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<OneOrMore<String>>,
-    /// A line, or the words of one command.
+    /// A shell line, or the words of one command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<CommandText>,
 }
@@ -78,25 +78,26 @@ impl<T> OneOrMore<T> {
     }
 }
 
-/// What a file says.
+/// The contents of a rule file.
 pub(super) struct Content {
     pub(super) rules: Vec<Rule>,
     pub(super) remember: Option<Remember>,
 }
 
-/// Reads a file of rules. It blocks.
+/// Reads a rule file. Blocks.
 pub(super) fn read(path: &Path) -> Result<Content, RulesError> {
     parse(path, &text(path)?)
 }
 
-/// Adds a rule at the end of a file, unless it stands there, and returns what the file says then.
-/// The file is replaced as a whole. It blocks, for up to 5 s while other processes do the same.
+/// Appends a rule to a file, unless it contains the rule, and returns the new contents.
+///
+/// Replaces the file atomically. Blocks for up to 5 s while other processes add rules.
 pub(super) fn add(path: &Path, rule: &Rule) -> Result<Content, RulesError> {
     let failed = |error: io::Error| RulesError::Write {
         path: path.to_owned(),
         reason: error.to_string(),
     };
-    // The file itself, if the path is a link.
+    // Resolves a symbolic link, so that its target is replaced.
     let path = path.canonicalize().map_err(failed)?;
     let _lock = lock(&path).map_err(failed)?;
     let old = text(&path)?;
@@ -119,7 +120,7 @@ pub(super) fn add(path: &Path, rule: &Rule) -> Result<Content, RulesError> {
         "\n\n"
     };
     let new = format!("{old}{separator}{added}");
-    // Not if it could not be read back, such as after `rule = [...]`.
+    // Fails if the result is not valid, such as after `rule = [...]`.
     let content = parse(&path, &new)?;
     replace(&path, &new).map_err(failed)?;
     Ok(content)
@@ -192,7 +193,7 @@ impl Entry {
         }
         for name in non_empty("kind", self.kind)? {
             rule = match ToolKind::from(name.as_str()) {
-                // A misspelt kind would never match.
+                // A misspelt kind would match no call.
                 ToolKind::Unknown(name) if !name.starts_with('_') => {
                     return Err(RulesError::Kind { kind: name });
                 }
@@ -209,7 +210,7 @@ impl Entry {
     }
 }
 
-/// A condition that lists nothing would hold for every call.
+/// Rejects an empty list, because that condition would match each call.
 fn non_empty(
     member: &'static str,
     list: Option<OneOrMore<String>>,
@@ -220,7 +221,7 @@ fn non_empty(
     }
 }
 
-/// Locks out other processes, by a file beside the file: that one is replaced.
+/// Takes the lock in a separate file, because the rule file itself is replaced.
 fn lock(path: &Path) -> io::Result<File> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
@@ -236,7 +237,7 @@ fn lock(path: &Path) -> io::Result<File> {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_POLL),
             Err(TryLockError::WouldBlock) => {
-                let reason = "another process has had it locked for 5 s";
+                let reason = "another process has locked it for 5 s";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
             }
             Err(TryLockError::Error(error)) => return Err(error),

@@ -1,4 +1,4 @@
-//! Rules that were remembered in a session.
+//! Rules that are remembered in a session.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,13 +7,13 @@ use acp_sdk::v1::SessionId;
 
 use super::Rule;
 
-/// Sessions whose rules are remembered; of more, those of the oldest are forgotten.
-const MOST_SESSIONS: usize = 1000;
+/// The maximum number of sessions with rules. The rules of the oldest sessions are dropped first.
+const MAX_SESSIONS: usize = 1000;
 
-/// Rules of a session; of more, the oldest are forgotten.
-const MOST_RULES: usize = 1000;
+/// The maximum number of rules of a session. The oldest are dropped first.
+const MAX_RULES: usize = 1000;
 
-/// The rules of sessions. A rule that is forgotten only means that somebody is asked again.
+/// The remembered rules of all sessions. After a rule is dropped, the user is asked again.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     sessions: Mutex<VecDeque<(SessionId, Arc<VecDeque<Rule>>)>>,
@@ -38,13 +38,13 @@ impl Memory {
         };
         let list = Arc::make_mut(&mut rules);
         list.push_back(rule);
-        keep_latest(list, MOST_RULES);
+        keep_latest(list, MAX_RULES);
         sessions.push_back((session.clone(), rules));
-        keep_latest(&mut sessions, MOST_SESSIONS);
+        keep_latest(&mut sessions, MAX_SESSIONS);
     }
 }
 
-/// Drops the oldest beyond a number.
+/// Drops the oldest entries beyond `most`.
 fn keep_latest<T>(list: &mut VecDeque<T>, most: usize) {
     let excess = list.len().saturating_sub(most);
     list.drain(..excess);

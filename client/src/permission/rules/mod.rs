@@ -1,9 +1,8 @@
-//! Permission rules: allow and deny tool calls by kind, path and command. The first that matches
-//! decides.
+//! Permission rules: allow and deny tool calls by kind, path and command. The first match decides.
 //!
-//! What a tool call does is the agent's word. A rule that allows matches only if everything that
-//! the agent says fits; a rule that denies matches if any part fits. `docs/permissions.md` has the
-//! format of files, and what exactly is compared.
+//! All information about a tool call comes from the agent. A rule that allows matches only if the
+//! whole request fits; a rule that denies matches if any part fits. `docs/permissions.md` specifies
+//! the file format and the comparison.
 
 mod call;
 mod command;
@@ -27,7 +26,7 @@ use super::{
     AnyPermissions, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId, RuleSource,
 };
 
-/// Why rules cannot be used.
+/// The error of invalid or unreadable rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
@@ -36,15 +35,15 @@ pub enum RulesError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// A file holds something else than rules.
+    /// The contents of a file are not valid rules.
     #[error("invalid rules in {path}: {reason}", path = path.display())]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The defect and its position.
         reason: String,
     },
     /// A rule cannot be added to a file.
@@ -52,18 +51,18 @@ pub enum RulesError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// A pattern cannot be used.
+    /// A pattern is invalid.
     #[error("invalid pattern `{pattern}`: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// There is no such kind of tool call.
+    /// The kind of tool call does not exist.
     #[error(
         "unknown kind `{kind}`. Use read, edit, delete, move, search, execute, think, fetch, \
         switch_mode or other"
@@ -75,28 +74,27 @@ pub enum RulesError {
     /// A condition is an empty list.
     #[error("expected at least one value in `{member}`; leave it out to match every call")]
     Empty {
-        /// The member.
+        /// The name of the condition.
         member: &'static str,
     },
 }
 
-/// What becomes of an answer that a person means for ever: an option of kind `allow_always` or
-/// `reject_always`.
+/// Storage of rules for answers that are final: `allow_always` and `reject_always`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Remember {
     /// Adds a rule that lasts as long as the session.
     #[default]
     Session,
-    /// Adds a rule to the file that the rules were read from; without one, to the session.
+    /// Adds a rule to the file from which the rules were read; without one, to the session.
     File,
-    /// Adds no rule. The agent still receives the answer.
+    /// Adds no rule. The agent still receives the selected option.
     No,
 }
 
-/// Rules that decide about tool calls, in order, and a fallback for what no rule matches.
+/// Decides permission requests by an ordered list of rules, with a fallback.
 ///
-/// Clones share what is remembered.
+/// Clones share the remembered rules.
 ///
 /// ```
 /// use acp_client::{Policy, Rule, Rules};
@@ -113,7 +111,7 @@ pub enum Remember {
 #[derive(Clone)]
 #[must_use]
 pub struct Rules {
-    /// Those of the file, which come first. They are read again when one is added.
+    /// The rules of the file, which precede all others. Reloaded when a rule is added.
     of_file: Arc<Mutex<Arc<Vec<Rule>>>>,
     file: Option<PathBuf>,
     of_program: Vec<Rule>,
@@ -140,7 +138,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Creates an empty list, which refuses what no rule matches.
+    /// Creates an empty list with the fallback [`Policy::DenyAll`].
     pub fn new() -> Self {
         Self {
             of_file: Arc::default(),
@@ -152,12 +150,12 @@ impl Rules {
         }
     }
 
-    /// Reads rules from a file in TOML. It blocks for as long as the file system takes.
+    /// Reads rules from a TOML file. Blocks for as long as the file system takes.
     ///
     /// # Errors
     ///
-    /// [`RulesError::Read`] if the file cannot be read or has more than 1 MiB,
-    /// [`RulesError::Invalid`] if a rule in it cannot be used.
+    /// [`RulesError::Read`] if the file cannot be read or exceeds 1 MiB,
+    /// [`RulesError::Invalid`] if one of its rules is invalid.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RulesError> {
         let path = path.as_ref();
         let content = file::read(path)?;
@@ -173,25 +171,25 @@ impl Rules {
         })
     }
 
-    /// Adds a rule at the end, behind those of a file.
+    /// Appends a rule, after the rules of a file.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.of_program.push(rule);
         self
     }
 
-    /// Sets who decides about what no rule matches (default [`Policy::DenyAll`]).
+    /// Sets the handler of requests that no rule matches (default [`Policy::DenyAll`]).
     pub fn fallback(mut self, fallback: impl Permissions) -> Self {
         self.fallback = Arc::new(fallback);
         self
     }
 
-    /// Sets how "always" is remembered (default: as in the file, else [`Remember::Session`]).
+    /// Sets the storage of "always" answers (default: the file's setting, else [`Remember::Session`]).
     pub fn remember(mut self, remember: Remember) -> Self {
         self.remember = remember;
         self
     }
 
-    /// Returns whether a rule may allow more than reading.
+    /// Returns whether a rule may allow more than read access.
     #[must_use]
     pub fn may_approve(&self) -> bool {
         let of_file = self.of_file();
@@ -220,7 +218,7 @@ impl Rules {
         let has_paths = rules.clone().any(|(_, _, rule)| rule.has_paths());
         let mut call = Call::new(question);
         if has_paths {
-            // The file system may be slow, or somebody else's.
+            // File system calls may block for long.
             let judged = tokio::task::spawn_blocking(move || {
                 call.follow_links();
                 call
@@ -237,7 +235,7 @@ impl Rules {
             .iter()
             .map(|option| &option.kind)
             .collect();
-        // A rule allows one call. An option that allows more is not what it says.
+        // A rule allows one call. An option of another kind would allow more.
         let can_allow = kinds.contains(&&PermissionOptionKind::AllowOnce);
         let mut unclear = None;
         for (source, index, rule) in rules {
@@ -269,7 +267,7 @@ impl Rules {
         (decision, remembered.or(reason).or(unclear))
     }
 
-    /// Adds a rule that decides the same question again.
+    /// Adds a rule that gives the same answer to the same request.
     async fn add(
         &self,
         question: &PermissionRequest,
@@ -280,7 +278,7 @@ impl Rules {
             return None;
         }
         let Some(rule) = Rule::exactly(call, effect) else {
-            let why = "neither its paths nor one simple command are known";
+            let why = "the request has neither paths nor a simple command";
             return Some(Reason::NotRemembered(why.to_owned()));
         };
         let (Remember::File, Some(path)) = (self.remember, &self.file) else {
@@ -297,7 +295,7 @@ impl Rules {
                 Reason::Remembered(Some(path.clone()))
             }
             Ok(Err(error)) => {
-                // The answer stands all the same.
+                // The answer is valid without a rule in the file.
                 self.memory.add(&question.request.session_id, rule);
                 Reason::NotRemembered(error.to_string())
             }
@@ -306,7 +304,7 @@ impl Rules {
     }
 }
 
-/// Rules with their source and index.
+/// Returns rules with their source and number.
 fn numbered<'a>(
     rules: impl Iterator<Item = &'a Rule> + Clone,
     source: &'a RuleSource,
@@ -315,7 +313,7 @@ fn numbered<'a>(
     numbered.map(move |(index, rule)| (source, index, rule))
 }
 
-/// What an option means for ever.
+/// Returns the effect of an "always" option.
 fn always(question: &PermissionRequest, id: &PermissionOptionId) -> Option<Effect> {
     let mut options = question.request.options.iter();
     let option = options.find(|option| option.option_id == *id)?;

@@ -1,4 +1,4 @@
-//! Paths of tool calls, and the patterns that they are compared with.
+//! Paths of tool calls, and path patterns.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,17 +6,17 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::RulesError;
 
-/// The longest path that is judged, in bytes.
+/// The longest path that is matched, in bytes.
 const LONGEST: usize = 4096;
 
-/// A path of a tool call, judged: absolute, with `.` and `..` folded.
+/// A resolved path of a tool call: absolute, with `.` and `..` removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallPath {
-    /// Absolute, and otherwise as it was written.
+    /// The absolute path without further changes.
     written: PathBuf,
-    /// By the text alone.
+    /// The path with `.` and `..` removed lexically.
     lexical: PathBuf,
-    /// With the links followed, as far as it exists on this machine.
+    /// The path with symbolic links resolved, as far as it exists on this machine.
     real: Option<PathBuf>,
     is_dir: bool,
 }
@@ -35,16 +35,16 @@ impl Base {
         Some(Self { lexical, real })
     }
 
-    /// Follows links. It blocks for as long as the file system takes.
+    /// Resolves symbolic links. Blocks for as long as the file system takes.
     pub(super) fn follow_links(&mut self) {
         self.real = real(&self.lexical);
     }
 }
 
 impl CallPath {
-    /// Resolves what an agent wrote. `None` if it is not certain which path is meant.
+    /// Resolves a path of the agent; `None` if it is ambiguous.
     pub(super) fn resolve(text: &str, base: Option<&Base>) -> Option<Self> {
-        // What a shell, an agent or another system may take for something else than a name.
+        // Characters that a shell, an agent or another system may interpret.
         let expands = |c: char| matches!(c, '$' | '`' | '%') || c.is_control();
         let foreign = !cfg!(windows) && text.contains('\\');
         let uri = text.contains("://") || text.starts_with("file:");
@@ -63,7 +63,7 @@ impl CallPath {
             true => path.to_owned(),
             false => base?.lexical.join(path),
         };
-        // On Windows, `C:x` and `\x` depend on more than the session's directory.
+        // On Windows, `C:x` and `\x` are relative to more than the session's directory.
         written.is_absolute().then(|| Self {
             lexical: fold(&written),
             written,
@@ -72,9 +72,9 @@ impl CallPath {
         })
     }
 
-    /// Follows links. It blocks for as long as the file system takes.
+    /// Resolves symbolic links. Blocks for as long as the file system takes.
     pub(super) fn follow_links(&mut self) {
-        // Where a link stands before it, `..` is the parent of the link's target.
+        // `..` after a symbolic link is the parent of the link's target.
         self.real = real(&self.written);
         self.is_dir = self.lexical.is_dir();
     }
@@ -96,7 +96,7 @@ impl CallPath {
     }
 }
 
-/// Folds `.` and `..` of an absolute path.
+/// Removes `.` and `..` from an absolute path lexically.
 fn fold(path: &Path) -> PathBuf {
     let mut folded = PathBuf::new();
     for component in path.components() {
@@ -112,10 +112,10 @@ fn fold(path: &Path) -> PathBuf {
     folded
 }
 
-/// Follows the links of the part of a path that exists.
+/// Resolves the symbolic links of the existing part of a path.
 fn real(path: &Path) -> Option<PathBuf> {
     path.ancestors().find_map(|ancestor| {
-        // A link that leads nowhere does not count as a name: who writes to it creates its target.
+        // A dangling link is not a plain name: writing to it creates its target.
         if ancestor.is_symlink() && !ancestor.exists() {
             return Some(PathBuf::from("/"));
         }
@@ -123,7 +123,7 @@ fn real(path: &Path) -> Option<PathBuf> {
         let rest = path.strip_prefix(ancestor).ok()?;
         Some(match rest.as_os_str().is_empty() {
             true => real,
-            // What does not exist has no links.
+            // The part that does not exist has no links.
             false => fold(&real.join(rest)),
         })
     })
@@ -133,11 +133,11 @@ fn real(path: &Path) -> Option<PathBuf> {
 #[derive(Debug, Clone)]
 pub(super) struct PathPattern {
     text: String,
-    /// As the pattern stands.
+    /// The pattern itself.
     exact: GlobMatcher,
-    /// For rules that deny: in any case of letters, and for all that is below.
+    /// For rules that deny: case-insensitive, and including everything below.
     wide: Vec<GlobMatcher>,
-    /// The names before the first that is a pattern.
+    /// The leading components without glob characters.
     prefix: PathBuf,
 }
 
@@ -156,7 +156,7 @@ impl PathPattern {
             .any(|name| matches!(name, "." | "..") || name.starts_with('~'))
         {
             return Err(invalid(
-                "`.`, `..` and `~` are not resolved in patterns; write the path that is meant"
+                "`.`, `..` and `~` are not resolved in patterns; write the resolved path"
                     .to_owned(),
             ));
         }
@@ -195,7 +195,7 @@ impl PathPattern {
         self.prefix.has_root() || Path::new(&self.text).is_absolute()
     }
 
-    /// Whether the path is one that the pattern means, in every reading.
+    /// Returns whether the path matches in each interpretation.
     pub(super) fn contains(&self, path: &CallPath, base: Option<&Base>) -> bool {
         let readings = [Some(&path.lexical), path.real.as_ref()];
         let bases = [
@@ -213,14 +213,14 @@ impl PathPattern {
         })
     }
 
-    /// Whether the path may be one that the pattern means, or below one, in any reading.
+    /// Returns whether the path, or one of its parents, may match in any interpretation.
     pub(super) fn touches(&self, path: &CallPath, base: Option<&Base>) -> bool {
         self.forms(path, base)
             .iter()
             .any(|form| self.wide.iter().any(|glob| glob.is_match(form)))
     }
 
-    /// Whether something below the path may be meant.
+    /// Returns whether the pattern may match something below the path.
     pub(super) fn may_be_below(&self, path: &CallPath, base: Option<&Base>) -> bool {
         self.forms(path, base).iter().any(|form| {
             let mut names = form.components().zip(self.prefix.components());
@@ -228,8 +228,8 @@ impl PathPattern {
         })
     }
 
-    /// The texts of a path that a pattern may mean: below the base, and absolute, for `**/x`
-    /// denies `x` anywhere.
+    /// Returns the forms of a path that are matched: relative to the base, and absolute, because
+    /// `**/x` denies `x` anywhere.
     fn forms<'a>(&self, path: &'a CallPath, base: Option<&'a Base>) -> Vec<&'a Path> {
         let readings = [Some(&path.lexical), path.real.as_ref()];
         let mut forms: Vec<&Path> = Vec::new();

@@ -1,4 +1,4 @@
-//! One rule: what it is about, and whether it matches a tool call.
+//! One rule: its conditions and its effect.
 
 use acp_sdk::v1::ToolKind;
 
@@ -7,15 +7,16 @@ use super::call::Call;
 use super::command::{Command, CommandPattern, CommandText};
 use super::path::PathPattern;
 
-/// What a rule does with the tool calls that it matches.
+/// The effect of a rule on matching tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Allow,
     Deny,
 }
 
-/// Allows or denies tool calls. It matches a call when all of its conditions hold; a rule without
-/// conditions matches every call.
+/// Allows or denies tool calls that fulfil all of its conditions.
+///
+/// A rule without conditions matches each call.
 ///
 /// ```
 /// use acp_client::Rule;
@@ -39,11 +40,11 @@ pub struct Rule {
     commands: Vec<CommandPattern>,
 }
 
-/// Whether a rule matches a tool call.
+/// The result of matching a rule with a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     No,
-    /// The agent says too little. Only rules that deny distinguish it from `No`.
+    /// The request has too little information. Only rules that deny distinguish it from `No`.
     Unclear,
     Yes,
 }
@@ -58,12 +59,12 @@ impl From<bool> for Match {
 }
 
 impl Rule {
-    /// Creates a rule that allows.
+    /// Creates a rule that allows matching calls.
     pub fn allow() -> Self {
         Self::new(Effect::Allow)
     }
 
-    /// Creates a rule that denies.
+    /// Creates a rule that denies matching calls.
     pub fn deny() -> Self {
         Self::new(Effect::Deny)
     }
@@ -78,41 +79,40 @@ impl Rule {
         }
     }
 
-    /// Sets the name that is shown when the rule decides.
+    /// Sets the name that is displayed when the rule decides.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Adds a kind of tool call. One of the kinds must be that of the call.
+    /// Adds a kind of tool call. The call must have one of the added kinds.
     pub fn kind(mut self, kind: ToolKind) -> Self {
         self.kinds.push(kind);
         self
     }
 
-    /// Adds a glob for paths: `*` and `?` match within a name, `**` across names. It is relative
-    /// to the session's directory unless it is absolute.
+    /// Adds a glob for paths, relative to the session's directory unless absolute.
     ///
-    /// A rule that allows needs each path of the call to match one of its globs; a rule that
-    /// denies needs one path that matches, or lies below a path that does.
+    /// `*` and `?` match within a component, `**` across components. A rule that allows requires each
+    /// path of the call to match one of its globs. A rule that denies requires one path that matches,
+    /// or is below a path that does.
     ///
     /// # Errors
     ///
-    /// [`RulesError::Pattern`] if it is no glob, or has `.` or `..` in it.
+    /// [`RulesError::Pattern`] if it is not a valid glob, or contains `.` or `..`.
     pub fn path(mut self, glob: &str) -> Result<Self, RulesError> {
         self.paths.push(PathPattern::new(glob)?);
         Ok(self)
     }
 
-    /// Adds a command pattern: a glob for each word, and `**` as the last word for any further
-    /// ones.
+    /// Adds a command pattern: one glob per word; `**` as the last word matches any further words.
     ///
-    /// A rule that allows needs the call to run exactly one program that matches, with all of its
-    /// arguments. A rule that denies needs such a command to begin anywhere in the call.
+    /// A rule that allows requires the call to run exactly one program that matches, with all of its
+    /// arguments. A rule that denies matches if such a command may start anywhere in the call.
     ///
     /// # Errors
     ///
-    /// [`RulesError::Pattern`] if it has no program, or a word is no glob.
+    /// [`RulesError::Pattern`] if it has no program, or a word is not a valid glob.
     pub fn command(self, pattern: &str) -> Result<Self, RulesError> {
         self.command_text(CommandText::Line(pattern.to_owned()))
     }
@@ -122,7 +122,7 @@ impl Rule {
         Ok(self)
     }
 
-    /// Creates the rule that decides this very call again, if the call can be described exactly.
+    /// Creates the rule that matches exactly this call; `None` if the call is not fully known.
     pub(super) fn exactly(call: &Call, effect: Effect) -> Option<Self> {
         let mut rule = Self::new(effect);
         rule.kinds.extend(call.kind.clone());
@@ -160,14 +160,14 @@ impl Rule {
         self.commands.iter().map(CommandPattern::text)
     }
 
-    /// Whether it may allow more than reading.
+    /// Returns whether the rule may allow more than read access.
     pub(super) fn may_approve(&self) -> bool {
         let reads = |kind| matches!(kind, &ToolKind::Read | &ToolKind::Search | &ToolKind::Think);
         let only_reads = !self.kinds.is_empty() && self.kinds.iter().all(reads);
         self.effect == Effect::Allow && !only_reads
     }
 
-    /// Whether paths have to be judged.
+    /// Returns whether the rule has conditions on paths.
     pub(super) fn has_paths(&self) -> bool {
         !self.paths.is_empty()
     }
@@ -179,12 +179,12 @@ impl Rule {
         }
     }
 
-    /// Whether all that the agent says fits the conditions, in every reading.
+    /// Returns whether the whole request fulfils the conditions, in each interpretation.
     fn allows(&self, call: &Call) -> bool {
         let kind =
             self.kinds.is_empty() || call.kind.as_ref().is_some_and(|k| self.kinds.contains(k));
         let command = match self.commands.is_empty() {
-            // A path says nothing about what a command does with it.
+            // A path does not restrict the effects of a command.
             true => self.paths.is_empty() || !call.runs(),
             false => {
                 let allowed = |words| self.commands.iter().any(|pattern| pattern.contains(words));
@@ -206,7 +206,7 @@ impl Rule {
         kind && command && paths
     }
 
-    /// Whether any part of what the agent says fits the conditions, in any reading.
+    /// Returns whether any part of the request fulfils the conditions, in any interpretation.
     fn denies(&self, call: &Call) -> Match {
         self.denies_kind(call)
             .min(self.denies_command(call))
@@ -258,7 +258,7 @@ impl Rule {
             call.kind,
             Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode)
         );
-        // What is done to a directory is done to what is in it.
+        // An operation on a directory affects its contents.
         let may_be_below = all().filter(|path| path.is_dir()).any(|path| {
             let mut patterns = self.paths.iter();
             patterns.any(|pattern| pattern.may_be_below(path, base))
@@ -275,7 +275,7 @@ impl Rule {
     }
 }
 
-/// Writes a text as a glob that matches it alone.
+/// Escapes a string as a glob that matches only this string.
 fn escape(text: &str) -> String {
     let mut glob = String::with_capacity(text.len());
     for c in text.chars() {

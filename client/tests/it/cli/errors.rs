@@ -162,11 +162,11 @@ async fn noise_on_standard_output_is_skipped_and_reported() {
     let ended = run(&["--deny-all", "-v", "hi"], agent).await;
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.stdout, "text\n");
-    let expected = "acp: skipped what is no message on the agent's output: Loading model...\n\
-                    acp: skipped what is no message on the agent's output: [\"no\"\n\
-                    acp: skipped what is no message on the agent's output: noise 1\n\
-                    acp: skipped what is no message on the agent's output: noise 2\n\
-                    acp: skipped what is no message on the agent's output: noise 3\n\
+    let expected = "acp: skipped an invalid message on the agent's output: Loading model...\n\
+                    acp: skipped an invalid message on the agent's output: [\"no\"\n\
+                    acp: skipped an invalid message on the agent's output: noise 1\n\
+                    acp: skipped an invalid message on the agent's output: noise 2\n\
+                    acp: skipped an invalid message on the agent's output: noise 3\n\
                     acp: skipped more of the agent's output, which is not shown\n";
     assert_eq!(ended.stderr, expected);
 }
@@ -184,7 +184,7 @@ async fn an_agent_that_requires_authentication() {
     assert_eq!(ended.code, Some(4));
     assert_eq!(
         ended.stderr,
-        "acp: the agent wants you to authenticate before session/new; it offers:\n  key: A key\n\
+        "acp: the agent requires authentication before session/new; its methods:\n  key: A key\n\
          acp: log in by `acp login` with the same agent, or by the agent's own command\n"
     );
     let ended = run(&["--deny-all", "--auth", "key", "hi"], agent).await;
@@ -201,7 +201,7 @@ async fn another_version_of_the_protocol() {
     assert_eq!(ended.code, Some(1));
     assert_eq!(
         ended.stderr,
-        "acp: the agent speaks protocol version 2, this client version 1\n\
+        "acp: unsupported protocol version: expected 1, the agent answered 2\n\
          acp: update acp or the agent, whichever is older\n"
     );
 }

@@ -158,7 +158,7 @@ async fn a_prompt_that_is_refused_is_no_turn() {
     agent.called("session/prompt").await;
     agent.refuse(-32000, "who are you").await;
     let error = within(turn.outcome()).await.unwrap_err();
-    let words = "the agent wants you to authenticate before session/prompt; it offers:\n  \
+    let words = "the agent requires authentication before session/prompt; its methods:\n  \
         key: A key";
     assert_eq!(error.to_string(), words);
     assert_eq!(ready(&mut events).last().unwrap().1, "failed");
@@ -310,6 +310,6 @@ async fn a_version_that_is_not_offered_is_none() {
     assert!(matches!(error, Error::Version { .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "the agent speaks protocol version 7, this client version 2"
+        "unsupported protocol version: expected 2, the agent answered 7"
     );
 }
