@@ -1,4 +1,4 @@
-//! How an agent is started.
+//! The command that starts an agent.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,12 +15,12 @@ use crate::error::{Error, Result};
 use crate::reconnect::Reconnect;
 use crate::text::one_line;
 
-/// Told of each line that an agent writes to its standard error.
+/// The callback for lines of the agent's standard error.
 pub(super) type OnStderr = Arc<Mutex<dyn FnMut(&str) + Send>>;
 
-/// The command line, environment and directory of an agent.
+/// The command line, environment and working directory of an agent.
 ///
-/// The command is a program and its arguments; no shell looks at them.
+/// The command is a program with arguments, without a shell.
 ///
 /// ```
 /// use acp_client::AgentCommand;
@@ -33,7 +33,7 @@ pub(super) type OnStderr = Arc<Mutex<dyn FnMut(&str) + Send>>;
 pub struct AgentCommand {
     program: OsString,
     args: Vec<OsString>,
-    /// Without a value, the variable is removed.
+    /// A variable without a value is removed.
     env: Vec<(OsString, Option<OsString>)>,
     cwd: Option<PathBuf>,
     pub(super) on_stderr: Option<OnStderr>,
@@ -42,20 +42,20 @@ pub struct AgentCommand {
     pub(crate) restart: Option<Reconnect>,
 }
 
-/// How an agent was started, for another run of its program.
+/// The resolved command, for further runs of the agent's program.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandLine {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
-    /// Without a value, the variable is removed.
+    /// A variable without a value is removed.
     pub(crate) env: Vec<(OsString, Option<OsString>)>,
     pub(crate) cwd: Option<PathBuf>,
 }
 
-/// How long an agent may take to end before it is made to.
+/// The shutdown timeouts of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grace {
-    /// After its standard input was closed.
+    /// After closing its standard input.
     pub(super) eof: Duration,
     /// After `SIGTERM`.
     pub(super) terminate: Duration,
@@ -63,7 +63,7 @@ pub(super) struct Grace {
 
 impl fmt::Debug for AgentCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Values of the environment may be secrets.
+        // Environment values may be secrets.
         f.debug_struct("AgentCommand")
             .field("program", &self.program)
             .field("args", &self.args)
@@ -72,7 +72,7 @@ impl fmt::Debug for AgentCommand {
     }
 }
 
-/// The command line, for people: arguments with blanks are quoted.
+/// The command line for display: arguments with white space are quoted.
 impl fmt::Display for AgentCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_word(f, &self.program)?;
@@ -94,9 +94,9 @@ fn write_word(f: &mut fmt::Formatter<'_>, word: &OsStr) -> fmt::Result {
 }
 
 impl AgentCommand {
-    /// A program without arguments, in the directory and environment of this process.
+    /// Creates a command without arguments that inherits directory and environment.
     ///
-    /// A name without a slash is looked up in `PATH`.
+    /// A name without a slash is searched in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -137,42 +137,45 @@ impl AgentCommand {
         self
     }
 
-    /// The directory to start in. A relative path to the program is taken from the
-    /// directory of this process nevertheless.
+    /// Sets the working directory.
+    ///
+    /// A relative path to the program is still resolved in the directory of this process.
     pub fn current_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cwd = Some(dir.into());
         self
     }
 
-    /// Called with each line of the agent's standard error as it arrives (lines above
-    /// 8 KiB in pieces). It must not block. The last lines are kept in any case.
+    /// Sets a callback for each line of the agent's standard error.
+    ///
+    /// Lines above 8 KiB are split. The callback must not block. The last 20 lines are kept for error
+    /// messages in any case.
     pub fn on_stderr(mut self, line: impl FnMut(&str) + Send + 'static) -> Self {
         self.on_stderr = Some(Arc::new(Mutex::new(line)));
         self
     }
 
-    /// How long [`AgentProcess::shutdown`] waits after closing the agent's standard input
-    /// (default 2 s), and after `SIGTERM` (default 1 s).
+    /// Sets the timeouts of [`AgentProcess::shutdown`]: after closing standard input (default 2 s),
+    /// and after `SIGTERM` (default 1 s).
     pub fn shutdown_grace(mut self, eof: Duration, terminate: Duration) -> Self {
         self.grace = Grace { eof, terminate };
         self
     }
 
-    /// Leaves processes alone that have left the agent's process group, such as a browser that it has
-    /// opened (default: on Linux they end with the agent).
+    /// Does not kill processes that have left the agent's process group, such as a browser.
+    ///
+    /// By default they are killed with the agent (Linux only).
     pub fn leave_detached(mut self) -> Self {
         self.leave_detached = true;
         self
     }
 
-    /// Sets how an agent that ends while its [`Client`](crate::Client) needs it is started again
-    /// (default: not at all).
+    /// Sets how an agent that exits while its [`Client`](crate::Client) is open is restarted.
     ///
-    /// Its sessions are opened again: after the last event, where the agent numbers its events as
-    /// `acp-server` does, else by `session/load` or `session/resume`
-    /// ([`Event::Gap`](crate::Event::Gap)). Requests that it had not answered fail with
-    /// [`Error::ConnectionLost`]; none is sent twice. [`Client::connection_state`] shows what
-    /// happens. Messages are lines; the framing with `Content-Length` is not understood.
+    /// The default is no restart. Sessions are continued after the last event if the agent numbers its
+    /// events as `acp-server` does, else by `session/load` or `session/resume`
+    /// ([`Event::Gap`](crate::Event::Gap)). Requests in flight fail with [`Error::ConnectionLost`]; none
+    /// is sent twice. [`Client::connection_state`] reports the state. Messages must be lines; the framing
+    /// with `Content-Length` is not supported.
     ///
     /// [`Client::connection_state`]: crate::Client::connection_state
     pub fn restart(mut self, restart: impl Into<Option<Reconnect>>) -> Self {
@@ -180,11 +183,11 @@ impl AgentCommand {
         self
     }
 
-    /// Starts the agent. Needs a tokio runtime with I/O and time.
+    /// Starts the agent. Requires a tokio runtime with I/O and time enabled.
     ///
     /// # Errors
     ///
-    /// [`Error::Spawn`] says which command cannot be started and why.
+    /// [`Error::Spawn`] with the command and the reason.
     pub fn spawn(self) -> Result<AgentProcess> {
         let program = self.resolved_program();
         let mut command = Command::new(&program);
@@ -223,7 +226,7 @@ impl AgentCommand {
         })
     }
 
-    /// A path with a directory in it means the same wherever the agent starts.
+    /// Returns the program with a relative path resolved in the directory of this process.
     fn resolved_program(&self) -> OsString {
         let path = Path::new(&self.program);
         if self.cwd.is_some()
@@ -237,7 +240,7 @@ impl AgentCommand {
     }
 }
 
-/// Why a program could not be started, in words that lead to the fault.
+/// Returns the reason why a program could not be started.
 pub(crate) fn why_not(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String {
     let path = Path::new(program);
     if let Some(cwd) = cwd
@@ -245,7 +248,7 @@ pub(crate) fn why_not(program: &OsStr, cwd: Option<&Path>, error: &io::Error) ->
     {
         return format!("there is no directory {}", cwd.display());
     }
-    // A path of several parts starts where the command runs.
+    // A relative path is resolved in the working directory of the command.
     let at = cwd.map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
     let named = path.components().count() <= 1 && !path.starts_with(".");
     match error.kind() {

@@ -1,4 +1,4 @@
-//! An agent's process that is started again when it has ended.
+//! Restarts an agent's process that has exited.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,13 +19,13 @@ use crate::error::{Error, Result};
 use crate::reconnect::queue::{self, Receiver, Sender};
 use crate::reconnect::{Closed, Connector, LinkReceiver, LinkSender, Received, Reconnect};
 
-/// Bytes that wait for the agent to read them.
+/// Capacity in bytes of the queue to the agent's standard input.
 const QUEUED_BYTES: usize = 256 << 10;
 
-/// The process at this moment; `None` before the first start.
+/// The current process; `None` before the first start.
 pub(crate) type CurrentProcess = watch::Receiver<Option<Arc<AgentProcess>>>;
 
-/// Starts processes of one command, one after the other.
+/// Starts successive processes of one command.
 #[derive(Debug)]
 pub(crate) struct ProcessConnector {
     command: AgentCommand,
@@ -65,7 +65,7 @@ impl Connector for ProcessConnector {
     async fn open(&mut self) -> Result<(ProcessSender, ProcessReceiver)> {
         let earlier = self.current.borrow().clone();
         if let Some(earlier) = earlier {
-            // It may have closed its output only, and hold locks.
+            // The process may have closed only its output, and still hold locks.
             earlier.terminate().await;
         }
         let mut process = self.command.clone().spawn()?;
@@ -82,7 +82,7 @@ impl Connector for ProcessConnector {
         self.command.restart
     }
 
-    /// A process that ends soon after it was started will do so again.
+    /// A process that exits sooner counts as a failed attempt.
     fn healthy_after(&self) -> Duration {
         self.command.restart.unwrap_or_default().max_wait
     }
@@ -144,7 +144,7 @@ fn open(
     (sender, receiver)
 }
 
-/// Writes messages to the agent's input, and closes it after the last one.
+/// Writes messages to the agent's standard input, and closes it after the last one.
 async fn write(
     mut messages: Receiver<Bytes>,
     mut input: AgentInput,
@@ -175,11 +175,11 @@ pub(crate) struct ProcessSender {
 pub(crate) struct ProcessReceiver {
     lines: FramedRead<AgentOutput, Lines>,
     process: Arc<AgentProcess>,
-    /// This side has closed the connection.
+    /// Cancelled when this side has closed the connection.
     closed: CancellationToken,
-    /// The agent does not read its input any more.
+    /// Cancelled when the agent has closed its standard input.
     broken: CancellationToken,
-    /// Everything was written.
+    /// Cancelled when all messages are written.
     written: CancellationToken,
 }
 
@@ -199,7 +199,7 @@ impl LinkReceiver for ProcessReceiver {
         let line = tokio::select! {
             biased;
             line = &mut line => line,
-            // What it wrote before comes first.
+            // Forwards earlier output first.
             () = self.broken.cancelled() => timeout(EXIT_AFTER_EOF, line).await.unwrap_or(None),
         };
         match line {

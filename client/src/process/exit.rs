@@ -1,31 +1,31 @@
-//! How a process ended.
+//! The exit status of a process.
 
 use std::fmt;
 
-/// How a process ended: with a code, by a signal, or in a way that nobody saw.
+/// The exit status of a process: a code, a signal or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exit {
-    /// The code it exited with; none if a signal ended it.
+    /// The exit code; `None` if a signal terminated the process.
     pub code: Option<i32>,
-    /// The number of the signal that ended it.
+    /// The number of the signal that terminated the process.
     pub signal: Option<i32>,
 }
 
 impl Exit {
-    /// Nobody saw how the process ended, or it could not be ended.
+    /// The exit status is not known, or the process could not be terminated.
     pub(crate) const UNKNOWN: Self = Self {
         code: None,
         signal: None,
     };
 
-    /// Whether it exited with code 0.
+    /// Returns whether the process exited with code 0.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.code == Some(0)
     }
 
-    /// The name of the signal that ended it, such as `SIGKILL`.
+    /// Returns the name of the signal, such as `SIGKILL`.
     #[must_use]
     pub fn signal_name(&self) -> Option<String> {
         self.signal.map(signal_name)
@@ -46,7 +46,7 @@ impl fmt::Display for Exit {
 fn signal_name(number: i32) -> String {
     use rustix::process::Signal;
 
-    // Numbers differ between systems, so the names hang on constants.
+    // Signal numbers differ between systems, so the names are mapped from constants.
     let names = [
         (Signal::HUP, "SIGHUP"),
         (Signal::INT, "SIGINT"),

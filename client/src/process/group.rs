@@ -1,11 +1,10 @@
-//! A child process together with what it starts: one process group, one owner.
+//! A child process and its process group.
 //!
-//! Guarantees: a signal reaches the whole group and nobody else. The leader is
-//! reaped only after the rest of the group has been killed, because its number,
-//! which names the group, may be given to a stranger from then on. Dropping the
-//! [`Group`] kills it. A process that leaves the group (`setsid`) is out of reach.
+//! Guarantees: a signal reaches all of the group and nothing else. The leader is reaped only after the
+//! rest of the group was killed, because the system may reuse its process id, which identifies the
+//! group. Dropping the [`Group`] kills it. A process that leaves the group (`setsid`) is not reached.
 //!
-//! Elsewhere than on Unix the group is the child alone.
+//! On other systems than Unix the group consists of the child only.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,16 +14,16 @@ use tokio::sync::watch;
 
 use super::Exit;
 
-/// How hard to ask a process to end.
+/// A request to terminate a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Request {
-    /// `SIGTERM`: it may clean up.
+    /// `SIGTERM`: the process can clean up.
     Terminate,
     /// `SIGKILL`.
     Kill,
 }
 
-/// The streams of a child that were piped.
+/// The piped streams of a child.
 #[derive(Debug)]
 pub(crate) struct Streams {
     pub(crate) stdin: Option<ChildStdin>,
@@ -32,7 +31,7 @@ pub(crate) struct Streams {
     pub(crate) stderr: Option<ChildStderr>,
 }
 
-/// A running child and its group; dropped, it is killed.
+/// A running child and its group. Dropping it kills the group.
 #[derive(Debug)]
 pub(crate) struct Group {
     leader: Arc<Leader>,
@@ -41,11 +40,11 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts `command` as the leader of a new group.
+    /// Starts `command` as the leader of a new process group.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<(Self, Streams)> {
         #[cfg(unix)]
         command.process_group(0);
-        // Registered before the child exists, so that no exit falls between.
+        // Registered before the start, so that no exit is missed.
         let changed = platform::Changed::new()?;
         let mut child = command.kill_on_drop(true).spawn()?;
         let streams = Streams {
@@ -64,22 +63,22 @@ impl Group {
         Ok((group, streams))
     }
 
-    /// The process id of the leader.
+    /// Returns the process id of the leader.
     pub(crate) fn id(&self) -> Option<u32> {
         self.leader.id
     }
 
-    /// Tells whether and how the leader has ended; clones can be handed out.
+    /// Returns the watch on the leader's exit, which can be cloned.
     pub(crate) fn exit(&self) -> &ExitWatch {
         &self.exit
     }
 
-    /// Sends a signal to everybody in the group.
+    /// Sends a signal to the whole group.
     pub(crate) fn request(&self, request: Request) {
         self.leader.request(request);
     }
 
-    /// Kills what is left of the group and gives the leader's number back.
+    /// Kills the rest of the group and reaps the leader.
     pub(crate) fn end(&self) {
         self.leader.end();
     }
@@ -92,21 +91,21 @@ impl Drop for Group {
     }
 }
 
-/// Whether and how a process has ended.
+/// A watch on the exit of a process.
 #[derive(Debug, Clone)]
 pub(crate) struct ExitWatch(watch::Receiver<Option<Exit>>);
 
 impl ExitWatch {
-    /// How the process ended, if it has.
+    /// Returns the exit status if the process has exited.
     pub(crate) fn now(&self) -> Option<Exit> {
         *self.0.borrow()
     }
 
-    /// Waits for the end of the process.
+    /// Waits for the exit of the process.
     pub(crate) async fn seen(&mut self) -> Exit {
         match self.0.wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or(Exit::UNKNOWN),
-            // The group was dropped, which kills it; nobody looks at how it ended.
+            // The group was dropped and thereby killed; the status is lost.
             Err(_) => Exit::UNKNOWN,
         }
     }
@@ -128,7 +127,7 @@ async fn watch_leader(
 
 #[derive(Debug)]
 struct Leader {
-    /// None once it has been reaped.
+    /// `None` once it was reaped.
     child: Mutex<Option<Child>>,
     id: Option<u32>,
 }
@@ -146,7 +145,7 @@ impl Leader {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the leader has ended. It is not reaped by this.
+    /// Returns the exit status of the leader without reaping it.
     fn look(&self) -> Option<Exit> {
         match self.lock().as_mut() {
             Some(child) => platform::look(self.id, child),
@@ -163,7 +162,7 @@ impl Leader {
     fn end(&self) {
         if let Some(mut child) = self.lock().take() {
             platform::request(self.id, &mut child, Request::Kill);
-            // A leader that has not died yet is reaped by tokio in the background.
+            // tokio reaps a leader that is still dying in the background.
             let _ = child.try_wait();
         }
     }
@@ -183,7 +182,7 @@ mod platform {
     use super::Request;
     use crate::process::Exit;
 
-    /// Wakes when some child has changed its state.
+    /// Wakes when any child has changed its state (`SIGCHLD`).
     pub(super) struct Changed(unix::Signal);
 
     impl Changed {
@@ -192,7 +191,7 @@ mod platform {
         }
 
         pub(super) async fn wait(&mut self, _: &Mutex<Option<Child>>) {
-            // It ends only with the runtime, and this task with it.
+            // The signal stream ends only with the runtime.
             self.0.recv().await;
         }
     }
@@ -206,7 +205,7 @@ mod platform {
             return match waitid(WaitId::Pid(pid), options) {
                 Ok(status) => status.map(|status| exit(&status)),
                 Err(rustix::io::Errno::INTR) => continue,
-                // Somebody else in this process has reaped it.
+                // Other code in this process has reaped it.
                 Err(_) => Some(Exit::UNKNOWN),
             };
         }
@@ -218,7 +217,7 @@ mod platform {
             Request::Kill => Signal::KILL,
         };
         if let Some(group) = pid(id) {
-            // A group that has ended already needs no signal.
+            // Fails if the group has ended already.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -247,7 +246,7 @@ mod platform {
     use super::Request;
     use crate::process::Exit;
 
-    /// Wakes when the child has ended.
+    /// Wakes when the child has exited.
     pub(super) struct Changed;
 
     impl Changed {
@@ -256,7 +255,7 @@ mod platform {
         }
 
         pub(super) async fn wait(&mut self, child: &Mutex<Option<Child>>) {
-            // The lock is free between the polls, so that the child can be killed meanwhile.
+            // The lock is released between polls, so that the child can be killed meanwhile.
             std::future::poll_fn(|cx| {
                 let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
                 match child.as_mut() {
@@ -277,7 +276,7 @@ mod platform {
     }
 
     pub(super) fn request(_: Option<u32>, child: &mut Child, _: Request) {
-        // A child that has ended already needs no signal.
+        // Fails if the child has exited already.
         let _ = child.start_kill();
     }
 }

@@ -1,20 +1,20 @@
-//! Messages as lines, for the connection to an agent that is started again.
+//! Line framing, for the connection to an agent that is restarted.
 
 use std::io;
 
 use bytes::{Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
-/// Cuts a stream into lines.
+/// Decodes a stream into lines.
 ///
-/// A line above the limit is cut off one byte above it, where `acp-sdk` refuses it as too long. The
-/// rest is skipped as it arrives.
+/// A line above the limit is cut one byte above it, where `acp-sdk` rejects it as too long. The rest
+/// is skipped.
 #[derive(Debug)]
 pub(super) struct Lines {
     max_bytes: usize,
     /// Number of buffered bytes that are known to contain no line feed.
     seen: usize,
-    /// The rest of a line is being skipped.
+    /// Whether the rest of a line is being skipped.
     skipping: bool,
 }
 

@@ -1,10 +1,9 @@
-//! The agent as a child process: started, watched and ended by one owner.
+//! The agent as a child process.
 //!
-//! Guarantees: standard error is drained all the time, and its end is kept for
-//! error messages in bounded memory. The agent leads a process group of its own;
-//! [`AgentProcess::shutdown`] ends it gently first (end of input, then `SIGTERM`),
-//! and what is left of the group is killed then, or when the value is dropped.
-//! A child of the agent that has left the group is found by a mark (Linux), see `sweep`.
+//! Guarantees: standard error is always drained, and its end is kept for error messages in bounded
+//! memory. The agent leads its own process group. [`AgentProcess::shutdown`] closes its input and then
+//! sends `SIGTERM`; the rest of the group is killed afterwards, or when the value is dropped.
+//! Descendants that have left the group are found by a mark (Linux), see `sweep`.
 
 mod command;
 mod connector;
@@ -38,36 +37,37 @@ use self::tail::Tail;
 use crate::error::Error;
 use crate::text::one_line;
 
-/// How many lines of standard error an error message repeats.
+/// Maximum number of lines of standard error in an error message.
 const LAST_LINES: usize = 20;
 
-/// How many characters of a command line an error message repeats.
+/// Maximum number of characters of a command line in an error message.
 pub(crate) const LONGEST_COMMAND: usize = 200;
 
-/// How long an agent that has closed its output may take to exit before it is called alive.
+/// Time from the end of an agent's output until it counts as still running.
 const EXIT_AFTER_EOF: Duration = Duration::from_secs(1);
 
-/// How long a dropped agent waits for what has left its group to be killed.
+/// Time that dropping an agent waits for the sweep.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// How long the kernel may take to end a killed process.
+/// Time for the kernel to end a killed process.
 const EXIT_AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// A running agent; dropped, it is killed together with its process group, and on Linux with what has
-/// left the group.
+/// A running agent process.
+///
+/// Dropping it kills its process group, and on Linux descendants that have left the group.
 #[derive(Debug)]
 pub struct AgentProcess {
     command: String,
     line: CommandLine,
     group: Group,
-    /// What is not killed yet, of what has left the group.
+    /// The mark of descendants; taken by the sweep.
     mark: Mutex<Option<Mark>>,
     sweeper: Sweeper,
     stdin: Option<AgentInput>,
     stdout: Option<AgentOutput>,
     stderr: Stderr,
     grace: Grace,
-    /// The agent closed its output without exiting. Later it may exit because of that.
+    /// Whether the agent closed its output without exiting. It may exit later because of that.
     hung_up: Arc<AtomicBool>,
     reader: tokio::task::JoinHandle<()>,
 }
@@ -109,41 +109,42 @@ impl AgentProcess {
         })
     }
 
-    /// The command line, for messages; the beginning of a long one.
+    /// Returns the command line for messages, up to 200 characters.
     #[must_use]
     pub fn command(&self) -> &str {
         &self.command
     }
 
-    /// Program, arguments, variables and directory, for another run of the program.
+    /// Returns the program, arguments, variables and directory, for another run of the program.
     pub(crate) fn command_line(&self) -> &CommandLine {
         &self.line
     }
 
-    /// The process id, which is also the id of the process group.
+    /// Returns the process id, which is also the id of the process group.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.group.id()
     }
 
-    /// The agent's standard output and input, once.
+    /// Takes the agent's standard output and input; `None` after the first call.
     pub fn take_streams(&mut self) -> Option<(AgentOutput, AgentInput)> {
         Some((self.stdout.take()?, self.stdin.take()?))
     }
 
-    /// How the agent ended, if it has.
+    /// Returns the exit status if the agent has exited.
     #[must_use]
     pub fn exit(&self) -> Option<Exit> {
         self.group.exit().now()
     }
 
-    /// Waits until the agent ends by itself.
+    /// Waits until the agent exits by itself.
     pub async fn exited(&self) -> Exit {
         self.group.exit().clone().seen().await
     }
 
-    /// The last lines of the agent's standard error, at most 20. If the agent has ended, all
-    /// that it wrote is waited for.
+    /// Returns the last lines of the agent's standard error, at most 20.
+    ///
+    /// If the agent has exited, waits until all its output was read.
     pub async fn last_words(&self) -> Vec<String> {
         if self.exit().is_some() {
             self.stderr.drained().await;
@@ -151,15 +152,17 @@ impl AgentProcess {
         self.stderr.lock().lines(LAST_LINES)
     }
 
-    /// Ends the agent: closes its standard input if it was not taken, waits, sends
-    /// `SIGTERM`, waits, sends `SIGKILL`, and kills what is left of the process group.
-    /// Whoever took the input closes it first, or the first wait is in vain.
+    /// Shuts the agent down and returns its exit status.
+    ///
+    /// Closes its standard input if it was not taken, then sends `SIGTERM` after the first timeout and
+    /// `SIGKILL` after the second, and kills the rest of the process group. If the input was taken, close
+    /// it first; otherwise the first timeout always elapses.
     pub async fn shutdown(&mut self) -> Exit {
         drop(self.stdin.take());
         self.await_end().await
     }
 
-    /// Like [`shutdown`](Self::shutdown), for an input that has been taken and closed.
+    /// Shuts the agent down like [`shutdown`](Self::shutdown), after its taken input was closed.
     pub async fn await_end(&self) -> Exit {
         if timeout(self.grace.eof, self.exited()).await.is_ok() {
             return self.end().await;
@@ -167,8 +170,10 @@ impl AgentProcess {
         self.terminate().await
     }
 
-    /// Ends the agent without waiting for it to notice the end of its input: `SIGTERM`,
-    /// a wait, `SIGKILL`. What has left the process group is killed then, on Linux.
+    /// Terminates the agent without waiting after the end of its input.
+    ///
+    /// Sends `SIGTERM`, then `SIGKILL` after the timeout. On Linux, kills descendants outside the process
+    /// group.
     pub async fn terminate(&self) -> Exit {
         self.group.request(Request::Terminate);
         if timeout(self.grace.terminate, self.exited()).await.is_err() {
@@ -177,13 +182,14 @@ impl AgentProcess {
         self.end().await
     }
 
-    /// Kills the process group at once.
+    /// Kills the process group immediately.
     pub fn kill(&self) {
         self.group.request(Request::Kill);
     }
 
-    /// Why the agent's output has ended, for pending calls to fail with. It waits a moment
-    /// for the agent to exit.
+    /// Returns the close reason for pending calls after the agent's output has ended.
+    ///
+    /// Waits up to 1 s for the agent to exit.
     pub fn explain_close(&self) -> impl Future<Output = CloseReason> + Send + use<> {
         let mut exit = self.group.exit().clone();
         let stderr = self.stderr.clone();
@@ -207,7 +213,7 @@ impl AgentProcess {
         }
     }
 
-    /// Returns why the connection has ended: the agent's exit, for which it waits a moment.
+    /// Returns the error for the end of the connection. Waits up to 1 s for the agent to exit.
     pub(crate) async fn why_ended(&self) -> Error {
         let exited = timeout(EXIT_AFTER_EOF, self.exited()).await;
         let (command, method, noise) = (self.command.clone(), String::new(), Vec::new());
@@ -232,7 +238,7 @@ impl AgentProcess {
         let exit = timeout(EXIT_AFTER_KILL, self.exited()).await;
         self.stderr.drained().await;
         self.group.end();
-        // An error means that nothing is left.
+        // An error means that the sweep has ended.
         let _ = timeout(EXIT_AFTER_KILL, self.sweeper.begin(self.take_mark())).await;
         exit.unwrap_or(Exit::UNKNOWN)
     }
@@ -250,7 +256,7 @@ impl Drop for AgentProcess {
         if !left.is_empty() {
             self.group.end();
             self.sweeper.begin(left);
-            // The process may end now, and with it the thread that sweeps.
+            // The process may exit next, which would end the sweeping thread.
             self.sweeper.wait(SWEEP);
         }
     }
@@ -260,7 +266,7 @@ impl Drop for AgentProcess {
 #[derive(Debug, Clone)]
 struct Stderr {
     tail: Arc<Mutex<Tail>>,
-    /// Whether everything that the agent itself wrote has arrived.
+    /// Whether all output of the agent itself was read.
     drained: watch::Sender<bool>,
 }
 
@@ -279,10 +285,10 @@ impl Stderr {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until everything that an agent wrote before its exit has arrived.
+    /// Waits until all output from before the agent's exit was read.
     async fn drained(&self) {
         let mut drained = self.drained.subscribe();
-        // Reading takes as long as copying a pipe's content; the limit is for a stuck callback.
+        // Reading a pipe's contents is fast; the timeout is for a callback that blocks.
         let _ = timeout(EXIT_AFTER_EOF, drained.wait_for(|drained| *drained)).await;
     }
 }
@@ -311,14 +317,14 @@ async fn drain_stderr(
     }
 }
 
-/// Cuts a stream into lines for a callback.
+/// Splits a stream into lines for a callback.
 struct Lines {
     line: Vec<u8>,
     tell: OnStderr,
 }
 
 impl Lines {
-    /// Longer lines are told in pieces.
+    /// Longer lines are split.
     const LONGEST: usize = 8 << 10;
 
     fn new(tell: OnStderr) -> Self {

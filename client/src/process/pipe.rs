@@ -1,9 +1,8 @@
-//! Reading what a process writes, up to its exit and not beyond.
+//! Reads the output of a process up to its exit.
 //!
-//! A pipe ends when *everybody* who holds it has closed it, which may be long after
-//! the process has exited if a child of its lives on. Whoever waits for the process
-//! should not wait for that. So everything here looks at the exit too: once it is
-//! seen, what the process left in the pipe is read, and that is the end.
+//! A pipe ends when *all* of its writers have closed it, which may be long after the exit of the process
+//! if a child of it continues. Waiting for the process must not depend on that. So reading stops
+//! when the process has exited and the data that it left in the pipe was read.
 
 use std::io;
 use std::pin::Pin;
@@ -14,26 +13,26 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use super::group::ExitWatch;
 
-/// The largest pipe there is: more than this a process cannot have left behind.
+/// The maximum size of a pipe, which bounds the data that an exited process can have left.
 const LARGEST_PIPE: usize = 1 << 20;
 
-/// Bytes asked for at once.
+/// The size of one read, in bytes.
 const CHUNK: usize = 16 << 10;
 
-/// A stream whose descriptor can be read past the runtime's back.
+/// A stream whose descriptor can be read without the runtime.
 #[cfg(unix)]
 pub(crate) trait Pipe: AsyncRead + std::os::fd::AsFd + Unpin {}
 #[cfg(unix)]
 impl<T: AsyncRead + std::os::fd::AsFd + Unpin> Pipe for T {}
 
-/// A stream from a process.
+/// A stream of a process.
 #[cfg(not(unix))]
 pub(crate) trait Pipe: AsyncRead + Unpin {}
 #[cfg(not(unix))]
 impl<T: AsyncRead + Unpin> Pipe for T {}
 
-/// Hands what the process writes to `take` until it has exited and all it wrote is taken.
-/// Yields whether the pipe is still open, which means that a child of the process holds it.
+/// Passes the output to `take` until the process has exited and all its output was read. Returns
+/// whether the pipe is still open, because a child of the process holds it.
 pub(crate) async fn read_until_exit(
     pipe: &mut impl Pipe,
     mut exit: ExitWatch,
@@ -67,7 +66,7 @@ pub(crate) async fn read_until_exit(
     true
 }
 
-/// Hands everything to `take` until the pipe ends.
+/// Passes all data to `take` until the pipe ends.
 pub(crate) async fn read_to_end(pipe: &mut impl Pipe, take: &mut impl FnMut(&[u8])) {
     let mut chunk = vec![0; CHUNK];
     while let Ok(bytes @ 1..) = pipe.read(&mut chunk).await {
@@ -75,10 +74,10 @@ pub(crate) async fn read_to_end(pipe: &mut impl Pipe, take: &mut impl FnMut(&[u8
     }
 }
 
-/// Bytes that are in the pipe at this moment: none if it is empty, 0 at its end.
+/// Reads the bytes in the pipe without waiting; `None` if it is empty, 0 at its end.
 ///
-/// The runtime learns of data a little later than of the exit, or the other way round, so
-/// its own notion of readiness cannot tell an empty pipe from one that it has not looked at.
+/// The runtime may learn of data later than of the exit, so its readiness cannot tell an empty pipe
+/// from one that it has not polled yet.
 #[cfg(unix)]
 fn read_now(pipe: &impl Pipe, buffer: &mut [u8]) -> Option<usize> {
     loop {
@@ -96,12 +95,13 @@ fn read_now(_: &impl Pipe, _: &mut [u8]) -> Option<usize> {
     None
 }
 
-/// What an agent writes: its standard output, which ends when the agent exits even if a
-/// child of the agent keeps the pipe open.
+/// The standard output of an agent.
+///
+/// It ends when the agent exits, even if a child of the agent keeps the pipe open.
 pub struct AgentOutput {
     pipe: ChildStdout,
     exited: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
-    /// Once the exit is seen: how many more bytes can be the agent's own.
+    /// After the exit: the maximum number of remaining bytes of the agent itself.
     left: Option<usize>,
 }
 
@@ -148,7 +148,7 @@ impl AsyncRead for AgentOutput {
     }
 }
 
-/// What an agent reads: its standard input, which ends when this is shut down or dropped.
+/// The standard input of an agent. Shutting it down or dropping it closes the pipe.
 #[derive(Debug)]
 pub struct AgentInput(Option<ChildStdin>);
 
@@ -176,7 +176,7 @@ impl AsyncWrite for AgentInput {
         self.pipe()?.poll_flush(cx)
     }
 
-    /// A pipe knows no shutdown; the agent sees the end when the descriptor is closed.
+    /// Closes the descriptor, because pipes have no shutdown.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0 = None;
         Poll::Ready(Ok(()))

@@ -1,22 +1,22 @@
-//! The end of processes that have left the process group of their agent or terminal (Linux).
+//! Kills processes that have left the process group of their agent or terminal (Linux).
 //!
-//! An agent, and a command in a terminal, gets a mark in its environment, which everything inherits that
-//! it starts, in whatever session or group. When it ends, all processes that carry its mark are killed,
-//! and those that descend from them. Processes of the host program carry none: nothing else is touched,
-//! nobody becomes a child of the host, and no signal can hit a process that has got the number of another
-//! one since (`pidfd`).
+//! The environment of an agent, or of a command in a terminal, gets a mark, which all descendants inherit
+//! independent of session and group. When the agent or command ends, all processes with its mark and
+//! their descendants are killed. Processes of the host program have no mark, so they are not affected.
+//! The host does not become the parent of any process, and `pidfd` ensures that no signal reaches a
+//! process with a reused id.
 //!
-//! One sweep runs at a time in a process, for all marks that have gathered: each reads the environments of
+//! One sweep runs at a time in a process, for all queued marks, because each reads the environments of
 //! all processes of the system.
 //!
-//! Alternatives that were rejected: a host that is a subreaper takes over all of its orphans, not
-//! only those of agents and terminals, and would have to reap them. A guard process for each needs a
-//! program of ours, which a library does not have. Control groups need rights that few have.
+//! Rejected alternatives: a subreaper host adopts all of its orphans, not only those of agents and
+//! terminals, and must reap them. A guard process for each needs a separate program, which a library
+//! does not have. Control groups need rights that few users have.
 //!
-//! What survives: a process that has cleared or overwritten its environment and outlived its parent;
-//! one of another user (`sudo`); what was started by a service on request (containers, `systemd-run`).
-//! On systems other than Linux, all that has left the process group. When the host itself is killed
-//! with `SIGKILL`, everything survives, the process group included.
+//! Survivors: a process that has cleared or overwritten its environment and outlived its parent; one of
+//! another user (`sudo`); one that a service started on request (containers, `systemd-run`). On other
+//! systems than Linux, all processes that have left the process group. When the host is killed with
+//! `SIGKILL`, all processes, including the process group.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -26,8 +26,8 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
-/// The variable with the marks of a process: one for each agent and terminal that it is of, the outermost
-/// first, with `:` between them. The host may run in a terminal of another client.
+/// The variable with the marks of a process, separated by `:`, one for each enclosing agent and terminal
+/// from the outermost. The host may run in a terminal of another client.
 const VARIABLE: &str = "ACP_MARKS";
 
 /// The mark of one agent or terminal.
@@ -40,7 +40,7 @@ impl Mark {
         Self(format!("{:x}-{random:016x}", std::process::id()))
     }
 
-    /// Puts the mark into the environment of a command that is about to be started.
+    /// Adds the mark to the environment of a command before its start.
     pub(crate) fn put(&self, command: &mut Command) {
         if cfg!(target_os = "linux") {
             let mut marks = std::env::var_os(VARIABLE).unwrap_or_default();
@@ -53,8 +53,8 @@ impl Mark {
     }
 }
 
-/// The sweeps of a workspace or of an agent. They run in a thread of their own, because reading what the
-/// system knows of a process can block.
+/// The sweeps of a workspace or an agent. They run on a separate thread, because reading `/proc` can
+/// block.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeper(Arc<Shared>);
 
@@ -70,7 +70,7 @@ impl Shared {
     }
 }
 
-/// One sweep that runs or waits.
+/// A running or queued sweep.
 struct Running(Arc<Shared>);
 
 impl Drop for Running {
@@ -80,15 +80,15 @@ impl Drop for Running {
     }
 }
 
-/// Marks that wait to be swept.
+/// Marks that are queued for a sweep.
 struct Job {
     marks: Vec<Mark>,
     _running: Running,
-    /// Dropped when nothing is left.
+    /// Dropped when no process is left.
     _done: oneshot::Sender<()>,
 }
 
-/// What all sweepers of this process wait for.
+/// The queue of all sweepers of this process.
 struct Queue {
     jobs: Vec<Job>,
     is_served: bool,
@@ -104,8 +104,8 @@ fn queue() -> MutexGuard<'static, Queue> {
 }
 
 impl Sweeper {
-    /// Begins to kill what carries one of the marks. The receiver completes, with an error, when nothing
-    /// is left.
+    /// Starts to kill all processes with one of the marks. The receiver completes, with an error, when no
+    /// process is left.
     pub(crate) fn begin(&self, marks: Vec<Mark>) -> oneshot::Receiver<()> {
         let (done, is_done) = oneshot::channel();
         if marks.is_empty() || cfg!(not(target_os = "linux")) {
@@ -129,7 +129,7 @@ impl Sweeper {
         is_done
     }
 
-    /// Waits until all sweeps have ended. Blocks up to `timeout`.
+    /// Waits up to `timeout` until all sweeps have ended. Blocks.
     pub(crate) fn wait(&self, timeout: Duration) {
         let running = self.0.lock();
         let ended = self
@@ -140,7 +140,7 @@ impl Sweeper {
     }
 }
 
-/// The thread that sweeps; dropped early, it leaves nobody waiting.
+/// Guards the sweeping thread: dropping it early completes all waiting receivers.
 struct Served;
 
 impl Drop for Served {
@@ -153,7 +153,7 @@ impl Drop for Served {
     }
 }
 
-/// Sweeps until there are no marks.
+/// Sweeps until the queue is empty.
 fn serve() {
     let served = Served;
     loop {
@@ -190,23 +190,23 @@ mod linux {
 
     use super::{Mark, VARIABLE};
 
-    /// Scans of all processes before the sweep ends: those that are found may start others meanwhile.
+    /// Maximum number of scans per sweep: processes may start others between scans.
     const ROUNDS: u32 = 10;
 
-    /// Looks in a row that must find nothing. A process that executes a program at the moment has no
+    /// Number of consecutive scans without a match that end a sweep. A process that is in `execve` has no
     /// environment.
     const CLEAN: u32 = 2;
 
-    /// Time for the system to end what was killed, in each round.
+    /// Time for the system to end killed processes, per round.
     const DEATH: Timespec = Timespec {
         tv_sec: 0,
         tv_nsec: 200_000_000,
     };
 
-    /// The most bytes of an environment that are read; systems allow 6 MiB.
+    /// Maximum number of bytes of an environment that are read; systems allow 6 MiB.
     const LARGEST: u64 = 8 << 20;
 
-    /// Kills what carries one of the marks, until nothing is left.
+    /// Kills all processes with one of the marks until none is left.
     pub(super) fn sweep(marks: &[Mark]) {
         let mut clean = 0;
         for _ in 0..ROUNDS {
@@ -222,22 +222,22 @@ mod linux {
             let killed: Vec<_> = found.iter().filter_map(Process::kill).collect();
             wait(&killed);
         }
-        tracing::warn!("processes of an agent or a terminal go on although they were killed");
+        tracing::warn!("processes of an agent or a terminal are still running after SIGKILL");
     }
 
-    /// A process as it was at the scan.
+    /// A process at the time of the scan.
     struct Process {
         id: i32,
         parent: i32,
-        /// When it was started: no two processes have both number and time in common.
+        /// Its start time; id and start time together are unique.
         start: u64,
     }
 
     impl Process {
-        /// Reads what the system says of a process. `None` if there is none any more.
+        /// Reads `/proc/<id>/stat`; `None` if the process does not exist any more.
         fn read(id: i32) -> Option<Self> {
             let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
-            // The name of the program is in parentheses, and may contain anything.
+            // The name of the program is in parentheses, and may contain any characters.
             let end = stat.iter().rposition(|byte| *byte == b')')?;
             let fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
             let mut fields = fields.split_ascii_whitespace();
@@ -248,10 +248,10 @@ mod linux {
             (!dead).then_some(Self { id, parent, start })
         }
 
-        /// Kills it; returns a descriptor that becomes readable when it has ended.
+        /// Kills the process; returns a descriptor that becomes readable when it has ended.
         fn kill(&self) -> Option<OwnedFd> {
             let process = pidfd_open(Pid::from_raw(self.id)?, PidfdFlags::empty()).ok()?;
-            // From now on the descriptor means this one, whoever gets the number.
+            // From now on the descriptor refers to this process, even if its id is reused.
             let now = Self::read(self.id)?;
             if now.start != self.start {
                 return None;
@@ -261,7 +261,7 @@ mod linux {
         }
     }
 
-    /// Finds the processes that carry one of the marks, and those that descend from them.
+    /// Returns the processes with one of the marks, and their descendants.
     fn find(marks: &[Mark]) -> Vec<Process> {
         let Ok(all) = fs::read_dir("/proc") else {
             return Vec::new();
@@ -288,7 +288,7 @@ mod linux {
         }
     }
 
-    /// Whether a process carries one of the marks. The environment of other users is secret.
+    /// Returns whether a process has one of the marks. Environments of other users are not readable.
     fn carries(id: i32, marks: &[Mark]) -> bool {
         let mut environment = Vec::new();
         let read = |environment: &mut Vec<u8>| -> io::Result<usize> {
@@ -309,11 +309,11 @@ mod linux {
         })
     }
 
-    /// Waits until all have ended, each for up to [`DEATH`].
+    /// Waits up to [`DEATH`] for the end of each process.
     fn wait(killed: &[OwnedFd]) {
         for process in killed {
             let mut process = [PollFd::new(process, PollFlags::IN)];
-            // One that goes on is found again.
+            // A process that is still running is found by the next scan.
             let _ = poll(&mut process, Some(&DEATH));
         }
     }

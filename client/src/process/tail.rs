@@ -1,33 +1,33 @@
-//! The end of a stream of text: what a process said last.
+//! The end of a stream of text.
 //!
-//! Memory: at most twice [`Tail::BYTES`], however much flows through.
+//! Uses at most twice [`Tail::BYTES`] of memory, for streams of any length.
 
 /// Keeps the last bytes of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
-    /// The first byte kept is not the first of the stream.
+    /// Whether earlier bytes were dropped.
     cut: bool,
 }
 
 impl Tail {
-    /// How many bytes are kept at least.
+    /// The minimum number of bytes that are kept.
     pub(crate) const BYTES: usize = 64 << 10;
 
     pub(crate) fn push(&mut self, chunk: &[u8]) {
         self.bytes.extend_from_slice(chunk);
-        // Cutting at twice the size keeps the moving of bytes linear in what flows through.
+        // Cutting at twice the size makes the cost of moving bytes linear.
         if self.bytes.len() > 2 * Self::BYTES {
             self.bytes.drain(..self.bytes.len() - Self::BYTES);
             self.cut = true;
         }
     }
 
-    /// The last `count` lines that are not blank, without their line endings.
+    /// Returns the last `count` non-blank lines, without line endings.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         let mut lines: Vec<_> = self.bytes.split(|byte| *byte == b'\n').collect();
         if self.cut && lines.len() > 1 {
-            // Only the end of this line is left.
+            // Only the end of this line was kept.
             lines.remove(0);
         }
         let lines = lines

@@ -1,4 +1,4 @@
-//! A workspace as the client's files and terminals.
+//! Implements the client's file and terminal hooks for a workspace.
 
 use acp_sdk::HandlerResult;
 use acp_sdk::v1::{

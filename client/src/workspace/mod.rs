@@ -1,11 +1,10 @@
-//! The part of the machine that an agent may use through the client: files and commands inside the
-//! directories of the session that asks.
+//! Serves files and commands inside the directories of a session.
 //!
-//! A [`Workspace`] answers `fs/*` and `terminal/*`. Files are served by [`acp_sdk::files`], which
-//! holds the directories open: one that is renamed or replaced later is still meant by the name that
-//! it had. This keeps an agent inside its directories; it does not confine a hostile process that
-//! runs with the user's rights. Clones share the same terminals, and the last one that is dropped
-//! kills them.
+//! A [`Workspace`] handles `fs/*` and `terminal/*`. Files are served by [`acp_sdk::files`], which holds
+//! the directories open, so a directory that is renamed or replaced later is still served under its
+//! former name. This restricts an agent to its directories; it does not confine a hostile process
+//! that runs with the user's rights. Clones share their terminals; dropping the last clone kills
+//! them.
 
 mod hooks;
 mod output;
@@ -31,29 +30,31 @@ use self::terminal::Terminals;
 use crate::error::{Error, Result};
 use crate::hooks::SessionContext;
 
-/// Serves `fs/*` and `terminal/*` inside the directories of the session that asks: its working
-/// directory and the further ones that it was opened with.
+/// Handles `fs/*` and `terminal/*` inside the directories of each session.
+///
+/// These are its working directory and its additional directories.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    /// Served to every session.
+    /// Directories that are served to all sessions.
     shared: Roots,
     terminals: Arc<Terminals>,
-    /// Whoever works on files takes a part of it.
+    /// Limits concurrent file operations.
     workers: Arc<Semaphore>,
     read_only: bool,
     terminals_declared: bool,
 }
 
-/// Files that are read or written at once.
+/// Maximum number of concurrent file operations.
 const WORKERS: usize = 16;
 
-/// The most text that one answer carries, in bytes. In JSON, quotes and line endings take two bytes
+/// Maximum size of the text in a response, in bytes. In JSON, quotes and line endings take two bytes
 /// each, and peers commonly accept messages of up to 32 MiB.
 const MOST_TEXT: usize = 12 << 20;
 
 impl Workspace {
-    /// Serves each session in its own directories. A command runs in the working directory of its
-    /// session unless the request names another one.
+    /// Creates a workspace that serves each session in its own directories.
+    ///
+    /// A command runs in the working directory of its session unless the request names another one.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -65,11 +66,11 @@ impl Workspace {
         }
     }
 
-    /// Serves a directory to every session, besides those of its own.
+    /// Serves a directory to all sessions, in addition to their own.
     ///
     /// # Errors
     ///
-    /// [`Error::Directory`] if there is no such directory.
+    /// [`Error::Directory`] if the directory does not exist.
     pub fn with_directory(mut self, dir: impl AsRef<Path>) -> Result<Self> {
         let dir = dir.as_ref();
         let added = self.shared.add(dir);
@@ -77,33 +78,32 @@ impl Workspace {
         Ok(self)
     }
 
-    /// Lets files be read only: writing files and running commands are refused.
+    /// Allows reading files only. Writing files and running commands fail with -32603.
     ///
-    /// They are declared all the same. An agent without them uses its own tools instead, which the
-    /// client does not see.
+    /// The capabilities are still declared, because an agent without them would use its own tools, which
+    /// bypass the client.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Offers no terminals: the agent runs commands by its own means, or not at all.
+    /// Does not declare terminals. The agent runs commands itself, if it can.
     #[must_use]
     pub fn without_terminals(mut self) -> Self {
         self.terminals_declared = false;
         self
     }
 
-    /// Answers `fs/read_text_file`.
+    /// Handles `fs/read_text_file`.
     ///
-    /// `line` counts from 1, lines keep their endings, and lines beyond the end of the file
-    /// are an empty text.
+    /// `line` counts from 1, and line endings are unchanged. Lines beyond the end of the file are an
+    /// empty text.
     ///
     /// # Errors
     ///
-    /// `-32002` if there is no such file; `-32602` if the path is not inside the workspace
-    /// or the file is not UTF-8 text; `-32603` if it cannot be read or is too long for one
-    /// answer (12 MiB).
+    /// `-32002` if the file does not exist; `-32602` if the path is outside the workspace or the file
+    /// is not UTF-8 text; `-32603` if it cannot be read or the response would exceed 12 MiB.
     pub async fn read_text_file(
         &self,
         session: &SessionContext,
@@ -115,14 +115,12 @@ impl Workspace {
         Ok(ReadTextFileResponse::new(content))
     }
 
-    /// Answers `fs/write_text_file`: replaces the file as a whole. Missing directories are
-    /// made.
+    /// Handles `fs/write_text_file`: replaces the file atomically and creates missing directories.
     ///
     /// # Errors
     ///
-    /// `-32602` if the path is not inside the workspace or names no regular file; `-32002` if a file
-    /// is in the place of a directory; `-32603` if the workspace is read-only, or the file cannot be
-    /// written.
+    /// `-32602` if the path is outside the workspace or is not a regular file; `-32002` if a parent is a
+    /// file; `-32603` if the workspace is read-only, or the file cannot be written.
     pub async fn write_text_file(
         &self,
         session: &SessionContext,
@@ -134,15 +132,14 @@ impl Workspace {
         Ok(WriteTextFileResponse::new())
     }
 
-    /// Answers `terminal/create`: starts a program, without a shell.
+    /// Handles `terminal/create`: starts a program without a shell.
     ///
-    /// 1 MiB of output is kept if the request names no limit, and 4 MiB at most.
+    /// Keeps the last 1 MiB of output unless the request names a limit of up to 4 MiB.
     ///
     /// # Errors
     ///
-    /// `-32601` if no terminals are offered; `-32602` if the program cannot be started or the
-    /// directory is not inside the workspace;
-    /// `-32603` if the workspace is read-only, or 64 terminals are open already.
+    /// `-32601` if terminals are disabled; `-32602` if the program cannot be started or the directory is
+    /// outside the workspace; `-32603` if the workspace is read-only, or 64 terminals are open already.
     pub async fn create_terminal(
         &self,
         session: &SessionContext,
@@ -167,11 +164,11 @@ impl Workspace {
         Ok(CreateTerminalResponse::new(id))
     }
 
-    /// Answers `terminal/output`.
+    /// Handles `terminal/output`.
     ///
     /// # Errors
     ///
-    /// `-32002` if the session has no such terminal.
+    /// `-32002` if the session does not have this terminal.
     pub async fn terminal_output(
         &self,
         request: TerminalOutputRequest,
@@ -182,11 +179,11 @@ impl Workspace {
         Ok(terminal.output())
     }
 
-    /// Answers `terminal/wait_for_exit`, when the command has ended.
+    /// Handles `terminal/wait_for_exit`; responds when the command has exited.
     ///
     /// # Errors
     ///
-    /// `-32002` if the session has no such terminal.
+    /// `-32002` if the session does not have this terminal.
     pub async fn wait_for_terminal_exit(
         &self,
         request: WaitForTerminalExitRequest,
@@ -201,11 +198,11 @@ impl Workspace {
         Ok(response)
     }
 
-    /// Answers `terminal/kill`, when the command has ended: it may clean up for half a second.
+    /// Handles `terminal/kill`: sends `SIGTERM`, and `SIGKILL` after 500 ms; waits for the exit.
     ///
     /// # Errors
     ///
-    /// `-32002` if the session has no such terminal.
+    /// `-32002` if the session does not have this terminal.
     pub async fn kill_terminal(
         &self,
         request: KillTerminalRequest,
@@ -217,15 +214,15 @@ impl Workspace {
         Ok(KillTerminalResponse::new())
     }
 
-    /// Answers `terminal/release`: the command is killed if it runs, with all that it started.
+    /// Handles `terminal/release`: kills the command with all processes that it started.
     ///
-    /// On Linux this includes what has left the process group of the command (`setsid`). It is found
-    /// by the variable `ACP_MARKS` in its environment; a process that has cleared it and has
-    /// outlived its parent goes on, and so does one of another user.
+    /// On Linux this includes processes that have left the process group of the command (`setsid`),
+    /// which are found by the variable `ACP_MARKS` in their environment. A process survives if it has
+    /// cleared the variable and outlived its parent, or if it belongs to another user.
     ///
     /// # Errors
     ///
-    /// `-32002` if the session has no such terminal.
+    /// `-32002` if the session does not have this terminal.
     pub async fn release_terminal(
         &self,
         request: ReleaseTerminalRequest,
@@ -237,14 +234,15 @@ impl Workspace {
         Ok(ReleaseTerminalResponse::new())
     }
 
-    /// Kills the terminals of a session that has ended, with all that they started, as
-    /// [`release_terminal`](Self::release_terminal) does. What has left its process group ends a moment
-    /// later; dropping the last clone of the workspace waits for it, up to a second.
+    /// Kills the terminals of a closed session, as [`release_terminal`](Self::release_terminal) does.
+    ///
+    /// Processes outside the process groups are killed asynchronously; dropping the last clone of the
+    /// workspace waits up to 1 s for this.
     pub fn end_session(&self, session: &SessionId) {
         self.terminals.end_session(session);
     }
 
-    /// Refuses what is more than reading, if that is all that is allowed.
+    /// Fails if the workspace is read-only.
     fn changing(&self, what: &str) -> HandlerResult<()> {
         if self.read_only {
             let reason = format!("{what} is refused: the user allows reading files only");
@@ -253,7 +251,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// The file system may block, and handlers must not.
+    /// Runs file system calls on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
         session: &SessionContext,
@@ -261,7 +259,7 @@ impl Workspace {
     ) -> HandlerResult<T> {
         let mut roots = session.roots().clone();
         roots.extend(&self.shared);
-        // The semaphore is never closed, so there is always a permit in the end.
+        // The semaphore is never closed.
         let _permit = self.workers.acquire().await;
         let done = tokio::task::spawn_blocking(move || work(&roots)).await;
         Ok(done.map_err(HandlerError::internal)??)

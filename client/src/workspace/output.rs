@@ -1,7 +1,7 @@
-//! What a terminal has printed, as far as it is kept.
+//! The bounded output of a terminal.
 //!
-//! Guarantees: never more bytes than the limit, the latest ones; text that is handed
-//! out begins and ends at character boundaries and is not above the limit either.
+//! Guarantees: keeps the latest bytes up to the limit. Returned text starts and ends at character
+//! boundaries and does not exceed the limit.
 
 use std::collections::VecDeque;
 
@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 pub(crate) struct Output {
     bytes: VecDeque<u8>,
     limit: usize,
-    /// Something was dropped at the beginning.
+    /// Whether the start of the output was dropped.
     truncated: bool,
-    /// Nothing follows, so an unfinished character at the end stays unfinished.
+    /// Whether the stream has ended, so that an incomplete character at the end stays incomplete.
     ended: bool,
 }
 
@@ -34,20 +34,20 @@ impl Output {
         self.bytes.extend(kept);
     }
 
-    /// Nothing will be pushed any more.
+    /// Marks the end of the stream.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// The text that is kept, and whether some was dropped before it.
+    /// Returns the kept text, and whether earlier text was dropped.
     ///
-    /// Bytes that are no UTF-8 become U+FFFD. A character of which the rest has not
-    /// arrived yet is left for the next time.
+    /// Invalid UTF-8 is replaced by U+FFFD. A character whose last bytes have not been received yet is
+    /// omitted.
     pub(crate) fn text(&self) -> (String, bool) {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let mut bytes = &bytes[..];
         if self.truncated {
-            // At most three bytes can remain of a character that was cut.
+            // An incomplete character has at most three bytes.
             let rest = bytes
                 .iter()
                 .take(3)
@@ -59,7 +59,7 @@ impl Output {
         }
         let mut text = String::from_utf8_lossy(bytes).into_owned();
         let mut truncated = self.truncated;
-        // U+FFFD takes three bytes and may stand for one.
+        // U+FFFD has three bytes and may replace a single one.
         if text.len() > self.limit {
             let excess = text.len() - self.limit;
             let cut = (excess..text.len()).find(|at| text.is_char_boundary(*at));

@@ -1,14 +1,13 @@
-//! Commands that an agent runs through the client.
+//! Commands that an agent runs through the client (`terminal/*`).
 //!
-//! A terminal here is a process group with pipes, not a pseudo-terminal: commands
-//! see no terminal, and standard input is empty. Standard output and error share one
-//! pipe, so their order is kept. A command is a program with arguments; no shell
-//! looks at it.
+//! A terminal here is a process group with pipes, not a pseudo-terminal. Standard input is empty.
+//! Standard output and error share one pipe, so their order is kept. A command is a program with
+//! arguments, without a shell.
 //!
-//! Guarantees: output is kept within the limit; the exit is told only after all that
-//! the command itself wrote has been taken in; a terminal that is released, or whose
-//! session or connection ends, is killed with all that it started. What has left its
-//! process group is killed on Linux only, see `sweep`, which also says what survives.
+//! Guarantees: output is bounded by the limit. The exit is reported after all output of the command
+//! itself. A terminal is killed with its process group when it is released or its session or
+//! connection ends. Processes that have left the group are killed on Linux only; see `sweep` for the
+//! limits.
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/terminals>
 
@@ -34,22 +33,22 @@ use crate::process::group::{Group, Request};
 use crate::process::sweep::{Mark, Sweeper};
 use crate::process::{Exit, pipe, why_not};
 
-/// Output kept if the agent names no limit.
+/// The output limit in bytes if the request names none.
 const DEFAULT_LIMIT: u64 = 1 << 20;
 
-/// The most output kept whatever limit the agent names; there may be many terminals.
+/// The maximum output limit in bytes, because there may be many terminals.
 const LARGEST_LIMIT: u64 = 4 << 20;
 
-/// Terminals that an agent may have without releasing one.
+/// The maximum number of open terminals.
 const MOST_TERMINALS: usize = 64;
 
-/// How long a command may take to end by itself once it is asked to.
+/// The time from `SIGTERM` to `SIGKILL`.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the last one who has the terminals waits for what they have left behind.
+/// The time that dropping the last handle waits for sweeps.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// The terminals of one connection. Dropped, they are killed with all that they started.
+/// The terminals of one connection. Dropping them kills their processes.
 #[derive(Debug, Default)]
 pub(crate) struct Terminals {
     open: Mutex<HashMap<TerminalId, Slot>>,
@@ -57,10 +56,10 @@ pub(crate) struct Terminals {
     sweeper: Arc<Sweeper>,
 }
 
-/// The place of a terminal.
+/// An entry of the terminal table.
 #[derive(Debug)]
 enum Slot {
-    /// For a command that is being started for this session.
+    /// Reserved for a command of this session that is starting.
     Reserved(SessionId),
     Open(Arc<Terminal>),
 }
@@ -86,7 +85,7 @@ impl Terminals {
         cwd: &Directory,
     ) -> HandlerResult<TerminalId> {
         let id = self.reserve(&request.session_id)?;
-        // Starting a process takes a while, and other terminals are used meanwhile.
+        // Without the lock, because starting a process takes a while.
         let started = Terminal::start(request, cwd, &self.sweeper);
         if started.is_err() {
             self.lock().remove(&id);
@@ -107,7 +106,7 @@ impl Terminals {
         Ok(id)
     }
 
-    /// Puts a started command into its place. If its session has ended meanwhile, it is killed.
+    /// Stores a started command in its reserved slot. If the session has ended meanwhile, kills it.
     fn put(&self, id: &TerminalId, terminal: Terminal) -> HandlerResult<()> {
         match self.lock().get_mut(id) {
             Some(slot) => *slot = Slot::Open(Arc::new(terminal)),
@@ -119,11 +118,11 @@ impl Terminals {
         Ok(())
     }
 
-    /// Finds a terminal of a session.
+    /// Returns a terminal of a session.
     ///
     /// # Errors
     ///
-    /// `-32002` if the session has no such terminal (any more).
+    /// `-32002` if the session does not have this terminal (any more).
     pub(crate) fn find(
         &self,
         session: &SessionId,
@@ -135,11 +134,11 @@ impl Terminals {
         }
     }
 
-    /// Takes a terminal away from a session.
+    /// Removes a terminal from its session and returns it.
     ///
     /// # Errors
     ///
-    /// As [`find`](Self::find).
+    /// Fails under the conditions of [`find`](Self::find).
     pub(crate) fn remove(
         &self,
         session: &SessionId,
@@ -150,12 +149,12 @@ impl Terminals {
         Ok(found)
     }
 
-    /// Kills and forgets all terminals of a session.
+    /// Kills and removes all terminals of a session.
     pub(crate) fn end_session(&self, session: &SessionId) {
         self.end(|slot| slot.session() == session);
     }
 
-    /// Kills and forgets some terminals. One sweep is for all of them.
+    /// Kills and removes the matching terminals with one sweep for all.
     fn end(&self, which: impl Fn(&Slot) -> bool) {
         let mut marks = Vec::new();
         self.lock().retain(|_, slot| {
@@ -178,7 +177,7 @@ impl Terminals {
 impl Drop for Terminals {
     fn drop(&mut self) {
         self.end(|_| true);
-        // The process may end now, and with it the threads that sweep.
+        // The process may exit next, which would end the sweeping threads.
         self.sweeper.wait(SWEEP);
     }
 }
@@ -187,16 +186,16 @@ fn unknown(session: &SessionId, id: &TerminalId) -> HandlerError {
     HandlerError::resource_not_found(format!("terminal {id} of session {session}"))
 }
 
-/// One command and its output. Dropped, it is killed with all that it started.
+/// One command and its output. Dropping it kills the command and its processes.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     session: SessionId,
     group: Group,
     output: Arc<Mutex<Output>>,
-    /// How the command ended, once all its output is taken in.
+    /// The exit of the command, set after all its output is read.
     done: watch::Receiver<Option<Exit>>,
     reader: JoinHandle<()>,
-    /// What the command's processes carry. None once they are being swept.
+    /// The mark of the command's processes; `None` once a sweep has taken it.
     mark: Mutex<Option<Mark>>,
     sweeper: Arc<Sweeper>,
 }
@@ -223,7 +222,7 @@ impl Terminal {
         let mark = Mark::new();
         mark.put(&mut command);
         let (group, _) = Group::spawn(&mut command).map_err(|error| cannot(&error))?;
-        // The command holds our ends of the pipe, and a pipe ends when all its writers are gone.
+        // The command holds our write ends of the pipe; the pipe ends when all of them are closed.
         drop(command);
 
         let limit = request.output_byte_limit.unwrap_or(DEFAULT_LIMIT);
@@ -243,9 +242,9 @@ impl Terminal {
         })
     }
 
-    /// What the command has printed so far, and how it ended if it has.
+    /// Returns the output so far, and the exit status if the command has exited.
     pub(crate) fn output(&self) -> TerminalOutputResponse {
-        // Looked at first: what is printed before the exit must not be missing beside it.
+        // Read before the output, so that the output is complete if the exit is set.
         let exit = *self.done.borrow();
         let (text, truncated) = lock(&self.output).text();
         let mut response = TerminalOutputResponse::new(text, truncated);
@@ -257,11 +256,11 @@ impl Terminal {
     pub(crate) async fn exited(&self) -> TerminalExitStatus {
         let mut done = self.done.clone();
         let exit = done.wait_for(Option::is_some).await;
-        // The reader ends without a word only if the runtime does.
+        // The sender is dropped without a value only when the runtime shuts down.
         exit_status(&exit.ok().and_then(|exit| *exit).unwrap_or(Exit::UNKNOWN))
     }
 
-    /// Asks the command to end, makes it end after a moment, and waits until it has.
+    /// Sends `SIGTERM`, then `SIGKILL` after 500 ms, and waits for the exit.
     pub(crate) async fn kill(&self) {
         if self.group.exit().now().is_none() {
             self.group.request(Request::Terminate);
@@ -272,12 +271,12 @@ impl Terminal {
         }
     }
 
-    /// Kills what is left of the command.
+    /// Kills the remaining processes of the command.
     pub(crate) async fn release(&self) {
         self.kill().await;
         self.group.end();
         let mark = self.take_mark();
-        // An error means that there was nothing to sweep.
+        // An error means that the sweep has ended.
         let _ = self.sweeper.begin(mark.into_iter().collect()).await;
     }
 
@@ -321,7 +320,7 @@ fn exit_status(exit: &Exit) -> TerminalExitStatus {
     status
 }
 
-/// Agents now and then send a whole shell line as the command.
+/// Returns a hint for requests with a whole shell line as the command.
 fn hint(request: &CreateTerminalRequest) -> &'static str {
     if request.args.is_empty() && request.command.contains(char::is_whitespace) {
         "; the command is one program and its arguments go into `args`, \
@@ -331,7 +330,7 @@ fn hint(request: &CreateTerminalRequest) -> &'static str {
     }
 }
 
-/// One pipe for both outputs of a command, so that their order is kept.
+/// Creates one pipe for both outputs of a command, so that their order is kept.
 #[cfg(unix)]
 fn shared_pipe() -> io::Result<(tokio::net::unix::pipe::Receiver, Stdio, Stdio)> {
     let (reader, writer) = io::pipe()?;
@@ -339,7 +338,7 @@ fn shared_pipe() -> io::Result<(tokio::net::unix::pipe::Receiver, Stdio, Stdio)>
     Ok((reader, writer.try_clone()?.into(), writer.into()))
 }
 
-/// One pipe for both outputs of a command, read on the runtime's blocking threads.
+/// Creates one pipe for both outputs of a command, read on the runtime's blocking threads.
 #[cfg(not(unix))]
 fn shared_pipe() -> io::Result<(tokio::fs::File, Stdio, Stdio)> {
     let (reader, writer) = io::pipe()?;
