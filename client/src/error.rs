@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// The agent's process exited before or during a call.
-    #[error("the agent `{command}` {exit} during {method}{}{}", stderr_tail(.stderr), stray_output_after(.stderr, .noise))]
+    #[error("the agent `{command}` {exit} during {method}{}{}", stderr_tail(.stderr), stray_output_after(.stderr, .stray_output))]
     AgentExited {
         /// The command line.
         command: String,
@@ -33,12 +33,12 @@ pub enum Error {
         /// The last lines of its standard error.
         stderr: Vec<String>,
         /// The first lines of its standard output that are not messages.
-        noise: Vec<String>,
+        stray_output: Vec<String>,
     },
     /// The agent's process is running, but has closed its standard output.
     #[error(
         "the agent `{command}` closed its output during {method} and is still running{}{}",
-        stderr_so_far(.stderr), stray_output_after(.stderr, .noise)
+        stderr_so_far(.stderr), stray_output_after(.stderr, .stray_output)
     )]
     AgentHungUp {
         /// The command line.
@@ -48,12 +48,12 @@ pub enum Error {
         /// The last lines of its standard error so far.
         stderr: Vec<String>,
         /// The first lines of its standard output that are not messages.
-        noise: Vec<String>,
+        stray_output: Vec<String>,
     },
     /// The agent did not answer within the timeout.
     #[error(
         "the agent did not answer {method} within {} s{}{}{}",
-        .limit.as_secs_f32(), hint(.method), stderr_so_far(.stderr), stray_output_after(.stderr, .noise)
+        .limit.as_secs_f32(), hint(.method), stderr_so_far(.stderr), stray_output_after(.stderr, .stray_output)
     )]
     Timeout {
         /// The method in flight.
@@ -63,7 +63,7 @@ pub enum Error {
         /// The last lines of its standard error so far; empty for a remote agent.
         stderr: Vec<String>,
         /// The first lines of its standard output that are not messages.
-        noise: Vec<String>,
+        stray_output: Vec<String>,
     },
     /// A cancelled turn did not end within [`cancel_within`](crate::ClientBuilder::cancel_within).
     #[error("the agent did not end the cancelled turn of session {session} within {} s", .limit.as_secs_f32())]
@@ -238,11 +238,19 @@ impl Error {
 
     /// Adds the method in flight and the lines of standard output that are not messages.
     pub(crate) fn during(mut self, called: &str, lines: Vec<String>) -> Self {
-        if let Self::AgentExited { method, noise, .. } | Self::AgentHungUp { method, noise, .. } =
-            &mut self
+        if let Self::AgentExited {
+            method,
+            stray_output,
+            ..
+        }
+        | Self::AgentHungUp {
+            method,
+            stray_output,
+            ..
+        } = &mut self
         {
             called.clone_into(method);
-            *noise = lines;
+            *stray_output = lines;
         }
         self
     }

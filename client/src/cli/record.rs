@@ -67,7 +67,7 @@ pub(super) async fn record(args: RecordArgs) -> ExitCode {
     };
     recording.finish().await;
     // Standard error, to its end.
-    process.last_words().await;
+    process.stderr_tail().await;
     notes.written().await;
     code(&exit)
 }
@@ -123,8 +123,8 @@ async fn connected(
         biased;
         () = stop.cancelled() => {
             // What the agent still writes is forwarded, as long as the editor reads it.
-            let last_words = timeout(LAST_WORDS, &mut agent);
-            tokio::join!(process.terminate(), last_words).0
+            let stderr_tail = timeout(LAST_WORDS, &mut agent);
+            tokio::join!(process.terminate(), stderr_tail).0
         }
         exit = &mut agent => exit,
         never = editor => match never {},

@@ -1,4 +1,4 @@
-//! Opening a connection: what is served, what is allowed, how long to wait.
+//! Configures and opens a connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::{Handler, Hooks};
 use super::negotiation::Opening;
-use super::noise::{Listening, Noise};
+use super::stray_output::{ForwardingObserver, StrayOutput};
 use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::{Error, Result};
 use crate::hooks::{Elicitation, Extensions, Files, Terminals};
@@ -25,17 +25,17 @@ use crate::reconnect::{Bridge, ConnectionState, Connector};
 use crate::session::Sessions;
 use crate::workspace::Workspace;
 
-/// The maximum size of a message, unless it is set.
+/// The default maximum size of a message.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
-/// Updates that wait for their session's reader, in bytes; a handler of about 3 KiB waits with each.
+/// Capacity of a session's queue of updates, in bytes; each counts about 3 KiB for its handler.
 const QUEUED_BYTES: usize = 4 << 20;
 
-/// Requests of the agent that are answered at once; more are refused. Each may hold a file.
+/// Maximum number of concurrent requests of the agent; further ones are rejected.
 const REQUESTS: usize = 256;
 
-/// How long updates that are still unread when the agent is gone may take to be read. Handlers
-/// that wait for something else end when the agent is gone.
+/// Time for reading updates that are unread when the agent disconnects. Handlers that wait for
+/// something else are aborted when the agent disconnects.
 const DRAIN: Duration = Duration::from_secs(3600);
 
 /// Configures and opens a [`Client`]. Created by [`Client::builder`].
@@ -94,8 +94,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Offers version 2 of the protocol besides version 1 (default: version 1 only). The agent
-    /// chooses; [`Client::protocol_version`] says what. Version 2 is a draft, which may change with
+    /// Offers version 2 of the protocol in addition to version 1 (default: version 1 only).
+    ///
+    /// The agent chooses; see [`Client::protocol_version`]. Version 2 is a draft, which may change with
     /// any release. It has no files and terminals of clients: agents use their own.
     #[cfg(feature = "v2")]
     pub fn offer_v2(mut self) -> Self {
@@ -120,7 +121,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers permission requests (default: all are refused).
+    /// Answers permission requests (default: rejects all).
     pub fn permissions(mut self, permissions: impl Permissions) -> Self {
         self.hooks.permissions = Arc::new(permissions);
         self
@@ -138,10 +139,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Declares that this client can run a command in a terminal for the user to log in (default: no).
+    /// Declares that this client can run login commands in a terminal (default: no).
     ///
-    /// Agents then offer authentication methods that need one; [`Client::login_command`] returns their
-    /// command, which the application runs.
+    /// Agents then offer authentication methods that require a terminal. [`Client::login_command`]
+    /// returns their command; the application runs it.
     pub fn terminal_auth(mut self) -> Self {
         self.terminal_auth = true;
         self
@@ -188,8 +189,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Wraps the client's service by a layer, such as that of an extension. The layer that is
-    /// added first is the outermost.
+    /// Adds a layer around the client's service, such as that of an extension.
+    ///
+    /// The first layer is the outermost.
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.push(Box::new(layer));
         self
@@ -199,7 +201,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Spawn`] if it cannot be started, else as [`connect`](Self::connect).
+    /// [`Error::Spawn`] if it cannot be started, and under the conditions of [`connect`](Self::connect).
     pub async fn spawn(self, agent: AgentCommand) -> Result<Client> {
         if agent.restart.is_some() {
             let max_bytes = self.max_message_bytes.unwrap_or(MAX_MESSAGE_BYTES);
@@ -223,8 +225,8 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Remote`] if the URL or an option is unusable or the server cannot be reached or
-    /// refuses; else as [`connect`](Self::connect).
+    /// [`Error::Remote`] if the URL or an option is invalid, the server cannot be reached, or it rejects
+    /// the connection; and under the conditions of [`connect`](Self::connect).
     #[cfg(feature = "remote")]
     pub async fn connect_remote<A>(self, agent: A) -> Result<Client>
     where
@@ -244,15 +246,15 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Version`] if the agent speaks another version of the protocol; when it
-    /// answers `initialize` with an error, does not answer in time, or is gone.
+    /// [`Error::Version`] if the agent answers another protocol version. Fails when it rejects
+    /// `initialize`, does not answer in time, or disconnects.
     pub async fn connect(self, transport: impl Into<Transport>) -> Result<Client> {
         let state = watch::Sender::new(ConnectionState::Open);
         let endpoint = Endpoint::Transport;
         self.open(transport.into(), endpoint, state).await
     }
 
-    /// Opens a connection that is opened again when it is lost.
+    /// Opens a connection that reconnects after a loss.
     async fn open_again(
         self,
         connector: impl Connector,
@@ -282,9 +284,9 @@ impl ClientBuilder {
             hooks: self.hooks,
             reader_timeout: self.limits.reader,
         };
-        let noise = Arc::new(Noise::new(self.observer));
+        let stray_output = Arc::new(StrayOutput::new(self.observer));
         let mut connection = ConnectionBuilder::new()
-            .observer(Listening(noise.clone()))
+            .observer(ForwardingObserver(stray_output.clone()))
             .max_queued_bytes(QUEUED_BYTES)
             .max_requests(REQUESTS)
             .shutdown_timeout(DRAIN);
@@ -311,7 +313,7 @@ impl ClientBuilder {
         let driver = tokio::spawn(async move {
             let _guard = guard;
             if let Err(error) = driver.await {
-                tracing::debug!(%error, "the connection to the agent has failed");
+                tracing::debug!(%error, "the connection to the agent failed");
             }
             readers.end();
             closed.send_replace(ConnectionState::Closed);
@@ -321,7 +323,7 @@ impl ClientBuilder {
             ended,
             endpoint,
             state,
-            noise,
+            stray_output,
             limits: self.limits,
         };
         let request = InitializeRequest::new(ProtocolVersion::V1)
@@ -341,7 +343,7 @@ impl ClientBuilder {
     }
 }
 
-/// What is served, and which updates are understood.
+/// Returns the capabilities for the configured hooks.
 fn capabilities(hooks: &Hooks) -> ClientCapabilities {
     let options = SessionConfigOptionsCapabilities::new()
         .with_boolean(BooleanConfigOptionCapabilities::new());

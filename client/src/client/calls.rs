@@ -1,4 +1,4 @@
-//! Making calls, and saying why they failed.
+//! Sends calls with timeouts, and completes their errors.
 
 use std::future::IntoFuture;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{Endpoint, Inner, Wire};
 use crate::error::{Error, Result};
 
 impl Inner {
-    /// Waits for an answer within the limit.
+    /// Waits for a response within the timeout.
     pub(crate) async fn answer<T>(
         &self,
         method: &'static str,
@@ -19,33 +19,33 @@ impl Inner {
     ) -> Result<T> {
         let _call = self.sessions.call();
         match self.wire.answer(method, call).await {
-            Err(error) => Err(self.with_offers(error)),
+            Err(error) => Err(self.with_auth_methods(error)),
             answered => answered,
         }
     }
 
-    /// Why a call that nobody limits has failed.
+    /// Completes the error of a call without a timeout.
     pub(crate) async fn explain(&self, method: &'static str, error: acp_sdk::Error) -> Error {
-        self.with_offers(self.wire.explain(method, error).await)
+        self.with_auth_methods(self.wire.explain(method, error).await)
     }
 
-    /// Waits until all that the agent wrote before the connection ended has been handled.
+    /// Waits until all messages received before the end of the connection were handled.
     pub(crate) async fn drained(&self) {
-        // The limit is for readers of other sessions, who may be slow.
+        // The timeout is for readers of other sessions, which may be slow.
         let _ = timeout(self.wire.limits.cancel, self.wire.ended.cancelled()).await;
     }
 
-    /// How long an agent may take to end a cancelled turn.
+    /// Returns the timeout for the end of a cancelled turn.
     pub(crate) fn cancel_limit(&self) -> Duration {
         self.wire.limits.cancel
     }
 
-    /// An error that says how to authenticate, if that is what it takes.
-    fn with_offers(&self, error: Error) -> Error {
+    /// Adds the agent's authentication methods to an authentication error.
+    fn with_auth_methods(&self, error: Error) -> Error {
         match error {
             Error::AuthenticationRequired { method, .. } => Error::AuthenticationRequired {
                 method,
-                offered: offers(&self.agent_info),
+                offered: auth_methods(&self.agent_info),
             },
             other => other,
         }
@@ -53,7 +53,7 @@ impl Inner {
 }
 
 impl Wire {
-    /// Waits for an answer within the limit.
+    /// Waits for a response within the timeout.
     pub(super) async fn answer<T>(
         &self,
         method: &'static str,
@@ -66,16 +66,16 @@ impl Wire {
             Err(_) => Err(Error::Timeout {
                 method: method.to_owned(),
                 limit,
-                stderr: self.last_words().await,
-                noise: self.noise.lines(),
+                stderr: self.stderr_tail().await,
+                stray_output: self.stray_output.lines(),
             }),
         }
     }
 
-    /// The end of the agent's standard error, if it is ours to read.
-    async fn last_words(&self) -> Vec<String> {
+    /// Returns the last lines of the agent's standard error, if this client started it.
+    async fn stderr_tail(&self) -> Vec<String> {
         match self.process() {
-            Some(process) => process.last_words().await,
+            Some(process) => process.stderr_tail().await,
             None => Vec::new(),
         }
     }
@@ -105,20 +105,20 @@ impl Wire {
             Endpoint::Transport => None,
         };
         match why {
-            Some(why) => why.during(method, self.noise.lines()),
+            Some(why) => why.during(method, self.stray_output.lines()),
             None => Error::Sdk(error),
         }
     }
 }
 
-/// Returns whether an error was made by the connection, not by the agent.
+/// Returns whether an error was created by the connection, not by the agent.
 fn is_lost(answer: &acp_sdk::RpcError) -> bool {
     let data = answer.data.as_ref().map(acp_sdk::Json::get);
     let data: Option<serde_json::Value> = data.and_then(|data| serde_json::from_str(data).ok());
     data.is_some_and(|data| data[crate::reconnect::LOST] == true)
 }
 
-fn offers(agent: &InitializeResponse) -> Vec<(String, String)> {
+fn auth_methods(agent: &InitializeResponse) -> Vec<(String, String)> {
     let offer = |method: &AuthMethod| match method {
         AuthMethod::Agent(method) => Some((method.id.to_string(), method.name.clone())),
         AuthMethod::Terminal(method) => Some((method.id.to_string(), method.name.clone())),
@@ -127,11 +127,11 @@ fn offers(agent: &InitializeResponse) -> Vec<(String, String)> {
     agent.auth_methods.iter().filter_map(offer).collect()
 }
 
-/// The absolute path of a directory, as the protocol wants it.
+/// Returns the absolute path of a directory as UTF-8.
 ///
 /// # Errors
 ///
-/// [`Error::Directory`] if it is no directory, or its name is no UTF-8.
+/// [`Error::Directory`] if it is not a directory, or its name is not UTF-8.
 pub(super) fn utf8_directory(dir: &Path) -> Result<String> {
     let unusable = |reason: &str| Error::Directory {
         path: dir.display().to_string(),

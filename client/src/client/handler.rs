@@ -1,4 +1,4 @@
-//! Answers what the agent asks.
+//! Handles the agent's requests and notifications.
 
 #[cfg(feature = "v2")]
 mod v2;
@@ -15,9 +15,9 @@ pub(super) use self::v2::HandlerV2;
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
 use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
 use crate::reconnect::{GAP, RESTARTED};
-use crate::session::{self, Answered, Gap, Inbox, Patience, Sessions, TurnState};
+use crate::session::{self, Answered, Gap, Inbox, ReaderTimeout, Sessions, TurnState};
 
-/// The client's side of the connection.
+/// The client's handler for a connection.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) sessions: Arc<Sessions>,
@@ -25,7 +25,7 @@ pub(super) struct Handler {
     pub(super) reader_timeout: Duration,
 }
 
-/// Who answers what.
+/// The hooks for the agent's requests.
 #[derive(Clone)]
 pub(super) struct Hooks {
     pub(super) files: Option<Arc<dyn AnyFiles>>,
@@ -36,7 +36,7 @@ pub(super) struct Hooks {
 }
 
 impl Handler {
-    /// Returns the session that a request names.
+    /// Returns the context of the session that a request names.
     fn session(&self, id: &SessionId) -> HandlerResult<SessionContext> {
         self.sessions.context(id).ok_or_else(|| {
             let reason = format!("no session {id} is open in this client");
@@ -44,8 +44,8 @@ impl Handler {
         })
     }
 
-    /// Notes what became of a session whose connection was lost.
-    async fn gap(&self, params: Option<Json>) {
+    /// Records a gap after the connection of a session was lost.
+    async fn record_gap(&self, params: Option<Json>) {
         let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let Some(params): Option<serde_json::Value> = params else {
             return;
@@ -63,15 +63,15 @@ impl Handler {
         if gap != Gap::Truncated {
             inbox.lose_work();
         }
-        // A load that failed has no end.
+        // A failed load has no end of history.
         inbox.end_history();
-        inbox.missing(gap, &self.patience()).await;
+        inbox.missing(gap, &self.reader_timeout()).await;
         if history_follows {
             inbox.begin_history();
         }
     }
 
-    /// Kills the terminals of an agent that has ended: another process knows nothing of them.
+    /// Kills the terminals of an agent that was restarted, because the new process does not know them.
     fn end_terminals(&self) {
         if let Some(terminals) = &self.hooks.terminals {
             for session in self.sessions.ids() {
@@ -91,9 +91,9 @@ impl Handler {
         self.hooks.permissions.decide_boxed(question).await
     }
 
-    /// How long the readers of events are waited for.
-    fn patience(&self) -> Patience<'_> {
-        Patience {
+    /// Returns the timeout for readers of events.
+    fn reader_timeout(&self) -> ReaderTimeout<'_> {
+        ReaderTimeout {
             limit: self.reader_timeout,
             sessions: &self.sessions,
         }
@@ -109,7 +109,7 @@ impl v1::Client for Handler {
         let inbox = self.sessions.inbox(&note.session_id);
         let number = session::number(note.meta.as_ref());
         if let Some(waiting) = inbox.take_in(note.update, number) {
-            Box::pin(inbox.put_in(waiting, &self.patience())).await;
+            Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl v1::Client for Handler {
         let turn = inbox.turn();
         let (decision, reason) = tokio::select! {
             biased;
-            () = withdrawn(turn.as_deref()) => (Decision::Cancelled, None),
+            () = cancel_sent(turn.as_deref()) => (Decision::Cancelled, None),
             () = cx.cancelled() => (Decision::Cancelled, None),
             decision = self.decide(&inbox, &question) => decision,
         };
@@ -134,7 +134,7 @@ impl v1::Client for Handler {
             outcome: outcome.clone(),
             reason: reason.map(Box::new),
         };
-        inbox.answered(answered, &self.patience()).await;
+        inbox.answered(answered, &self.reader_timeout()).await;
         Ok(RequestPermissionResponse::new(outcome))
     }
 
@@ -143,7 +143,7 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: ReadTextFileRequest,
     ) -> HandlerResult<ReadTextFileResponse> {
-        let files = offered::<methods::ReadTextFile, _>(self.hooks.files.as_ref())?;
+        let files = hook::<methods::ReadTextFile, _>(self.hooks.files.as_ref())?;
         let session = self.session(&req.session_id)?;
         files.read_boxed(&session, req).await
     }
@@ -153,7 +153,7 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
-        let files = offered::<methods::WriteTextFile, _>(self.hooks.files.as_ref())?;
+        let files = hook::<methods::WriteTextFile, _>(self.hooks.files.as_ref())?;
         let session = self.session(&req.session_id)?;
         files.write_boxed(&session, req).await
     }
@@ -163,7 +163,7 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: CreateTerminalRequest,
     ) -> HandlerResult<CreateTerminalResponse> {
-        let terminals = offered::<methods::CreateTerminal, _>(self.hooks.terminals.as_ref())?;
+        let terminals = hook::<methods::CreateTerminal, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
         terminals.create_boxed(&session, req).await
     }
@@ -173,7 +173,7 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: TerminalOutputRequest,
     ) -> HandlerResult<TerminalOutputResponse> {
-        let terminals = offered::<methods::TerminalOutput, _>(self.hooks.terminals.as_ref())?;
+        let terminals = hook::<methods::TerminalOutput, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
         terminals.output_boxed(&session, req).await
     }
@@ -183,7 +183,7 @@ impl v1::Client for Handler {
         cx: &ClientContext,
         req: WaitForTerminalExitRequest,
     ) -> HandlerResult<WaitForTerminalExitResponse> {
-        let terminals = offered::<methods::WaitForTerminalExit, _>(self.hooks.terminals.as_ref())?;
+        let terminals = hook::<methods::WaitForTerminalExit, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
         tokio::select! {
             exit = terminals.wait_boxed(&session, req) => exit,
@@ -196,7 +196,7 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: KillTerminalRequest,
     ) -> HandlerResult<KillTerminalResponse> {
-        let terminals = offered::<methods::KillTerminal, _>(self.hooks.terminals.as_ref())?;
+        let terminals = hook::<methods::KillTerminal, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
         terminals.kill_boxed(&session, req).await
     }
@@ -206,7 +206,7 @@ impl v1::Client for Handler {
         _: &ClientContext,
         req: ReleaseTerminalRequest,
     ) -> HandlerResult<ReleaseTerminalResponse> {
-        let terminals = offered::<methods::ReleaseTerminal, _>(self.hooks.terminals.as_ref())?;
+        let terminals = hook::<methods::ReleaseTerminal, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
         terminals.release_boxed(&session, req).await
     }
@@ -216,7 +216,7 @@ impl v1::Client for Handler {
         cx: &ClientContext,
         req: CreateElicitationRequest,
     ) -> HandlerResult<CreateElicitationResponse> {
-        let hook = offered::<methods::CreateElicitation, _>(self.hooks.elicitation.as_ref())?;
+        let hook = hook::<methods::CreateElicitation, _>(self.hooks.elicitation.as_ref())?;
         let scope = match &req.mode {
             ElicitationMode::Form(mode) => Some(&mode.scope),
             ElicitationMode::Url(mode) => Some(&mode.scope),
@@ -230,7 +230,7 @@ impl v1::Client for Handler {
         let turn = id.and_then(|id| self.sessions.inbox(id).turn());
         let action = tokio::select! {
             biased;
-            () = withdrawn(turn.as_deref()) => ElicitationAction::Cancel,
+            () = cancel_sent(turn.as_deref()) => ElicitationAction::Cancel,
             () = cx.cancelled() => ElicitationAction::Cancel,
             action = elicit(hook, session.as_ref(), &req) => action?,
         };
@@ -267,7 +267,7 @@ impl v1::Client for Handler {
         params: Option<Json>,
     ) -> HandlerResult<()> {
         match method {
-            GAP => self.gap(params).await,
+            GAP => self.record_gap(params).await,
             RESTARTED => self.end_terminals(),
             _ => {
                 if let Some(hook) = &self.hooks.extensions {
@@ -279,14 +279,14 @@ impl v1::Client for Handler {
     }
 }
 
-/// Returns a hook; without one, the method does not exist.
-fn offered<M: Method, T: ?Sized>(hook: Option<&Arc<T>>) -> HandlerResult<&T> {
+/// Returns the hook, or the error -32601 without one.
+fn hook<M: Method, T: ?Sized>(hook: Option<&Arc<T>>) -> HandlerResult<&T> {
     let hook = hook.map(|hook| &**hook);
     hook.ok_or_else(|| HandlerError::method_not_found(M::NAME))
 }
 
-/// Waits until the agent was sent the cancellation of a turn.
-async fn withdrawn(turn: Option<&TurnState>) {
+/// Waits until `session/cancel` for the turn was sent.
+async fn cancel_sent(turn: Option<&TurnState>) {
     match turn {
         Some(turn) => turn.cancel_sent.cancelled().await,
         None => std::future::pending().await,

@@ -1,13 +1,13 @@
-//! The connection to one agent: opening it, and what is asked of it outside of turns.
+//! The connection to one agent, and requests outside of turns.
 
 mod builder;
 mod calls;
 mod handler;
 mod negotiation;
-mod noise;
 mod past;
 mod request;
 mod session;
+mod stray_output;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::builder::ClientBuilder;
 use self::calls::utf8_directory;
-use self::noise::Noise;
 pub use self::past::SessionList;
 use self::request::{Request, Response};
 pub use self::session::Session;
+use self::stray_output::StrayOutput;
 use crate::error::{Error, Result};
 use crate::hooks::{AnyTerminals, Place};
 use crate::process::{AgentProcess, CurrentProcess, Exit};
@@ -36,8 +36,8 @@ use crate::session::{Inbox, OpenedState, Sessions};
 
 /// A client of one agent.
 ///
-/// Clones and sessions share the connection; it ends with the last of them, and an agent
-/// that was started for it is killed then. [`shutdown`](Self::shutdown) is gentler.
+/// Clones and sessions share the connection. Dropping the last of them closes the connection and kills
+/// an agent that was started for it; [`shutdown`](Self::shutdown) is graceful.
 ///
 /// ```no_run
 /// use acp_client::{AgentCommand, Client, Policy, Workspace};
@@ -77,36 +77,36 @@ impl std::fmt::Debug for Inner {
     }
 }
 
-/// What keeps the connection going, and what is known when it fails.
+/// The connection and the state that explains its errors.
 #[derive(Debug)]
 struct Wire {
     driver: JoinHandle<()>,
-    /// Everything that the agent wrote has been handled, and nothing more will come.
+    /// Cancelled when all messages of the agent were handled and the connection has ended.
     ended: CancellationToken,
     endpoint: Endpoint,
     state: watch::Sender<ConnectionState>,
-    noise: Arc<Noise>,
+    stray_output: Arc<StrayOutput>,
     limits: Limits,
 }
 
-/// What the agent is.
+/// The kind of agent and its handle.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one per connection")]
 enum Endpoint {
-    /// A process of this client.
+    /// A process that this client started.
     Process(Arc<AgentProcess>),
-    /// Behind a URL, or a process that is started again.
+    /// A remote agent, or a process that is restarted.
     Bridge {
         bridge: Bridge,
-        /// Absent for a URL.
+        /// `None` for a remote agent.
         process: Option<CurrentProcess>,
     },
-    /// At the other end of a transport of the application.
+    /// An agent behind a transport of the application.
     Transport,
 }
 
 impl Wire {
-    /// Returns the agent's process, if it was started for this client.
+    /// Returns the agent's process, if this client started it.
     fn process(&self) -> Option<Arc<AgentProcess>> {
         match &self.endpoint {
             Endpoint::Process(process) => Some(process.clone()),
@@ -116,14 +116,14 @@ impl Wire {
     }
 }
 
-/// How long an agent may take, and how long our own readers.
+/// The timeouts of the agent and of this client's readers.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// To answer anything but a prompt.
+    /// For responses to all requests except prompts.
     answer: Duration,
-    /// To end a turn that was cancelled.
+    /// For the end of a cancelled turn.
     cancel: Duration,
-    /// A reader, to take an event while others wait.
+    /// For a reader that blocks other sessions.
     reader: Duration,
 }
 
@@ -139,39 +139,43 @@ impl Client {
         ClientBuilder::new()
     }
 
-    /// Connects to the agent at a URL with default settings:
-    /// [`ClientBuilder::connect_remote`] has others.
+    /// Connects to the agent at a URL with default settings.
+    ///
+    /// See [`ClientBuilder::connect_remote`] for other settings.
     ///
     /// # Errors
     ///
-    /// As [`ClientBuilder::connect_remote`].
+    /// Fails under the conditions of [`ClientBuilder::connect_remote`].
     #[cfg(feature = "remote")]
     pub async fn connect(url: impl AsRef<str>) -> Result<Self> {
         Self::builder().connect_remote(url.as_ref()).await
     }
 
-    /// Returns the protocol version of the connection: 1, or 2 where
-    /// [`ClientBuilder::offer_v2`] has offered it and the agent has taken it.
+    /// Returns the negotiated protocol version.
+    ///
+    /// It is 2 if [`ClientBuilder::offer_v2`] was called and the agent supports version 2, else 1.
     #[must_use]
     pub fn protocol_version(&self) -> ProtocolVersion {
         self.inner.agent_info.protocol_version
     }
 
-    /// Returns the agent's response to `initialize`: name, capabilities, authentication methods. That
-    /// of version 2 is converted: a method that every agent has is a capability here.
+    /// Returns the agent's response to `initialize`.
+    ///
+    /// A response of version 2 is converted; methods that version 2 requires are capabilities here.
     #[must_use]
     pub fn agent_info(&self) -> &InitializeResponse {
         &self.inner.agent_info
     }
 
-    /// Returns the typed caller of version 1, for requests without a method here. For an agent of
-    /// version 2 only its [`peer`](AgentHandle::peer) is of use; see `agent_v2`.
+    /// Returns the typed caller of version 1, for requests without a method here.
+    ///
+    /// With an agent of version 2, use `agent_v2`, or only the [`peer`](AgentHandle::peer) of this one.
     #[must_use]
     pub fn agent(&self) -> &AgentHandle {
         &self.inner.agent
     }
 
-    /// Returns the typed caller of version 2, if the connection speaks it.
+    /// Returns the typed caller of version 2, if that version was negotiated.
     #[cfg(feature = "v2")]
     #[must_use]
     pub fn agent_v2(&self) -> Option<acp_sdk::v2::AgentHandle> {
@@ -180,14 +184,15 @@ impl Client {
         is_v2.then(|| acp_sdk::v2::AgentHandle::new(peer.clone()))
     }
 
-    /// Returns the agent's process, if this client started it: the latest, if it
-    /// [is started again](crate::AgentCommand::restart).
+    /// Returns the agent's process, if this client started it.
+    ///
+    /// After a [restart](crate::AgentCommand::restart), this is the latest process.
     #[must_use]
     pub fn process(&self) -> Option<Arc<AgentProcess>> {
         self.inner.wire.process()
     }
 
-    /// Returns the state of the connection, now and later.
+    /// Returns a watch on the state of the connection.
     ///
     /// ```no_run
     /// use acp_client::{Client, ConnectionState};
@@ -209,10 +214,10 @@ impl Client {
         self.inner.wire.state.subscribe()
     }
 
-    /// Returns whether no further call can succeed.
+    /// Returns whether the connection has ended for good.
     pub(crate) fn has_ended(&self) -> bool {
         let exited = match &self.inner.wire.endpoint {
-            // Something that the agent has started may hold its output open.
+            // A descendant of the agent may keep its output open.
             Endpoint::Process(process) => process.exit().is_some(),
             _ => false,
         };
@@ -227,7 +232,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the agent refuses, does not answer in time, or is gone.
+    /// Fails when the agent rejects the request, does not answer in time, or has disconnected.
     pub async fn authenticate(&self, method: impl Into<AuthMethodId>) -> Result<()> {
         let request = AuthenticateRequest::new(method);
         let answer = self.inner.send::<methods::Authenticate>(&request).await;
@@ -238,8 +243,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
-    /// or is gone.
+    /// [`Error::Unsupported`] if the agent lacks the capability. Fails when it rejects the request, does
+    /// not answer in time, or has disconnected.
     pub async fn logout(&self) -> Result<()> {
         if self.agent_info().agent_capabilities.auth.logout.is_none() {
             return Err(Error::unsupported("logout", "auth.logout"));
@@ -252,8 +257,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Directory`] if there is no such directory; when the agent refuses, does not
-    /// answer in time, or is gone.
+    /// [`Error::Directory`] if the directory does not exist. Fails when the agent rejects the request,
+    /// does not answer in time, or has disconnected.
     pub async fn new_session(&self, cwd: impl AsRef<Path>) -> Result<Session> {
         let cwd = utf8_directory(cwd.as_ref())?;
         self.new_session_with(NewSessionRequest::new(cwd, Vec::new()))
@@ -264,13 +269,13 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`new_session`](Self::new_session).
+    /// Fails under the conditions of [`new_session`](Self::new_session).
     pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
         let place = Place::open(&request.cwd, &request.additional_directories);
         let _creating = self.inner.sessions.creating(&place);
         let (sessions, place_of_new) = (self.inner.sessions.clone(), place.clone());
         let opened = move |response: Option<Response<NewSessionResponse>>| {
-            // At its place in the order, so that a later update is not undone.
+            // In the order of messages, so that a later update is not overwritten.
             if let Some(Response { result, commands }) = response {
                 let inbox = sessions.inbox(&result.session_id);
                 inbox.set_place(place_of_new);
@@ -286,8 +291,7 @@ impl Client {
         Ok(Session::new(self.inner.clone(), id, inbox))
     }
 
-    /// Sends `session/load`, in version 2 a `session/resume` that replays everything, and returns the
-    /// session.
+    /// Sends `session/load`, in version 2 `session/resume` with replay, and returns the session.
     ///
     /// Its [events](Session::events) begin with the replayed history, which ends with
     /// [`Event::HistoryEnd`](crate::Event::HistoryEnd).
@@ -296,7 +300,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the agent cannot, and as [`new_session`](Self::new_session).
+    /// [`Error::Unsupported`] if the agent lacks the capability, and under the conditions of
+    /// [`new_session`](Self::new_session).
     pub async fn load_session(
         &self,
         id: impl Into<SessionId>,
@@ -311,7 +316,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`load_session`](Self::load_session).
+    /// Fails under the conditions of [`load_session`](Self::load_session).
     pub async fn load_session_with(&self, request: LoadSessionRequest) -> Result<Session> {
         if !self.agent_info().agent_capabilities.load_session {
             return Err(Error::unsupported("session/load", "loadSession"));
@@ -329,7 +334,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the agent cannot, and as [`new_session`](Self::new_session).
+    /// [`Error::Unsupported`] if the agent lacks the capability, and under the conditions of
+    /// [`new_session`](Self::new_session).
     pub async fn resume_session(
         &self,
         id: impl Into<SessionId>,
@@ -344,7 +350,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`resume_session`](Self::resume_session).
+    /// Fails under the conditions of [`resume_session`](Self::resume_session).
     pub async fn resume_session_with(&self, request: ResumeSessionRequest) -> Result<Session> {
         let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
         if capabilities.resume.is_none() {
@@ -361,8 +367,10 @@ impl Client {
             .await
     }
 
-    /// Ends the connection: the agent sees the end of its input, and if it was started for
-    /// this client it is waited for and made to end. Calls that are pending fail.
+    /// Closes the connection and returns the exit status of an agent that this client started.
+    ///
+    /// The agent's process is terminated after the timeouts of
+    /// [`AgentCommand::shutdown_grace`](crate::AgentCommand::shutdown_grace). Pending calls fail.
     pub async fn shutdown(&self) -> Option<Exit> {
         self.inner.agent.peer().finish();
         match &self.inner.wire.endpoint {
@@ -374,14 +382,14 @@ impl Client {
                     process.await_end().await;
                 }
                 bridge.closed().await;
-                // It may have been started again just before.
+                // The process may have been restarted just before.
                 Some(current()?.await_end().await)
             }
             Endpoint::Transport => None,
         }
     }
 
-    /// Opens an existing session. It is registered before the call: updates may precede the answer.
+    /// Opens an existing session. Registers it before the call, because updates may precede the response.
     async fn open_again<M: Request>(
         &self,
         id: SessionId,
@@ -400,7 +408,7 @@ impl Client {
         Ok(session)
     }
 
-    /// Makes a session known, and where it works.
+    /// Registers a session and its directories.
     fn claim(&self, id: &SessionId, place: Arc<Place>) -> Result<Arc<Inbox>> {
         let claimed = self.inner.sessions.claim(id);
         let inbox = claimed.ok_or_else(|| Error::SessionOpen {

@@ -1,4 +1,4 @@
-//! Which version of the protocol a connection speaks.
+//! Negotiates the protocol version of a connection.
 
 #[cfg(feature = "v2")]
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::handler::Handler;
 use super::handler::HandlerV2;
 use crate::error::{Error, Result};
 
-/// A connection whose version is not settled yet.
+/// A connection whose version is not negotiated yet.
 pub(super) enum Opening {
-    /// It speaks version 1, or is closed.
+    /// The connection speaks version 1, or is closed.
     V1(AgentHandle),
     #[cfg(feature = "v2")]
     Any(acp_sdk::Negotiation),
@@ -47,8 +47,8 @@ impl Opening {
     ///
     /// # Errors
     ///
-    /// [`Error::Version`] if the agent speaks another version; when it refuses, does not answer in
-    /// time, or is gone.
+    /// [`Error::Version`] if the agent answers another version. Fails when the agent rejects
+    /// `initialize`, does not answer in time, or has disconnected.
     pub(super) async fn initialize(
         self,
         wire: &Wire,
@@ -72,7 +72,7 @@ impl Opening {
     }
 }
 
-/// Offers both versions.
+/// Offers versions 1 and 2.
 #[cfg(feature = "v2")]
 async fn negotiate(
     agent: &acp_sdk::Negotiation,

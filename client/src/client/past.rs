@@ -1,4 +1,4 @@
-//! Sessions of the past: listing, copying, deleting them.
+//! Lists, forks and deletes stored sessions.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -31,7 +31,7 @@ impl SessionList {
     ///
     /// # Errors
     ///
-    /// When the agent refuses, does not answer in time, or is gone.
+    /// Fails when the agent rejects the request, does not answer in time, or has disconnected.
     pub async fn next(&mut self) -> Result<Option<SessionInfo>> {
         while self.page.is_empty() && !self.is_last {
             let list = self
@@ -39,7 +39,7 @@ impl SessionList {
                 .inner
                 .send::<methods::ListSessions>(&self.request);
             let page = list.await?;
-            // An agent that repeats its cursor would be asked for ever.
+            // An agent that repeats its cursor would cause an endless loop.
             let repeats = page.next_cursor == self.request.cursor;
             self.is_last = page.next_cursor.is_none() || repeats || page.sessions.is_empty();
             self.request.cursor = page.next_cursor;
@@ -50,11 +50,11 @@ impl SessionList {
 }
 
 impl Client {
-    /// Lists the agent's sessions page by page; those of one directory if one is given.
+    /// Lists the agent's sessions page by page; `cwd` restricts them to one directory.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the agent cannot.
+    /// [`Error::Unsupported`] if the agent lacks the capability.
     pub fn sessions(&self, cwd: Option<&Path>) -> Result<SessionList> {
         let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
         if capabilities.list.is_none() {
@@ -73,15 +73,15 @@ impl Client {
         })
     }
 
-    /// Returns the agent's sessions, at most 10,000; those of one directory if one is given.
+    /// Returns up to 10,000 of the agent's sessions; `cwd` restricts them to one directory.
     ///
     /// # Errors
     ///
-    /// As [`sessions`](Self::sessions) and [`SessionList::next`].
+    /// Fails under the conditions of [`sessions`](Self::sessions) and [`SessionList::next`].
     pub async fn list_sessions(&self, cwd: Option<&Path>) -> Result<Vec<SessionInfo>> {
-        const MOST: usize = 10_000;
+        const MAX_SESSIONS: usize = 10_000;
         let (mut list, mut sessions) = (self.sessions(cwd)?, Vec::new());
-        while sessions.len() < MOST
+        while sessions.len() < MAX_SESSIONS
             && let Some(session) = list.next().await?
         {
             sessions.push(session);
@@ -93,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the agent does not know the method, and as
+    /// [`Error::Unsupported`] if the agent does not know the method, and under the conditions of
     /// [`new_session`](Self::new_session).
     pub async fn fork_session(
         &self,
@@ -126,7 +126,7 @@ impl Client {
         Ok(Session::new(self.inner.clone(), forked.session_id, inbox))
     }
 
-    /// Reads the answer to `session/fork`: in every version that to `session/new`.
+    /// Parses the response to `session/fork`, which has the form of `session/new`.
     fn forked(
         &self,
         answer: &Json,
@@ -144,8 +144,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
-    /// or is gone.
+    /// [`Error::Unsupported`] if the agent lacks the capability. Fails when it rejects the request, does
+    /// not answer in time, or has disconnected.
     pub async fn delete_session(&self, id: impl Into<SessionId>) -> Result<()> {
         let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
         if capabilities.delete.is_none() {

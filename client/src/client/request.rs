@@ -1,5 +1,5 @@
-//! Requests in the version of the connection: asked in the vocabulary of this crate, sent in that of
-//! the agent.
+//! Requests that are independent of the version: built with types of version 1, sent in the version of
+//! the connection.
 
 use acp_sdk::RpcError;
 use acp_sdk::runtime::Method;
@@ -13,7 +13,7 @@ use crate::error::Result;
 #[cfg(feature = "v2")]
 use crate::v2::{requests, responses};
 
-/// A request that every version has.
+/// A request that exists in each version.
 pub(super) trait Request: Method<Result: DeserializeOwned> {
     /// The request of version 2.
     #[cfg(feature = "v2")]
@@ -23,7 +23,7 @@ pub(super) trait Request: Method<Result: DeserializeOwned> {
     ///
     /// # Errors
     ///
-    /// When version 2 has no place for them.
+    /// Fails when version 2 has no equivalent.
     #[cfg(feature = "v2")]
     fn to_v2(params: &Self::Params) -> Result<<Self::V2 as Method>::Params>;
 
@@ -31,34 +31,34 @@ pub(super) trait Request: Method<Result: DeserializeOwned> {
     #[cfg(feature = "v2")]
     fn from_v2(result: <Self::V2 as Method>::Result) -> Self::Result;
 
-    /// Returns the slash commands of a result, which those of version 1 do not have.
+    /// Returns the slash commands of a result; only version 2 has them.
     #[cfg(feature = "v2")]
     fn commands(_: &<Self::V2 as Method>::Result) -> Option<Vec<AvailableCommand>> {
         None
     }
 }
 
-/// A response, at its place in the order of messages.
+/// A response, handled in the order of messages.
 pub(super) struct Response<R> {
     pub(super) result: R,
-    /// The slash commands, where the version has them in it.
+    /// The slash commands, if the version includes them in the response.
     pub(super) commands: Option<Vec<AvailableCommand>>,
 }
 
 impl Inner {
-    /// Whether the connection speaks version 2.
+    /// Returns whether the connection uses version 2.
     #[cfg(feature = "v2")]
     pub(super) fn is_v2(&self) -> bool {
         self.agent_info.protocol_version == v1::ProtocolVersion::from(2)
     }
 
-    /// Sends a request and waits for its result within the limit.
+    /// Sends a request and waits for its result within the timeout.
     pub(super) async fn send<M: Request>(&self, params: &M::Params) -> Result<M::Result> {
         self.send_then::<M>(params, |_| ()).await
     }
 
-    /// As [`send`](Self::send), and shows the response to `then` at its place in the order of
-    /// messages: `None` if it is an error, or no result of the expected form.
+    /// Sends a request as [`send`](Self::send) does and passes the response to `then` in the order of
+    /// messages: `None` for an error or an invalid result.
     pub(super) async fn send_then<M: Request>(
         &self,
         params: &M::Params,
@@ -88,15 +88,15 @@ impl Inner {
     }
 }
 
-/// Reads a response, if it is a result of the expected form.
+/// Parses a response; `None` for an error or an invalid result.
 pub(super) fn read<T: DeserializeOwned>(
     response: std::result::Result<&str, &RpcError>,
 ) -> Option<T> {
     serde_json::from_str(response.ok()?).ok()
 }
 
-/// A row for each request: its marker in both versions, how its params and its result are converted,
-/// and where the result has slash commands.
+/// Implements [`Request`] for each row: the markers of both versions, the conversions of params and
+/// result, and the location of slash commands in the result.
 macro_rules! requests {
     ($($v1:ident => $v2:ident, $to:expr, $from:expr $(, $commands:expr)?;)*) => {$(
         impl Request for methods::$v1 {

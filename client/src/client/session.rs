@@ -1,4 +1,4 @@
-//! A session and the turns in it.
+//! A session and its turns.
 
 #[cfg(feature = "v2")]
 mod v2;
@@ -23,14 +23,15 @@ use crate::session::{
     ConfigValue, Events, Inbox, Prompt, SessionSettings, TokenUsage, Turn, TurnState,
 };
 
-/// A conversation with the agent. Clones are the same conversation; when the last is
-/// dropped, its terminals are killed, and the session stays with the agent.
+/// A session of the agent. Clones share it.
+///
+/// Dropping the last clone kills its terminals; the agent keeps the session.
 #[derive(Debug, Clone)]
 pub struct Session {
     open: Arc<Open>,
 }
 
-/// A session that is known to the connection.
+/// A session that is registered with the connection.
 #[derive(Debug)]
 struct Open {
     client: Arc<Inner>,
@@ -97,9 +98,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::TurnRunning`] while the last turn is running; [`Error::NotCancelled`] while it is
-    /// running although it was cancelled and its time is over; [`Error::Unsupported`] for content
-    /// that the agent does not accept. Later errors are those of [`Turn::outcome`].
+    /// [`Error::TurnRunning`] while the last turn is running. [`Error::NotCancelled`] while it is running
+    /// after its cancellation has timed out. [`Error::Unsupported`] for content that the agent does not
+    /// accept. Later errors are returned by [`Turn::outcome`].
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         let prompt = prompt.into().into_blocks();
         let client = &self.open.client;
@@ -133,7 +134,7 @@ impl Session {
         Ok(Turn::new(state, result))
     }
 
-    /// Returns a prompt in the form of the connection's version.
+    /// Converts a prompt to the version of the connection.
     fn request(&self, prompt: Vec<ContentBlock>) -> Result<PromptIn> {
         let request = PromptRequest::new(self.id().clone(), prompt);
         #[cfg(feature = "v2")]
@@ -144,14 +145,14 @@ impl Session {
         Ok(PromptIn::V1(request))
     }
 
-    /// Cancels the running turn, if there is one. See [`Turn::cancel`].
+    /// Cancels the running turn, if any. See [`Turn::cancel`].
     pub fn cancel(&self) {
         if let Some(turn) = self.open.inbox.turn() {
             turn.cancel.cancel();
         }
     }
 
-    /// Waits until no turn is running, or the time of a cancelled one is over.
+    /// Waits until no turn is running, or the cancellation of one has timed out.
     pub(crate) async fn idle(&self) {
         if let Some(turn) = self.open.inbox.turn() {
             tokio::select! {
@@ -165,8 +166,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When the agent refuses, does not answer in time, or is gone; [`Error::NotInVersion`] in version
-    /// 2, where modes are the values of a config option.
+    /// Fails when the agent rejects the request, does not answer in time, or has disconnected.
+    /// [`Error::NotInVersion`] in version 2, where modes are the values of a config option.
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let client = &self.open.client;
         #[cfg(feature = "v2")]
@@ -184,13 +185,13 @@ impl Session {
         client.answer("session/set_mode", call).await.map(drop)
     }
 
-    /// Sends `session/set_config_option` and returns all options, because one may change others.
+    /// Sends `session/set_config_option` and returns all options.
     ///
-    /// The value is the id of a choice, or `true` or `false` for a switch.
+    /// One option may change others. The value is the id of a choice, or `true` or `false` for a switch.
     ///
     /// # Errors
     ///
-    /// When the agent refuses, does not answer in time, or is gone.
+    /// Fails when the agent rejects the request, does not answer in time, or has disconnected.
     pub async fn set_config_option(
         &self,
         option: impl Into<SessionConfigId>,
@@ -211,18 +212,18 @@ impl Session {
         Ok(answer.config_options)
     }
 
-    /// Returns whether the agent can close sessions.
+    /// Returns whether the agent supports `session/close`.
     pub(crate) fn can_close(&self) -> bool {
         let capabilities = &self.open.client.agent_info.agent_capabilities;
         capabilities.session_capabilities.close.is_some()
     }
 
-    /// Ends the session: the agent lets go of what it holds for it.
+    /// Sends `session/close`: the agent releases the resources of the session.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the agent cannot; when it refuses, does not answer in time,
-    /// or is gone.
+    /// [`Error::Unsupported`] if the agent lacks the capability. Fails when it rejects the request, does
+    /// not answer in time, or has disconnected.
     pub async fn close(self) -> Result<()> {
         let client = &self.open.client;
         if !self.can_close() {
@@ -237,10 +238,10 @@ impl Session {
     }
 }
 
-/// A prompt, in the form of a version.
+/// A prompt in the version of the connection.
 enum PromptIn {
     V1(PromptRequest),
-    /// With the form that readers are shown.
+    /// With the version 1 form for readers.
     #[cfg(feature = "v2")]
     V2(acp_sdk::v2::PromptRequest, PromptRequest),
 }
@@ -263,7 +264,7 @@ struct Answer {
     usage: Option<TokenUsage>,
 }
 
-/// Runs one prompt. The task continues when the turn is dropped, because the next turn must not begin
+/// Runs one prompt. The task continues when the turn is dropped, because the next turn must not start
 /// before a cancelled one has ended.
 async fn run(
     open: Arc<Open>,
@@ -284,8 +285,8 @@ async fn run(
     }
 }
 
-/// Sends a prompt, and completes with its response, which is the end of its turn. Does not keep the
-/// session open.
+/// Sends a prompt and completes with its response, which ends the turn. Does not keep the session
+/// open.
 fn prompting(
     open: &Open,
     request: PromptRequest,
@@ -316,16 +317,16 @@ async fn run_to_end(
     let overdue = matches!(result, Err(Error::NotCancelled { .. }));
     match overdue {
         true => inbox.give_up_turn(state),
-        // There may have been no answer.
+        // The prompt may have no response.
         false => inbox.end_turn(state, None),
     }
-    // Before the result is sent: whoever receives it may open the session again at once. And what
-    // waits for an agent that may never answer must not keep the connection open.
+    // Before the result is sent, because its receiver may reopen the session immediately. A wait for an
+    // unresponsive agent must not keep the connection open.
     drop(open);
-    // Nobody may be reading the turn any more.
+    // The turn may have been dropped.
     let _ = sender.send(result);
     if overdue {
-        // Until then the agent's updates belong to this turn, not to a later one.
+        // Until the response, updates belong to this turn and not to a later one.
         let _ = prompting.await;
         inbox.end_turn(state, None);
     }
@@ -344,9 +345,9 @@ async fn result(
             let limit = client.cancel_limit();
             let ending = async {
                 let cancel = CancelNotification::new(open.id.clone());
-                // On a closed connection the prompt has failed already.
+                // On a closed connection the prompt has already failed.
                 let _ = client.agent.cancel(cancel).await;
-                // After the notification, so that the agent knows what the answers mean.
+                // After the notification, so that the agent can interpret the `cancelled` answers.
                 state.cancel_sent.cancel();
                 (&mut prompting).await
             };
@@ -360,7 +361,7 @@ async fn result(
         Ok(stop_reason) => Ok(stop_reason),
         Err(error) => {
             if error.is_closed() {
-                // A result waits for the updates before it; the end of the connection does not.
+                // A response follows earlier updates; the end of the connection does not.
                 client.drained().await;
             }
             Err(client.explain(methods::Prompt::NAME, error).await)

@@ -100,7 +100,7 @@ impl Connector for ProcessConnector {
             method: "initialize".to_owned(),
             limit: self.answer_limit,
             stderr: Vec::new(),
-            noise: Vec::new(),
+            stray_output: Vec::new(),
         }
     }
 

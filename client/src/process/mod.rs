@@ -145,7 +145,7 @@ impl AgentProcess {
     /// Returns the last lines of the agent's standard error, at most 20.
     ///
     /// If the agent has exited, waits until all its output was read.
-    pub async fn last_words(&self) -> Vec<String> {
+    pub async fn stderr_tail(&self) -> Vec<String> {
         if self.exit().is_some() {
             self.stderr.drained().await;
         }
@@ -216,20 +216,20 @@ impl AgentProcess {
     /// Returns the error for the end of the connection. Waits up to 1 s for the agent to exit.
     pub(crate) async fn why_ended(&self) -> Error {
         let exited = timeout(EXIT_AFTER_EOF, self.exited()).await;
-        let (command, method, noise) = (self.command.clone(), String::new(), Vec::new());
+        let (command, method, stray_output) = (self.command.clone(), String::new(), Vec::new());
         match exited {
             Ok(exit) if !self.hung_up.load(Ordering::Relaxed) => Error::AgentExited {
                 command,
                 method,
                 exit,
-                stderr: self.last_words().await,
-                noise,
+                stderr: self.stderr_tail().await,
+                stray_output,
             },
             _ => Error::AgentHungUp {
                 command,
                 method,
-                stderr: self.last_words().await,
-                noise,
+                stderr: self.stderr_tail().await,
+                stray_output,
             },
         }
     }

@@ -201,7 +201,7 @@ async fn standard_error_is_drained_and_its_end_is_kept() {
         .spawn()
         .unwrap();
     timeout(GUARD, agent.shutdown()).await.unwrap();
-    let words = agent.last_words().await;
+    let words = agent.stderr_tail().await;
     assert_eq!(words.len(), LAST_LINES);
     assert_eq!(words.last().map(String::as_str), Some("last words"));
     let mut lines = Vec::new();
@@ -229,7 +229,7 @@ async fn standard_error_is_drained_after_the_exit_too() {
         .spawn()
         .unwrap();
     timeout(GUARD, agent.exited()).await.unwrap();
-    assert_eq!(agent.last_words().await, [""; 0]);
+    assert_eq!(agent.stderr_tail().await, [""; 0]);
     // What the agent has left behind must not block on a pipe that nobody reads.
     std::fs::write(&gate, "go\n").unwrap();
     let line = timeout(GUARD, told.recv()).await.unwrap();

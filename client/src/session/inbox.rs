@@ -70,7 +70,7 @@ pub(crate) struct Waiting {
 }
 
 /// How long delivering an event waits for a reader.
-pub(crate) struct Patience<'a> {
+pub(crate) struct ReaderTimeout<'a> {
     /// Applies while other sessions or requests need the connection.
     pub(crate) limit: Duration,
     pub(crate) sessions: &'a Sessions,
@@ -186,11 +186,11 @@ impl Inbox {
     }
 
     /// Waits for room, and puts in what was returned.
-    pub(crate) async fn put_in(&self, waiting: Waiting, patience: &Patience<'_>) {
+    pub(crate) async fn put_in(&self, waiting: Waiting, reader_timeout: &ReaderTimeout<'_>) {
         let Waiting { readers, bytes } = waiting;
         for (reader, event) in readers {
-            let may_wait = || !patience.sessions.is_shared();
-            let limit = patience.limit;
+            let may_wait = || !reader_timeout.sessions.is_shared();
+            let limit = reader_timeout.limit;
             if let Err(event) = reader.deliver(event, bytes, limit, &may_wait).await {
                 self.lock().keep(event, bytes);
             }
@@ -212,17 +212,17 @@ impl Inbox {
     }
 
     /// Takes in that updates may be missing.
-    pub(crate) async fn missing(&self, gap: Gap, patience: &Patience<'_>) {
+    pub(crate) async fn missing(&self, gap: Gap, reader_timeout: &ReaderTimeout<'_>) {
         if let Some(waiting) = self.take_in_other(Event::Gap(gap), OVERHEAD) {
-            self.put_in(waiting, patience).await;
+            self.put_in(waiting, reader_timeout).await;
         }
     }
 
     /// Takes in an answered question.
-    pub(crate) async fn answered(&self, answered: Answered, patience: &Patience<'_>) {
+    pub(crate) async fn answered(&self, answered: Answered, reader_timeout: &ReaderTimeout<'_>) {
         let bytes = OVERHEAD + counted(&answered.question.request);
         if let Some(waiting) = self.take_in_other(Event::Permission(answered), bytes) {
-            self.put_in(waiting, patience).await;
+            self.put_in(waiting, reader_timeout).await;
         }
     }
 

@@ -16,7 +16,7 @@ mod weight;
 pub(crate) use self::event::number;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;
-pub(crate) use self::inbox::{Inbox, Patience};
+pub(crate) use self::inbox::{Inbox, ReaderTimeout};
 pub(crate) use self::outcome::{Joint, merge, separator};
 pub use self::outcome::{Outcome, TokenUsage};
 pub use self::prompt::Prompt;

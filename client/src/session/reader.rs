@@ -119,7 +119,7 @@ impl Reader {
         &self,
         mut event: SessionEvent,
         bytes: usize,
-        patience: Duration,
+        reader_timeout: Duration,
         may_wait: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), SessionEvent> {
         loop {
@@ -132,7 +132,7 @@ impl Reader {
                 Offer::Refused(event) => return Err(event),
                 Offer::NoRoom(event) => event,
             };
-            if timeout(patience, room).await.is_err() && !may_wait() {
+            if timeout(reader_timeout, room).await.is_err() && !may_wait() {
                 self.lock().missed = 1;
                 return Ok(());
             }

@@ -12,7 +12,7 @@ pub(super) fn first<'a>(played: &'a Played, method: &'a str) -> Outcome<(usize, 
     calls.next().ok_or_else(|| {
         Stop::failed(format!(
             "the client did not call {method}{}",
-            played.last_words()
+            played.stderr_tail()
         ))
     })
 }
@@ -27,7 +27,7 @@ pub(super) fn answer<'a>(
     let Some((index, _)) = recording.calls(Party::Agent, method).nth(n) else {
         return inconclusive(format!(
             "the scene did not get to {method}{}",
-            played.last_words()
+            played.stderr_tail()
         ));
     };
     let reason = format!("no answer to {method}");
@@ -89,17 +89,17 @@ pub(super) fn survives(played: &Played) -> Outcome {
     if curtain.last().is_none() || played.recording.answer(prompt).is_none() {
         return fail(format!(
             "the scene did not come to its end{}",
-            played.last_words()
+            played.stderr_tail()
         ));
     }
     match played.exit {
         Some(Some(code)) if code != 0 => fail(format!(
             "the client ended with exit code {code}{}",
-            played.last_words()
+            played.stderr_tail()
         )),
         Some(None) => fail(format!(
             "the client was killed by a signal{}",
-            played.last_words()
+            played.stderr_tail()
         )),
         _ => Ok(()),
     }

@@ -153,7 +153,7 @@ impl Played {
 
     /// What the client said last on its standard error, for the end of a sentence.
     #[must_use]
-    pub fn last_words(&self) -> String {
+    pub fn stderr_tail(&self) -> String {
         let mut words = String::new();
         if !self.launched {
             words += "; it never launched the agent";

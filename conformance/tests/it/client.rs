@@ -157,7 +157,7 @@ fn broken_clients_fail_what_they_break_and_nothing_else() {
                 clients::play(&broken(bundled_with_terminals(), client), client.scene).unwrap();
             let failed = failures(Version::V1, client.scene, &played);
             if failed != client.breaks.iter().copied().collect() {
-                let (name, last) = (client.name, played.last_words());
+                let (name, last) = (client.name, played.stderr_tail());
                 words += &format!("{name} breaks {failed:?}{last}\n");
             }
         }

@@ -265,7 +265,7 @@ pub(super) async fn ended_text(process: &AgentProcess, reason: &acp_sdk::CloseRe
 pub(super) async fn last_lines(process: &AgentProcess) -> String {
     const LINES: usize = 5;
     const CHARACTERS: usize = 300;
-    let lines = process.last_words().await;
+    let lines = process.stderr_tail().await;
     let from = lines.len().saturating_sub(LINES);
     let lines: Vec<String> = lines[from..]
         .iter()

@@ -1,4 +1,4 @@
-//! Answers what an agent of version 2 asks: as in version 1, in other words.
+//! Handles requests of an agent of version 2 by converting them to version 1.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::Handler;
 use crate::session;
 use crate::v2::questions;
 
-/// The client's side of a connection of version 2.
+/// The client's handler for a connection of version 2.
 pub(in crate::client) struct HandlerV2(pub(in crate::client) Arc<Handler>);
 
 impl Client for HandlerV2 {
@@ -28,7 +28,7 @@ impl Client for HandlerV2 {
         let (updates, end) = inbox.convert(note.update);
         for update in updates {
             if let Some(waiting) = inbox.take_in(update, number) {
-                Box::pin(inbox.put_in(waiting, &self.0.patience())).await;
+                Box::pin(inbox.put_in(waiting, &self.0.reader_timeout())).await;
             }
         }
         if let Some(end) = end {
@@ -57,7 +57,7 @@ impl Client for HandlerV2 {
             return Err(refused("this client offers no elicitation"));
         }
         let request = questions::elicitation(req);
-        let request = request.ok_or_else(|| refused("this client cannot show the question"))?;
+        let request = request.ok_or_else(|| refused("this client cannot display the form"))?;
         let answer = self.0.create_elicitation(&same(ctx), request).await?;
         Ok(questions::elicitation_answer(answer))
     }
@@ -92,7 +92,7 @@ impl Client for HandlerV2 {
     }
 }
 
-/// Returns the same request as version 1 has it.
+/// Converts the context of a request to version 1.
 fn same(ctx: &ClientContext) -> v1::ClientContext {
     v1::ClientContext::new((**ctx).clone())
 }

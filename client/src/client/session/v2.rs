@@ -1,5 +1,5 @@
-//! What is different in version 2: a prompt is answered when it is accepted, and its turn ends when
-//! the session becomes idle; modes are values of a config option.
+//! Prompts of version 2: they are answered when accepted, and the turn ends when the session becomes
+//! idle. Modes are values of a config option.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ struct Accepted {
     message_id: Option<Value>,
 }
 
-/// Sends a prompt, and completes when its turn has ended. Does not keep the session open.
+/// Sends a prompt and completes when its turn has ended. Does not keep the session open.
 pub(super) fn prompting(
     open: &Open,
     request: PromptRequest,
@@ -41,7 +41,7 @@ pub(super) fn prompting(
             }
             Err(error) => accepting.refuse_work(error),
         };
-        // What the response says was seen at its place in the order.
+        // The response was handled in the order of messages.
         match peer.call_then::<methods::Prompt>(&request, accepted).await {
             Ok(_) | Err(SdkError::Response { .. } | SdkError::Decode { .. }) => {}
             Err(error) => return Err(error),
@@ -57,7 +57,7 @@ pub(super) fn prompting(
     }
 }
 
-/// Says what to do instead of setting a mode.
+/// Returns the error for setting a mode, with the config option to use instead.
 pub(super) fn no_modes(settings: &SessionSettings) -> Error {
     let mode = SessionConfigOptionCategory::Mode;
     let mut options = settings.config_options.iter().flatten();

@@ -17,8 +17,8 @@ async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
     result.expect("nobody wakes it")
 }
 
-fn patience(sessions: &Sessions) -> Patience<'_> {
-    Patience {
+fn reader_timeout(sessions: &Sessions) -> ReaderTimeout<'_> {
+    ReaderTimeout {
         limit: Duration::from_secs(10),
         sessions,
     }
@@ -27,7 +27,9 @@ fn patience(sessions: &Sessions) -> Patience<'_> {
 async fn update(inbox: &Inbox, update: SessionUpdate) {
     if let Some(waiting) = inbox.take_in(update, None) {
         // Nothing else needs the connection.
-        inbox.put_in(waiting, &patience(&Sessions::default())).await;
+        inbox
+            .put_in(waiting, &reader_timeout(&Sessions::default()))
+            .await;
     }
 }
 
@@ -168,12 +170,12 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let inbox = Arc::new(Inbox::default());
     let (idle, events) = (inbox.add_reader(), inbox.add_reader());
     let sessions = Sessions::default();
-    let patience = patience(&sessions);
+    let reader_timeout = reader_timeout(&sessions);
     assert!(inbox.take_in(text("x".repeat(HIGH_WATER)), None).is_none());
     assert_eq!(words(&events).len(), 1);
     let waiting = inbox.take_in(text("second"), None).unwrap();
     assert_eq!(words(&events), ["0 second"], "the other one has it");
-    let mut put = std::pin::pin!(inbox.put_in(waiting, &patience));
+    let mut put = std::pin::pin!(inbox.put_in(waiting, &reader_timeout));
     let minute = tokio::time::timeout(Duration::from_secs(60), put.as_mut());
     assert!(minute.await.is_err(), "nothing else needs the connection");
     let _request = sessions.call();

@@ -50,14 +50,17 @@ fn later(played: &Played) -> Outcome<impl Iterator<Item = &Asked>> {
         Some(_) => Ok(requests),
         None => fail(format!(
             "the client did not post initialize{}",
-            played.last_words()
+            played.stderr_tail()
         )),
     }
 }
 
 fn initialize(played: &Played) -> Outcome {
     let Some(asked) = played.remote.requests.first() else {
-        return fail(format!("the client sent no request{}", played.last_words()));
+        return fail(format!(
+            "the client sent no request{}",
+            played.stderr_tail()
+        ));
     };
     if asked.method != "POST" || asked.calls() != Some("initialize") {
         return wrong(asked, "expected initialize as the first request");
@@ -172,7 +175,7 @@ fn before(
     }
     fail(format!(
         "the client did not open {what}{}",
-        played.last_words()
+        played.stderr_tail()
     ))
 }
 
@@ -198,7 +201,7 @@ fn answers(played: &Played) -> Outcome {
         Some(asked) => wrong(asked, "expected the outcome of a permission"),
         None => fail(format!(
             "the client did not answer session/request_permission{}",
-            played.last_words()
+            played.stderr_tail()
         )),
     }
 }
@@ -233,10 +236,10 @@ fn takes_part(played: &Played) -> Outcome {
 fn ended_well(played: &Played) -> Outcome {
     match played.exit {
         Some(Some(0)) => Ok(()),
-        Some(_) => fail(format!("the client failed{}", played.last_words())),
+        Some(_) => fail(format!("the client failed{}", played.stderr_tail())),
         None => fail(format!(
             "the client did not come to its end{}",
-            played.last_words()
+            played.stderr_tail()
         )),
     }
 }
@@ -264,7 +267,7 @@ fn stops(played: &Played) -> Outcome {
         .filter(|asked| matches!(asked.status, 401 | 404))
         .count();
     match (refused, played.exit) {
-        (0, _) => inconclusive(format!("nothing was refused{}", played.last_words())),
+        (0, _) => inconclusive(format!("nothing was refused{}", played.stderr_tail())),
         (_, None) => fail("the client went on although every request was refused"),
         (ATTEMPTS.., _) => fail(format!("the client was refused {refused} times")),
         (_, Some(Some(0))) => fail("the client ended as if nothing had been refused"),
@@ -277,7 +280,7 @@ fn websocket_initialize(played: &Played) -> Outcome {
     match messages.first() {
         None => fail(format!(
             "the client sent no message over WebSocket{}",
-            played.last_words()
+            played.stderr_tail()
         )),
         Some(message) if message["method"] != "initialize" => fail(format!(
             "expected initialize as the first message, got {message}"
@@ -314,7 +317,7 @@ fn websocket_answers(played: &Played) -> Outcome {
         Some(_) => Ok(()),
         None => fail(format!(
             "the client did not answer session/request_permission{}",
-            played.last_words()
+            played.stderr_tail()
         )),
     }
 }

@@ -173,14 +173,14 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         }
     };
     // What the end of the sessions has sent is written by then. What stays open is cut.
-    let last_words = async {
+    let stderr_tail = async {
         ended.cancelled().await;
         sleep(LAST_WORDS).await;
     };
     let listening = async {
         tokio::select! {
             () = listening => {}
-            () = last_words => {}
+            () = stderr_tail => {}
         }
     };
     let ending = async {

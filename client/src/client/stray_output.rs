@@ -1,7 +1,7 @@
-//! What an agent writes to its standard output that is no message.
+//! Collects output of an agent that is not a valid message.
 //!
-//! It is skipped and never answered; the first lines are kept, because they often say why
-//! an agent does not work.
+//! Such output is skipped and not answered. The first lines are kept for error messages, because they
+//! often contain the cause.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,14 +9,14 @@ use acp_sdk::Observer;
 
 use crate::text::one_line;
 
-/// Lines kept.
-const MOST_LINES: usize = 5;
+/// Maximum number of kept lines.
+const MAX_LINES: usize = 5;
 
-/// Characters kept of a line.
-const MOST_CHARACTERS: usize = 200;
+/// Maximum number of characters of a kept line.
+const MAX_CHARACTERS: usize = 200;
 
-/// Counts and keeps noise, and passes everything on to whoever else wants to know.
-pub(super) struct Noise {
+/// Counts and keeps stray output, and forwards all callbacks to the application's observer.
+pub(super) struct StrayOutput {
     kept: Mutex<Kept>,
     observer: Option<Box<dyn Observer>>,
 }
@@ -27,13 +27,13 @@ struct Kept {
     count: u64,
 }
 
-impl std::fmt::Debug for Noise {
+impl std::fmt::Debug for StrayOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.lock().fmt(f)
     }
 }
 
-impl Noise {
+impl StrayOutput {
     pub(super) fn new(observer: Option<Box<dyn Observer>>) -> Self {
         Self {
             kept: Mutex::default(),
@@ -41,7 +41,7 @@ impl Noise {
         }
     }
 
-    /// The first lines, made fit for a message, and a word on how many more there were.
+    /// Returns the first lines, sanitized, and a note on the number of further lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let kept = self.lock();
         let mut lines = kept.lines.clone();
@@ -52,10 +52,10 @@ impl Noise {
         lines
     }
 
-    fn note(&self, line: impl FnOnce() -> String) {
+    fn record(&self, line: impl FnOnce() -> String) {
         let mut kept = self.lock();
         kept.count += 1;
-        if kept.lines.len() < MOST_LINES {
+        if kept.lines.len() < MAX_LINES {
             let line = line();
             kept.lines.push(line);
         }
@@ -67,15 +67,15 @@ impl Noise {
     }
 }
 
-/// The end of the observer that goes into the connection.
-pub(super) struct Listening(pub(super) std::sync::Arc<Noise>);
+/// The observer that is passed to the connection.
+pub(super) struct ForwardingObserver(pub(super) std::sync::Arc<StrayOutput>);
 
-impl Observer for Listening {
+impl Observer for ForwardingObserver {
     fn invalid_message(&self, line: &[u8], reason: &str) {
-        self.0.note(|| {
-            // A character takes four bytes at most, and white space is folded away.
-            let start = line.get(..8 * MOST_CHARACTERS).unwrap_or(line);
-            one_line(&String::from_utf8_lossy(start), MOST_CHARACTERS)
+        self.0.record(|| {
+            // A character has at most four bytes, and white space is collapsed.
+            let start = line.get(..8 * MAX_CHARACTERS).unwrap_or(line);
+            one_line(&String::from_utf8_lossy(start), MAX_CHARACTERS)
         });
         if let Some(observer) = &self.0.observer {
             observer.invalid_message(line, reason);
@@ -83,7 +83,7 @@ impl Observer for Listening {
     }
 
     fn message_too_long(&self, bytes: u64) {
-        self.0.note(|| format!("a line of {bytes} bytes"));
+        self.0.record(|| format!("a line of {bytes} bytes"));
         if let Some(observer) = &self.0.observer {
             observer.message_too_long(bytes);
         }
@@ -110,18 +110,18 @@ mod tests {
 
     #[test]
     fn the_first_lines_are_kept_and_the_rest_is_counted() {
-        let noise = Arc::new(Noise::new(None));
-        let listening = Listening(noise.clone());
-        assert_eq!(noise.lines(), [""; 0]);
+        let stray_output = Arc::new(StrayOutput::new(None));
+        let listening = ForwardingObserver(stray_output.clone());
+        assert_eq!(stray_output.lines(), [""; 0]);
         listening.invalid_message(b"\x1b[1mLoading\x1b[0m ...", "no JSON");
         listening.message_too_long(99);
         for _ in 0..1000 {
             listening.invalid_message("ü".repeat(10_000).as_bytes(), "no JSON");
         }
-        let lines = noise.lines();
+        let lines = stray_output.lines();
         assert_eq!(lines[0], "[1mLoading[0m ...");
         assert_eq!(lines[1], "a line of 99 bytes");
-        assert_eq!(lines[2].chars().count(), MOST_CHARACTERS + 1);
+        assert_eq!(lines[2].chars().count(), MAX_CHARACTERS + 1);
         assert_eq!(lines[5], "… and 997 more");
         assert_eq!(lines.len(), 6);
     }
