@@ -1,4 +1,4 @@
-//! Which agent a command uses: a configured one, a command line, or one behind a URL.
+//! The arguments that select an agent: a configured one, a command line or a URL.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(in crate::cli) struct AgentArgs {
     #[command(flatten)]
     pub(in crate::cli) remote: RemoteArgs,
 
-    /// Offer this version of the protocol: 1, or 2 for the draft. An agent that does not have it
+    /// Offer this protocol version: 1, or 2 for the draft. An agent that does not support version 2
     /// may answer with version 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(in crate::cli) protocol_version: u8,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// A text that is the same for the same agent.
+    /// Returns a key that is equal for the same agent.
     pub(in crate::cli) fn identity(&self) -> String {
         if let Some(name) = &self.name {
             return format!("name {name}");
@@ -49,12 +49,12 @@ impl AgentArgs {
         format!("command {:?}", words.collect::<Vec<_>>())
     }
 
-    /// Returns whether there is an agent.
+    /// Returns whether an agent was given.
     pub(super) fn is_given(&self) -> bool {
         self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()
     }
 
-    /// As [`settle`](Self::settle), where a configured agent can be named without its option.
+    /// Validates the arguments as [`settle`](Self::settle) does, with an agent's name as a positional argument.
     pub(super) fn settle_named(&mut self, name: Option<String>) -> Result<(), (ErrorKind, String)> {
         if let Some(name) = name {
             if self.is_given() {
@@ -66,7 +66,7 @@ impl AgentArgs {
         self.settle()
     }
 
-    /// As [`settle`](Self::settle), where the agent must be a process of this machine.
+    /// Validates the arguments as [`settle`](Self::settle) does, and requires an agent process on this machine.
     pub(super) fn settle_local(&self) -> Result<(), (ErrorKind, String)> {
         if self.remote.url.is_some() {
             let message = "--url cannot be used here: only an agent on standard input and output \
@@ -81,7 +81,7 @@ impl AgentArgs {
         self.settle()
     }
 
-    /// Refuses arguments without an agent.
+    /// Rejects arguments without an agent.
     pub(super) fn settle(&self) -> Result<(), (ErrorKind, String)> {
         if self.is_given() {
             return Ok(());
@@ -92,7 +92,7 @@ impl AgentArgs {
     }
 }
 
-/// Where a remote agent is, and what it wants to see.
+/// The URL and the connection options of a remote agent.
 #[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub(in crate::cli) struct RemoteArgs {
@@ -104,7 +104,7 @@ pub(in crate::cli) struct RemoteArgs {
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "agent")]
     pub(in crate::cli) token_file: Option<PathBuf>,
 
-    /// Send this header with every request
+    /// Send this header with each request
     #[arg(
         long,
         value_name = "NAME:VALUE",
@@ -117,7 +117,7 @@ pub(in crate::cli) struct RemoteArgs {
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "agent")]
     pub(in crate::cli) ca_file: Option<PathBuf>,
 
-    /// Trust the certificate with this SHA-256, and no other
+    /// Trust only the certificate with this SHA-256 fingerprint
     #[arg(
         long,
         value_name = "SHA256",

@@ -16,23 +16,23 @@ pub(in crate::cli) struct AgentsArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: Option<AgentsCommand>,
 
-    /// List these agents only
+    /// List only these agents
     #[arg(value_name = "NAME")]
     pub(in crate::cli) names: Vec<String>,
 
-    /// List the entries of the registry as well
+    /// Also list the entries of the registry
     #[arg(long)]
     pub(in crate::cli) all: bool,
 
-    /// Start each agent, and report its version and whether it speaks the protocol
+    /// Start each agent, send `initialize`, and report its version
     #[arg(long)]
     pub(in crate::cli) check: bool,
 
-    /// With --check: how long an agent may take
+    /// With --check: timeout per agent in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(in crate::cli) timeout: Duration,
 
-    /// What to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = ListFormat::Text)]
     pub(in crate::cli) format: ListFormat,
 }
@@ -41,7 +41,7 @@ pub(in crate::cli) struct AgentsArgs {
 pub(in crate::cli) enum AgentsCommand {
     /// Download the entries of the ACP registry.
     ///
-    /// Only what agents are and how they are started is downloaded, no agent.
+    /// Downloads metadata and start commands, not the agents.
     Update {
         /// The registry's index
         #[arg(value_name = "URL", default_value = crate::cli::agents::REGISTRY_URL)]
@@ -50,7 +50,7 @@ pub(in crate::cli) enum AgentsCommand {
 
     /// Download an agent that the registry distributes as an archive, and install it for this user.
     ///
-    /// Its checksum is verified where the registry gives one. `acp run NAME` then starts it.
+    /// Verifies the checksum if the registry has one. `acp run NAME` starts the agent.
     Install(InstallArgs),
 }
 
@@ -61,23 +61,23 @@ pub(in crate::cli) struct InstallArgs {
     #[arg(value_name = "NAME")]
     pub(in crate::cli) name: String,
 
-    /// Use this file instead of downloading the archive; its checksum is verified all the same
+    /// Use this file instead of downloading the archive; its checksum is verified too
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) archive: Option<PathBuf>,
 
-    /// Install the version again that is installed already
+    /// Reinstall a version that is already installed
     #[arg(long)]
     pub(in crate::cli) again: bool,
 }
 
 const INSTALL_HELP: &str = "\
 The agent is unpacked to agents/NAME/VERSION in acp's folder below the folder of data, such as
-~/.local/share/acp, completely or not at all; older versions are removed then. To remove an agent,
-remove its folder. Archives of the forms .tar.gz and .zip, and programs alone, can be installed.
+~/.local/share/acp, atomically; older versions are removed afterwards. To remove an agent,
+remove its folder. Supported: .tar.gz and .zip archives, and single programs.
 
-What is refused:
-  a checksum that differs; URLs that are not encrypted, but for this machine's; archives with names
-  that lead out of the folder, with links, or with more than 4 GiB; more than 1 GiB to download
+Rejected:
+  a wrong checksum; unencrypted URLs, except of this machine; archives with names outside the folder,
+  with links, or with more than 4 GiB; downloads of more than 1 GiB
 
 Entries that npx or uvx start need no installation.
 
@@ -96,12 +96,12 @@ Examples:
 pub(in crate::cli) enum ListFormat {
     /// A table
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
 const AGENTS_HELP: &str = "\
-Files, in the order in which a name is looked up:
+Files, in lookup order:
   acp        agents.json in acp's folder below the folder of configurations, such as
              ~/.config/acp/agents.json
   zed        Zed's settings.json, such as ~/.config/zed/settings.json
@@ -112,7 +112,7 @@ Files, in the order in which a name is looked up:
   The first three have the same member; comments and trailing commas are allowed:
     { \"agent_servers\": { \"mine\": { \"command\": \"/path/to/agent\", \"args\": [\"acp\"], \"env\": {} } } }
   An entry of type \"registry\" takes its command from the registry's entry of that id.
-  Entries of the registry are started by npx or uvx, which download what they need. An entry
+  Entries of the registry are started by npx or uvx, which download the package. An entry
   that is distributed as an archive must be installed first: `acp agents install NAME`.
 
 Status:
@@ -120,13 +120,13 @@ Status:
   missing    the program is not found
   unusable   the entry has no command that acp can start; the reason follows
   ready      with --check: the agent answered `initialize`
-  failed     with --check: it did not; the reason follows
+  failed     with --check: it did not answer `initialize`; the reason follows
 
 Exit codes:
-  0    every agent that was checked is ready
+  0    all checked agents are ready
   1    the output cannot be written, or the registry cannot be downloaded
   2    wrong usage, or an unknown NAME
-  3    an agent that was checked is not ready
+  3    a checked agent is not ready
   130  cancelled
 
 Examples:

@@ -16,11 +16,11 @@ pub(in crate::cli) struct ChatArgs {
 }
 
 impl ChatArgs {
-    /// Decides which agent is meant.
+    /// Validates the selected agent.
     ///
     /// # Errors
     ///
-    /// When there is no agent, or more than one.
+    /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         self.setup.agent.settle_named(self.name.take())
     }
@@ -33,21 +33,21 @@ acp chat [OPTIONS] NAME
 
 const CHAT_HELP: &str = "\
 Keys:
-  Enter sends; Alt-Enter or Ctrl-J begins a new line, as Enter does behind a backslash. Up and Down
-  recall earlier prompts, Ctrl-R searches them, Tab completes commands. What is typed during a turn
-  is sent after it. Ctrl-C cancels the turn; a second one ends acp, as does Ctrl-D.
+  Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new line. Up and Down
+  recall earlier prompts, Ctrl-R searches them, Tab completes commands. Input during a turn is
+  sent after it. Ctrl-C cancels the turn. A second Ctrl-C, or Ctrl-D, quits acp.
 
 Commands:
-  /help lists those of acp and of the agent, among them /mode, /model, /option, /plan, /new and
+  /help lists the commands of acp and of the agent, such as /mode, /model, /option, /plan, /new and
   /quit.
 
 Permissions:
-  Without a flag, every question is asked: one key answers. The flags and --rules are those of
-  `acp run`; `acp run --help` explains them.
+  Without a flag, acp asks for each request, and one key answers. The flags and --rules are the same
+  as for `acp run`; see `acp run --help`.
 
 Forms and pages:
-  An agent may ask for values during a turn. Each field is typed and checked; Up goes back, a last Enter
-  sends all, Esc declines, Ctrl-D gives no answer. A page is shown with its whole URL: o opens it in the
-  browser, y agrees only. acp opens none by itself.
+  An agent may send a form during a turn. Each field is validated. Up returns to the field before, a last
+  Enter submits, Esc declines, Ctrl-D cancels. For a page, acp shows its complete URL: o accepts and opens
+  it in the browser, y only accepts. acp never opens a page by itself.
 
-A terminal is needed. Scripts use `acp run`.";
+Requires a terminal. In scripts, use `acp run`.";

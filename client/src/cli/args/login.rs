@@ -15,25 +15,25 @@ pub(in crate::cli) struct LoginArgs {
     #[command(flatten)]
     pub(in crate::cli) agent: AgentArgs,
 
-    /// Log in by the method of this id [default: the only one, or what you choose]
+    /// Use the authentication method with this id [default: the only one, or a menu]
     #[arg(long, value_name = "METHOD")]
     pub(in crate::cli) auth: Option<String>,
 
-    /// List the methods that the agent offers, and end
+    /// List the agent's authentication methods and exit
     #[arg(long, conflicts_with = "auth")]
     pub(in crate::cli) list: bool,
 
-    /// With --list: what to print
+    /// With --list: output format
     #[arg(long, value_enum, default_value_t = ListFormat::Text)]
     pub(in crate::cli) format: ListFormat,
 }
 
 impl LoginArgs {
-    /// Decides which agent is meant.
+    /// Validates the selected agent.
     ///
     /// # Errors
     ///
-    /// When there is no agent, or more than one.
+    /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         self.agent.settle_named(self.name.take())
     }
@@ -46,18 +46,19 @@ acp login [OPTIONS] NAME
 
 const LOGIN_HELP: &str = "\
 Methods:
-  agent     The agent does it alone, as by a page in the browser. acp waits up to ten minutes.
-  terminal  The agent's program, or another one that it names, runs in this terminal and asks there.
-            Agents offer such methods only while acp has a terminal, and acp has started them.
+  agent     The agent authenticates by itself, such as on a page in the browser. acp waits up to 10
+            minutes.
+  terminal  acp runs the agent's program, or a program that it names, in this terminal.
+            Only if acp has a terminal and the agent is a local process.
 
-  `acp run` and `acp chat` log in before they start with --auth METHOD.
+  With --auth METHOD, `acp run` and `acp chat` log in first.
 
 Exit codes:
   0    the agent, or the program in the terminal, reported success
   1    the agent answered with an error
-  2    wrong usage; or there are several methods, and no terminal to choose one
-  3    the agent could not be started or reached, or ended too early
-  4    the program in the terminal failed, or needs a terminal
+  2    wrong usage; or several methods, and no terminal to choose one
+  3    the agent could not be started or reached, or exited too early
+  4    the program in the terminal failed, or requires a terminal
   5    the agent did not answer in time
   130  cancelled
 

@@ -17,39 +17,39 @@ pub(in crate::cli) struct McpArgs {
     #[command(flatten)]
     pub(in crate::cli) agent: AgentArgs,
 
-    /// The name of the tool: letters, digits, `_` and `-` [default: that of the agent, or of its program]
+    /// The name of the tool: letters, digits, `_` and `-` [default: the agent's name, or its program]
     #[arg(long, value_name = "NAME", value_parser = mcp_name)]
     pub(in crate::cli) name: Option<String>,
 
-    /// What the tool is for, in words for the host's model
+    /// The description of the tool, for the host's model
     #[arg(long, value_name = "TEXT")]
     pub(in crate::cli) description: Option<String>,
 
-    /// Where the agent works [default: the current directory]
+    /// Working directory of the sessions [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) cwd: Option<PathBuf>,
 
-    /// Decide by the rules in this file first; docs/permissions.md describes it
+    /// Apply the permission rules of this file first; see docs/permissions.md
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) rules: Option<PathBuf>,
 
-    /// Allow whatever the agent asks for [default: only what reads]
+    /// Allow all tool calls [default: only those that read]
     #[arg(long, conflicts_with = "deny_all")]
     pub(in crate::cli) approve_all: bool,
 
-    /// Refuse whatever the agent asks for
+    /// Reject all tool calls
     #[arg(long)]
     pub(in crate::cli) deny_all: bool,
 
-    /// Whether to offer terminals; an agent without them runs commands by its own means
+    /// Whether to offer terminals; without them, the agent runs commands itself
     #[arg(long, value_enum, default_value = "yes")]
     pub(in crate::cli) terminals: Offered,
 
-    /// Cancel a call after so many seconds; it then returns what there is so far
+    /// Timeout of a call in seconds; a cancelled call returns its output so far
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(in crate::cli) timeout: Option<std::time::Duration>,
 
-    /// How many calls run at the same time; others wait
+    /// Maximum number of concurrent calls; further calls wait
     #[arg(long, value_name = "CALLS", default_value = "4", value_parser = calls)]
     pub(in crate::cli) max_concurrent: usize,
 
@@ -69,17 +69,17 @@ pub(in crate::cli) struct McpArgs {
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(in crate::cli) http_host: Vec<String>,
 
-    /// Pass the agent's standard error on
+    /// Forward the agent's standard error
     #[arg(long, short)]
     pub(in crate::cli) verbose: bool,
 }
 
 impl McpArgs {
-    /// Decides which agent is meant.
+    /// Validates the selected agent.
     ///
     /// # Errors
     ///
-    /// When there is no agent, or more than one.
+    /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         self.agent.settle_named(self.configured.take())
     }
@@ -91,19 +91,19 @@ acp mcp [OPTIONS] NAME
        acp mcp [OPTIONS] --url URL";
 
 const MCP_HELP: &str = "\
-The tool has one argument, `task`. Each call is a session of its own. The agent is started by the
-first call, and again when it has died; it is ended when the host closes standard input. What it does
-is reported as progress, and a request that the host cancels cancels its turn.
+The tool has one argument, `task`. Each call has its own session. The first call starts the
+agent; after a crash, the next call restarts it. It is shut down when the host closes standard input. Its
+events are reported as progress. If the host cancels a request, its turn is cancelled.
 
 Permissions:
-  Nobody is asked. What only reads (kinds read, search and think) is allowed, all else is refused,
-  unless --rules, --approve-all or --deny-all says otherwise. As long as nothing more than reading can
-  be allowed, acp refuses the agent's requests to write files and to run commands.
+  acp never asks. By default it allows tool calls that only read (kinds read, search and think) and
+  rejects all others; --rules, --approve-all and --deny-all change this. If only reading can be
+  allowed, acp also rejects the agent's requests to write files and to run commands.
 
 HTTP (where acp has its feature `mcp-http`):
   --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. An address that other machines can
-  reach needs a token, which is sent unencrypted: put a proxy with TLS before it. Requests of web pages,
-  and those for a host that is not named, are refused.
+  reach requires a token. The token is sent unencrypted, so use a TLS proxy. Requests from web pages, and
+  requests with another Host, are rejected.
 
 Examples:
   acp mcp codex

@@ -1,4 +1,4 @@
-//! The arguments and what `--help` teaches about them.
+//! The command-line arguments and help texts.
 
 mod agent;
 mod agents;
@@ -44,31 +44,31 @@ Try it:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Start an agent, have one prompt answered, end the agent.
+    /// Start an agent, send one prompt, print the answer and exit.
     ///
-    /// The agent's text goes to standard output as it arrives; its thoughts, tool calls, plan
-    /// and the answers to its questions go to standard error. Files and commands are served to
-    /// it inside the working directory only.
+    /// Prints the agent's text to standard output while it is received. Thoughts, tool calls, plan and
+    /// permission answers go to standard error. Files and commands are served inside the working
+    /// directory only.
     Run(Box<RunArgs>),
 
-    /// Talk with an agent in this terminal.
+    /// Chat with an agent in this terminal.
     ///
-    /// Text is shown as Markdown while it arrives, tool calls with their status and diffs, and
-    /// questions for permission are answered with one key.
+    /// Displays text as Markdown while it is received, and tool calls with status and diffs. One key
+    /// answers a permission request.
     Chat(Box<ChatArgs>),
 
     /// List the configured agents.
     ///
-    /// Agents are read from the files of editors and of acp, whose names other commands accept
-    /// instead of a command line: `acp run NAME PROMPT`.
+    /// Reads the configuration files of editors and of acp. Other commands accept the names instead of
+    /// a command line: `acp run NAME PROMPT`.
     Agents(AgentsArgs),
 
-    /// Log in to an agent, by one of the methods that it offers.
+    /// Log in to an agent by one of its authentication methods.
     ///
-    /// The agent keeps the credentials; acp never sees them.
+    /// The agent stores the credentials; acp does not receive them.
     Login(Box<LoginArgs>),
 
-    /// List, show, copy, delete or export the sessions that an agent keeps.
+    /// List, show, fork, delete or export the stored sessions of an agent.
     Sessions(Box<SessionsArgs>),
 
     /// Record the messages between an editor and an agent.
@@ -83,8 +83,8 @@ pub(super) enum Command {
 
     /// Print the completions of a shell.
     ///
-    /// For bash: `acp completions bash > ~/.local/share/bash-completion/completions/acp`. Others
-    /// are loaded as their manuals say.
+    /// For bash: `acp completions bash > ~/.local/share/bash-completion/completions/acp`. For other
+    /// shells, see their manuals.
     Completions {
         /// The shell
         #[arg(value_name = "SHELL")]
@@ -93,9 +93,9 @@ pub(super) enum Command {
 
     /// Print the manual page, or write a page for each command.
     ///
-    /// To read it at once: `acp man | man -l -`.
+    /// To display it: `acp man | man -l -`.
     Man {
-        /// Write the pages of all commands to this folder
+        /// Write the pages of all commands to this directory
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
@@ -106,7 +106,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When they are wrong, or ask for help.
+    /// Fails on wrong usage, and with the text for `--help` and `--version`.
     pub(super) fn parse_from(
         args: impl IntoIterator<Item = OsString>,
     ) -> clap::error::Result<Self> {

@@ -11,7 +11,7 @@ pub(in crate::cli) struct RecordArgs {
     #[arg(value_name = "FILE")]
     pub(in crate::cli) file: PathBuf,
 
-    /// Keep all content, secrets included; by default, text is replaced by `[redacted]`
+    /// Record all content, including secrets; by default, text is replaced by `[redacted]`
     #[arg(long)]
     pub(in crate::cli) verbatim: bool,
 
@@ -28,15 +28,15 @@ Use:
   Configure this command in the editor in place of the agent, for example in Zed:
     { \"agent_servers\": { \"Recorded\": { \"command\": \"acp\",
       \"args\": [\"record\", \"/tmp/acp.jsonl\", \"--\", \"opencode\", \"acp\"] } } }
-  Bytes pass unchanged between editor and agent; both notice nothing. The agent's standard
-  error is passed on.
+  Bytes are forwarded unchanged between editor and agent. The agent's standard error is forwarded
+  too.
 
 Transcript:
-  One JSON object a line: dir (c2a: client to agent, a2c: agent to client), at (Unix time in
-  seconds), and msg, the message; or raw, a line that is no message; or lost, a number of
-  messages that arrived faster than they could be written. It ends at 256 MiB.
-  `acp-conformance check FILE` judges it.
+  One JSON object per line: dir (c2a: client to agent, a2c: agent to client), at (Unix time in
+  seconds), and msg, the message; or raw, a line that is not a message; or lost, the number of
+  messages that were received faster than they could be written. It ends at 256 MiB.
+  `acp-conformance check FILE` validates it.
 
 Exit codes:
-  The agent's, 128 and the signal's number if a signal ended it. If there is no agent: 1 for a
-  fault of acp, 2 for wrong usage or a FILE that exists, 3 if the agent cannot be started.";
+  The agent's, or 128 plus the number of the signal that terminated it. Without an agent: 1 for an
+  error of acp, 2 for wrong usage or a FILE that exists, 3 if the agent cannot be started.";

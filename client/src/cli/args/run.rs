@@ -10,7 +10,7 @@ use super::agent::AgentArgs;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = RUN_USAGE, after_long_help = RUN_HELP)]
 pub(in crate::cli) struct RunArgs {
-    /// The prompt; `-` reads it from standard input, which a prompt that begins with `-` needs
+    /// The prompt; `-` reads it from standard input, which is required for a prompt that begins with `-`
     #[arg(value_name = "PROMPT", value_parser = words)]
     pub(in crate::cli) prompt: String,
 
@@ -20,60 +20,60 @@ pub(in crate::cli) struct RunArgs {
     #[command(flatten)]
     pub(in crate::cli) setup: SetupArgs,
 
-    /// What to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(in crate::cli) format: Format,
 
-    /// Cancel the turn after so many seconds, and end the agent
+    /// Timeout in seconds: cancels the turn and shuts the agent down
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(in crate::cli) timeout: Option<std::time::Duration>,
 }
 
-/// The agent of a run or a conversation, its session, and what it may do.
+/// The agent, the session and the permissions of a run or chat.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(in crate::cli) struct SetupArgs {
     #[command(flatten)]
     pub(in crate::cli) agent: AgentArgs,
 
-    /// Where the agent works [default: the current directory]
+    /// Working directory of the session [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) cwd: Option<PathBuf>,
 
     #[command(flatten)]
     pub(in crate::cli) permissions: PermissionArgs,
 
-    /// Decide by the rules in this file first; docs/permissions.md describes it
+    /// Apply the permission rules of this file first; see docs/permissions.md
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) rules: Option<PathBuf>,
 
-    /// Work in the session of this name; a later run with the same name, agent and directory
+    /// Use the session with this name; a later run with the same name, agent and directory
     /// continues it
     #[arg(long, value_name = "NAME", value_parser = words, conflicts_with = "resume")]
     pub(in crate::cli) session: Option<String>,
 
-    /// With --session: start a new session, which takes the name
+    /// With --session: start a new session under the name
     #[arg(long, requires = "session")]
     pub(in crate::cli) new_session: bool,
 
-    /// Continue the session of this id
+    /// Continue the session with this id
     #[arg(long, value_name = "ID", value_parser = words)]
     pub(in crate::cli) resume: Option<String>,
 
-    /// Have the agent use an MCP server: NAME=COMMAND, NAME=URL, or a JSON file with `mcpServers`;
-    /// can be given several times
+    /// Pass an MCP server to the agent: NAME=COMMAND, NAME=URL, or a JSON file with `mcpServers`;
+    /// repeatable
     #[arg(long, value_name = "SERVER")]
     pub(in crate::cli) mcp_server: Vec<String>,
 
-    /// Whether to offer terminals; an agent without them runs commands by its own means
+    /// Whether to offer terminals; without them, the agent runs commands itself
     #[arg(long, value_enum, default_value = "yes")]
     pub(in crate::cli) terminals: Offered,
 
-    /// Authenticate first, by this method of the agent's
+    /// Authenticate first, by the agent's method with this id
     #[arg(long, value_name = "METHOD")]
     pub(in crate::cli) auth: Option<String>,
 
-    /// Pass the agent's standard error on, and report what is left out of its messages
+    /// Forward the agent's standard error, and report dropped parts of its messages
     #[arg(long, short)]
     pub(in crate::cli) verbose: bool,
 }
@@ -81,15 +81,15 @@ pub(in crate::cli) struct SetupArgs {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub(in crate::cli) struct PermissionArgs {
-    /// Allow whatever the agent asks for
+    /// Allow all tool calls
     #[arg(long)]
     pub(in crate::cli) approve_all: bool,
 
-    /// Allow tool calls that only read; ask about others
+    /// Allow tool calls that only read; ask for others
     #[arg(long)]
     pub(in crate::cli) approve_reads: bool,
 
-    /// Refuse whatever the agent asks for
+    /// Reject all tool calls
     #[arg(long)]
     pub(in crate::cli) deny_all: bool,
 }
@@ -102,20 +102,20 @@ pub(in crate::cli) enum Offered {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Format {
-    /// The agent's text as it arrives
+    /// The agent's text while it is received
     Text,
-    /// One JSON object a line: what happens as it happens, and a result last
+    /// One JSON object per line: events, and a final result
     Json,
-    /// The agent's text when the turn has ended, and nothing on standard error but errors
+    /// The agent's text after the turn; only errors on standard error
     Quiet,
 }
 
 impl RunArgs {
-    /// Decides what the words before `--` are: a prompt, or an agent's name and a prompt.
+    /// Parses the words before `--`: a prompt, or an agent's name and a prompt.
     ///
     /// # Errors
     ///
-    /// When there is no agent, or more than one.
+    /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         if let Some(prompt) = self.second.take() {
             if self.setup.agent.is_given() {
@@ -136,60 +136,59 @@ acp run [OPTIONS] NAME PROMPT
 
 const RUN_HELP: &str = "\
 Agents:
-  NAME is a configured agent; `acp agents` lists them and the files that they come from. After
-  `--` stands a command line instead, which no shell interprets.
+  NAME is a configured agent; `acp agents` lists them and the files that they come from. A
+  command line after `--` is run without a shell.
 
 Permissions:
-  Without a flag, acp asks on the terminal, and refuses if there is none. --approve-reads
-  allows tool calls of kind read, search and think, and asks about the rest likewise. An
-  option is chosen by its kind: allow_once before allow_always, reject_once before
-  reject_always. Where nobody can approve more than reading, acp refuses the agent's requests
-  to write files and to run commands. --rules FILE is judged before all that: rules in TOML that
-  allow or deny by kind, path and command, the first that matches. The agent is a process of yours all the same: these
-  flags answer its questions, they do not confine it.
+  Without a flag, acp asks on the terminal, or rejects if there is none. --approve-reads allows
+  tool calls of kind read, search and think, and asks for others. An option is selected by its
+  kind: allow_once before allow_always, reject_once before reject_always. If only reading can be
+  approved, acp also rejects the agent's requests to write files and to run commands.
+  --rules FILE has precedence: rules in TOML that allow or deny by kind, path and command; the
+  first match decides. These flags answer permission requests; they do not confine the agent's
+  process.
 
 Remote agents:
   --url connects to an agent that is served over HTTP or WebSocket, such as by `acp-server
-  serve`. The working directory is one of the server's machine. Files and commands are served
-  to the agent from this machine all the same. A lost connection is opened again.
+  serve`. The working directory is on the server's machine, but files and commands are
+  served to the agent from this machine. A lost connection is opened again.
 
 Sessions:
-  By default each run is a session of its own. acp keeps the names given with --session per agent
-  and directory in its folder of data, and continues the session by session/resume, or by
-  session/load, whose history is not printed. If the agent offers neither, or does not know the
-  session any more, the run fails: acp never replaces a session silently. One run at a time uses
-  a name.
+  By default each run starts a session. acp stores the names of --session per agent and directory in
+  its data directory, and continues the session by session/resume, or by session/load without
+  printing the history. If the agent supports neither, or does not know the session any more, the
+  run fails: acp never replaces a session silently. Only one run at a time can use a name.
 
 MCP servers:
-  --mcp-server 'files=npx -y server /data' is a command that the agent starts; words are split as
-  a shell does, and nothing else is. NAME=https://... is a server over HTTP. A file has the form
+  --mcp-server 'files=npx -y server /data' is a command that the agent starts; it is split into
+  words as by a shell, without expansions. NAME=https://... is a server over HTTP. A file has the form
     { \"mcpServers\": { \"files\": { \"command\": \"npx\", \"args\": [\"-y\", \"server\"], \"env\": {} },
       \"web\": { \"type\": \"http\", \"url\": \"https://...\", \"headers\": {} } } }
-  with the types stdio, http and sse. What the agent does not support is an error.
+  with the types stdio, http and sse. A type that the agent does not support is an error.
 
 Interrupting:
-  Ctrl-C cancels the turn: the agent's open questions are answered with `cancelled`, and it
-  is given 10 seconds to end the turn. A second Ctrl-C ends the agent.
+  Ctrl-C cancels the turn: pending permission requests are answered with `cancelled`, and the agent
+  has 10 seconds to end the turn. A second Ctrl-C terminates the agent.
 
-Format json, one object a line, told apart by \"type\":
-  session     sessionId, cwd, and agent: what the agent said of itself
+Format json, one object per line, with the member \"type\":
+  session     sessionId, cwd, and agent: its response to initialize
   update      sessionId, and update: as in the protocol's session/update
-  permission  sessionId, toolCall, kind, options, outcome: what was answered, and reason:
-              which rule decided, if one did
+  permission  sessionId, toolCall, kind, options, outcome: the answer, and reason:
+              the rule that decided, if any
   gap         the connection to a remote agent was lost, and updates are missing: loaded (the
               conversation follows from its beginning), truncated, or lost
   result      the last line, always: exitCode; once the turn has begun text, thoughts,
               toolCalls (with their updates merged in), plan, usage, truncated; then
-              stopReason, or error: kind, message, and code if the agent answered with one
+              stopReason, or error: kind, message, and code of the agent's error response
 
 Exit codes:
   0    the agent ended its turn
-  1    the agent answered with an error, or broke the protocol; or the output cannot be written
+  1    the agent answered with an error, or violated the protocol; or the output cannot be written
   2    wrong usage
-  3    the agent could not be started or reached, or ended too early
-  4    the agent refused, or wants you to authenticate first
+  3    the agent could not be started or reached, or exited too early
+  4    the agent refused the prompt, or requires authentication
   5    a limit was reached: tokens, requests of the turn, or time
-  130  cancelled: by Ctrl-C, by a signal, by the agent, or because nobody reads the output
+  130  cancelled: by Ctrl-C, by a signal, by the agent, or because standard output was closed
 
 Examples:
   acp run codex 'Explain src/main.rs'
@@ -199,11 +198,11 @@ Examples:
   acp run --format json --timeout 60 Hello -- gemini --acp | jq -r 'select(.stopReason).text'
   acp run --session fix codex 'Find the bug' && acp run --session fix codex 'Mend it'
   acp run --url https://host/acp --token-file token 'Hello'
-  acp run 'think' -- acp-server        (an agent without a model, to try things out)";
+  acp run 'think' -- acp-server        (an agent without a model, for tests)";
 
 fn words(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("there is nothing in it to say".to_owned()),
+        "" => Err("the prompt is empty".to_owned()),
         _ => Ok(text.to_owned()),
     }
 }

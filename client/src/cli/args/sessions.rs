@@ -17,18 +17,18 @@ pub(in crate::cli) struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SessionsCommand {
-    /// List the sessions that the agent knows, at most 10,000.
+    /// List the agent's sessions, up to 10,000.
     #[command(override_usage = LIST_USAGE)]
     List {
         /// A configured agent; `acp agents` lists them
         #[arg(value_name = "NAME")]
         name: Option<String>,
 
-        /// Only those that work in this directory
+        /// List only sessions with this working directory
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
 
-        /// What to print
+        /// Output format
         #[arg(long, value_enum, default_value_t = ListFormat::Text)]
         format: ListFormat,
 
@@ -36,20 +36,20 @@ pub(in crate::cli) enum SessionsCommand {
         agent: AgentArgs,
     },
 
-    /// Show what is known of a session: directory, title, last activity, length of its history.
+    /// Show a session's directory, title, last activity and history length.
     Show {
         #[command(flatten)]
         session: SessionArgs,
 
-        /// What to print
+        /// Output format
         #[arg(long, value_enum, default_value_t = ListFormat::Text)]
         format: ListFormat,
     },
 
-    /// Copy a session with its history, and print the id of the copy.
+    /// Fork a session with its history, and print the id of the copy.
     Fork(SessionArgs),
 
-    /// Delete a session with its history, and its name. There is no question, and no way back.
+    /// Delete a session with its history and its name, without confirmation.
     Delete(SessionArgs),
 
     /// Print the history of a session.
@@ -57,7 +57,7 @@ pub(in crate::cli) enum SessionsCommand {
         #[command(flatten)]
         session: SessionArgs,
 
-        /// What to print
+        /// Output format
         #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
         format: ExportFormat,
     },
@@ -67,8 +67,8 @@ pub(in crate::cli) enum SessionsCommand {
 #[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub(in crate::cli) struct SessionArgs {
-    /// The session's name, as given by --session in this directory, or its id; behind the NAME of a
-    /// configured agent, if that is not given otherwise
+    /// The session's name, as given by --session in this directory, or its id; after the NAME of a
+    /// configured agent, unless the agent is given by an option
     #[arg(value_name = "SESSION")]
     pub(in crate::cli) id: String,
 
@@ -86,18 +86,18 @@ pub(in crate::cli) struct SessionArgs {
 /// The format of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum ExportFormat {
-    /// For people
+    /// Markdown
     Markdown,
-    /// One JSON object a line: the session, then each update as the agent sent it
+    /// One JSON object per line: the session, then each update, unchanged
     Json,
 }
 
 impl SessionsCommand {
-    /// Decides which agent and which session is meant.
+    /// Validates the selected agent and session.
     ///
     /// # Errors
     ///
-    /// When there is no agent, or more than one.
+    /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         match self {
             Self::List { agent, name, .. } => agent.settle_named(name.take()),
@@ -123,22 +123,22 @@ acp sessions list [OPTIONS] NAME
        acp sessions list [OPTIONS] --url URL";
 
 const SESSIONS_HELP: &str = "\
-SESSION is a name that was given by `acp run --session`, with the same agent and directory (--cwd), or
-else an id. The agent's NAME goes before it: `acp sessions show codex fix`.
+SESSION is a name from `acp run --session` with the same agent and directory (--cwd), or else an id.
+The agent's NAME precedes it: `acp sessions show codex fix`.
 
-The agent is started, asked, and ended; it must support what it is asked for:
+acp starts the agent, sends the request and shuts it down. The agent must support the method:
   list    session/list
   show    session/list or session/load
   fork    session/fork, a proposal that few agents support
   delete  session/delete
-  export  session/load: the agent repeats the history, some of them without tool calls
+  export  session/load, which replays the history; some agents omit tool calls
 
 Exit codes:
   0    done
-  1    the agent answered with an error, or does not support it; or the output cannot be written
+  1    the agent answered with an error, or lacks the capability; or the output cannot be written
   2    wrong usage
-  3    the agent could not be started or reached, or ended too early
-  4    the agent wants you to authenticate first
+  3    the agent could not be started or reached, or exited too early
+  4    the agent requires authentication
   5    the agent did not answer in time
   130  cancelled
 

@@ -56,7 +56,7 @@ async fn a_prompt_that_is_empty() {
     let ended = acp(&["run", "--deny-all", " ", "--", "no-such-agent"]).await;
     assert_eq!(ended.code, Some(2));
     assert!(
-        ended.stderr.contains("nothing in it to say"),
+        ended.stderr.contains("the prompt is empty"),
         "{}",
         ended.stderr
     );
@@ -277,7 +277,7 @@ async fn help_teaches() {
         "Exit codes:",
         "--approve-reads",
         "stopReason",
-        "as it arrives;",
+        "while it is received",
     ] {
         assert!(ended.stdout.contains(words), "{words}");
     }
