@@ -1,4 +1,4 @@
-//! Connects to the agent of a conversation: with files, terminals and somebody who decides.
+//! Connects to the agent of a run or chat, with files, terminals and a permission handler.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const NOISE_SHOWN: u64 = 5;
 ///
 /// # Errors
 ///
-/// When it cannot be used.
+/// Fails when it is invalid.
 pub(super) fn directory(args: &SetupArgs) -> Result<PathBuf> {
     let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     cwd.canonicalize().map_err(|error| Error::Directory {
@@ -102,7 +102,7 @@ pub(super) async fn connect<'a>(
     Ok(client)
 }
 
-/// Who answers the agent's questions.
+/// The permission handler.
 enum Answers<A> {
     Policy(Policy),
     Ask { ask: A, approve_reads: bool },
@@ -120,7 +120,7 @@ impl<A> Answers<A> {
         }
     }
 
-    /// Whether more than reading may be approved.
+    /// Returns whether more than reading may be approved.
     fn may_approve(&self) -> bool {
         matches!(self, Self::Policy(Policy::ApproveAll) | Self::Ask { .. })
     }
@@ -146,7 +146,7 @@ impl<A: Permissions> Permissions for Answers<A> {
     }
 }
 
-/// Tells what the agent writes that cannot be used.
+/// Reports invalid output of the agent.
 struct Listener {
     verbose: bool,
     noise: AtomicU64,

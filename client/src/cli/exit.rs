@@ -1,4 +1,4 @@
-//! Exit codes: what happened, for scripts.
+//! The exit codes.
 
 use std::process::ExitCode;
 
@@ -9,18 +9,18 @@ use crate::error::Error;
 #[cfg(feature = "remote")]
 use crate::remote::RemoteError;
 
-/// How a run ended. The numbers are those that users of similar tools expect.
+/// The result of a run, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
     /// The agent ended its turn.
     EndTurn = 0,
-    /// The agent answered with an error, or broke the protocol; or the output cannot be written.
+    /// The agent answered with an error, or violated the protocol; or the output cannot be written.
     Failed = 1,
     /// Wrong usage.
     Usage = 2,
     /// The agent could not be started, or ended too early.
     NoAgent = 3,
-    /// The agent refused, or wants to know who it works for.
+    /// The agent refused the prompt, or requires authentication.
     Refused = 4,
     /// A limit was reached.
     Limit = 5,
@@ -70,7 +70,7 @@ impl Code {
         }
     }
 
-    /// Of a run whose output could not be written.
+    /// Returns the exit code after an output error.
     pub(super) fn of_lost(error: std::io::ErrorKind) -> Self {
         match error {
             std::io::ErrorKind::BrokenPipe => Self::Cancelled,
@@ -92,7 +92,7 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// A word for the kind of an error, for programs.
+/// Returns the kind of an error, for programs.
 pub(super) fn kind(error: &Error) -> &'static str {
     match error {
         Error::Spawn { .. } => "spawn",
@@ -110,7 +110,7 @@ pub(super) fn kind(error: &Error) -> &'static str {
     }
 }
 
-/// What a person could do about an error.
+/// Returns the remedy for an error.
 pub(super) fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Spawn { .. } => {

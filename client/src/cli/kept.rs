@@ -20,7 +20,7 @@ const LARGEST_FILE: u64 = 1 << 20;
 /// Files that are read for a list.
 const MOST_FILES: usize = 20_000;
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record {

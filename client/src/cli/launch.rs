@@ -8,7 +8,7 @@ use super::agents::Agents;
 use super::args::AgentArgs;
 use crate::process::AgentCommand;
 
-/// How an agent is started.
+/// The command line and variables that start an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Launch {
     pub(super) program: OsString,
@@ -21,7 +21,7 @@ impl Launch {
     ///
     /// # Errors
     ///
-    /// Why the name cannot be used, and what to do.
+    /// Fails with the reason and the remedy if the name cannot be used.
     pub(super) fn of(args: &AgentArgs) -> Result<Self, String> {
         if let Some(name) = &args.name {
             return Agents::read().launch(name);

@@ -19,16 +19,16 @@ use crate::text::one_line;
 /// Characters shown of what the agent says.
 const LONGEST: usize = 200;
 
-/// How often a number that means no method is asked for again.
+/// Maximum number of prompts until a valid number.
 const TRIES: usize = 3;
 
-/// How long a person may take on a page that the agent opens.
+/// Timeout for authentication on a page in the browser.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Bytes read of an answer.
 const LONGEST_ANSWER: u64 = 1000;
 
-/// Whether a program could ask the user here. Its output goes where ours about the run goes.
+/// Returns whether a program can prompt the user: standard input and standard error are terminals.
 fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -63,7 +63,7 @@ pub(super) fn in_terminal(
     }
 }
 
-/// Has the user log in by a program in this terminal.
+/// Runs a login program in this terminal.
 ///
 /// # Errors
 ///
@@ -130,7 +130,7 @@ impl Drop for Modes {
         #[cfg(unix)]
         if let Some(modes) = &self.0 {
             use rustix::termios::{OptionalActions, tcsetattr};
-            // If the terminal is gone, it needs none.
+            // Fails if the terminal was closed.
             let _ = tcsetattr(io::stdin(), OptionalActions::Drain, modes);
         }
     }
@@ -242,14 +242,14 @@ async fn choose(methods: &[AuthMethod]) -> Result<String, Failure> {
     ))
 }
 
-/// Reads a line. That cannot be interrupted, so it gets a thread that nobody waits for.
+/// Reads a line on a separate thread that is not joined, because the read cannot be cancelled.
 async fn answer() -> Result<String, Failure> {
     use std::io::{BufRead as _, Read as _};
     let (tell, read) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut line);
-        // Whoever asked may have gone.
+        // The receiver may have been dropped.
         let _ = tell.send(read.map(|length| (length, line)));
     });
     match read.await {

@@ -40,7 +40,7 @@ struct Entry {
 ///
 /// # Errors
 ///
-/// Which value cannot be used, and why.
+/// Fails with the invalid value and the reason.
 pub(super) fn servers(values: &[String], here: bool) -> Result<Vec<McpServer>, String> {
     let mut servers = Vec::new();
     for value in values {
@@ -54,7 +54,7 @@ pub(super) fn servers(values: &[String], here: bool) -> Result<Vec<McpServer>, S
     Ok(servers)
 }
 
-/// Refuses servers that the agent cannot use.
+/// Rejects servers that the agent does not support.
 ///
 /// # Errors
 ///

@@ -1,8 +1,7 @@
 //! The command `acp`: drives an agent from a shell.
 //!
-//! Standard output carries the result and nothing else; everything about it goes to
-//! standard error. What an agent writes is bounded and never trusted to be harmless on a
-//! terminal.
+//! Standard output contains only the result; all other output goes to standard error. Text of the agent
+//! is bounded and sanitized for terminals.
 
 mod agents;
 mod args;
@@ -54,7 +53,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = match Args::parse_from(args) {
         Ok(args) => args,
         Err(error) => {
-            // Nobody is left to tell when this fails.
+            // A failure cannot be reported.
             let _ = error.print();
             return if error.use_stderr() {
                 exit::Code::Usage.into()
@@ -101,7 +100,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => runtime.block_on(mcp::mcp(*args)),
     };
-    // A write to a stream that nobody reads must not keep the process from ending.
+    // A blocked write to an output stream must not delay the exit.
     runtime.shutdown_background();
     code.into()
 }
@@ -115,8 +114,7 @@ async fn agents_command(args: AgentsArgs) -> Code {
     .await
 }
 
-/// Writes a line to standard error at once. If that is closed nobody wants to know, and
-/// `eprintln!` would panic, in the middle of whatever it is that there is a word to say about.
+/// Writes a line to standard error. Ignores errors; `eprintln!` would panic if it is closed.
 fn complain(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! Lines for standard error that come up while something else is going on.
+//! A queue of lines for standard error.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -11,14 +11,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Lines that wait to be written; more are counted and left out.
+/// Capacity of the queue; further lines are counted and dropped.
 const WAITING: usize = 1000;
 
-/// How long writing what waits may take in the end.
+/// Timeout for writing queued lines at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Writes lines to standard error from a thread of its own: if nobody reads standard error, the
-/// connection and Ctrl-C go on.
+/// Writes lines to standard error on a separate thread, so that a blocked standard error does not block
+/// the connection and Ctrl-C.
 #[derive(Clone)]
 pub(super) struct Notes {
     waiting: SyncSender<Note>,
@@ -36,7 +36,7 @@ impl Notes {
         let (waiting, notes) = sync_channel(WAITING);
         let left_out = Arc::<AtomicU64>::default();
         let counted = left_out.clone();
-        // Nobody waits for the thread: it ends with the process, at the latest.
+        // The thread is not joined; it ends with the process.
         thread::spawn(move || write(&notes, &counted));
         Self { waiting, left_out }
     }
@@ -50,7 +50,7 @@ impl Notes {
     /// Waits until the lines so far have been written, but not for long.
     pub(super) async fn written(&self) {
         let (mark, reached) = oneshot::channel();
-        // If there is no room for it, nobody reads.
+        // A full queue means that standard error is blocked.
         if self.waiting.try_send(Note::Mark(mark)).is_ok() {
             let _ = timeout(LAST_LINES, reached).await;
         }
@@ -59,7 +59,7 @@ impl Notes {
 
 fn write(notes: &Receiver<Note>, left_out: &AtomicU64) {
     for note in notes {
-        // If standard error is closed, nobody wants to know.
+        // Standard error may be closed.
         let mut stderr = std::io::stderr();
         match note {
             Note::Line(line) => {

@@ -1,7 +1,7 @@
-//! Which session a run or a conversation works in: a new one, one by its id, or one that a name stands for.
+//! Opens the session of a run or chat: a new one, or one by its id or name.
 //!
-//! A session that cannot be continued is an error, never a new session: whoever asked for it would
-//! talk to an agent that has forgotten everything.
+//! Failing to continue a session is an error. A new session in its place would silently lose the
+//! conversation.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use crate::client::{Client, Session};
 use crate::error::Error;
 use crate::session::{Event, Events};
 
-/// Why there is no session.
+/// The error of opening a session.
 pub(super) enum Failure {
     Error(Error),
-    /// What is asked for cannot be had; the message says what to do.
+    /// The requested session is not available; the message has the remedy.
     Session(String),
-    /// An argument cannot be used.
+    /// An argument is invalid.
     Usage(String),
-    /// The user could not log in.
+    /// Authentication failed.
     Login(String),
 }
 
@@ -33,7 +33,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What is asked for.
+/// The requested session.
 #[derive(Debug)]
 pub(super) struct Opening {
     servers: Vec<McpServer>,
@@ -48,7 +48,7 @@ impl Opening {
     ///
     /// # Errors
     ///
-    /// When it is in use, or an MCP server cannot be used; the message says what to do.
+    /// Fails when it is in use, or an MCP server is invalid; the message has the remedy.
     pub(super) fn prepare(args: &SetupArgs, cwd: &Path) -> Result<Self, Failure> {
         let here = args.agent.remote.url.is_none();
         let servers = mcp_servers::servers(&args.mcp_server, here).map_err(Failure::Usage)?;
@@ -137,7 +137,7 @@ impl Opening {
         Ok((session, events))
     }
 
-    /// Why a session is not continued, and what to do.
+    /// Returns the reason for not continuing a session, and the remedy.
     fn refused(&self, id: &SessionId, error: Error) -> Failure {
         if !matches!(error, Error::Sdk(acp_sdk::Error::Response { .. })) {
             return Failure::Error(error);

@@ -1,4 +1,4 @@
-//! Where a run's output goes, format by format.
+//! The output of a run in each format.
 
 use std::io::{self, IsTerminal as _};
 
@@ -20,13 +20,13 @@ const LONGEST_THOUGHT: usize = 4 << 10;
 /// Bytes for standard output that are gathered.
 const MOST_GATHERED: usize = 64 << 10;
 
-/// Prints what happens. What goes to standard output is written by [`Output::flush`].
+/// Prints events. Standard output is written by [`Output::flush`].
 #[derive(Debug)]
 pub(super) struct Output {
     format: Format,
     stdout: Stdout,
     stderr: Stderr,
-    /// Standard output is a terminal, which must not be controlled by what an agent says.
+    /// Whether standard output is a terminal, so that the agent's text is sanitized.
     on_terminal: bool,
     /// Both streams are shown in one place, so lines must not begin inside of each other.
     shared: bool,
@@ -187,7 +187,7 @@ impl Output {
         self.last_json(&line).await
     }
 
-    /// A word to the user, in every format.
+    /// Prints a message to the user, in each format.
     pub(super) async fn complain(&mut self, message: &str) {
         self.tell(&format!("acp: {message}")).await;
     }
@@ -257,7 +257,7 @@ impl Output {
         written.map_err(|error| self.lost.insert(error).kind().into())
     }
 
-    /// Why part of the output could not be written, if so.
+    /// Returns the first write error, if any.
     pub(super) fn lost(&self) -> Option<&io::Error> {
         self.lost.as_ref()
     }
@@ -298,7 +298,7 @@ impl Output {
         Ok(())
     }
 
-    /// Thoughts arrive in pieces and are told line by line.
+    /// Prints thoughts, which are received in chunks, line by line.
     async fn think(&mut self, text: &str) {
         self.thought.push_str(text);
         while let Some(end) = self.thought.find('\n') {
@@ -341,7 +341,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a line to standard error. If that is closed, nobody wants to know.
+    /// Writes a line to standard error. Ignores errors.
     async fn tell(&mut self, line: &str) {
         let mut line = text::printable(line);
         if self.shared && !self.tail.is_empty() && !self.tail.ends_with('\n') {

@@ -1,4 +1,4 @@
-//! `acp record`: stands between an editor and an agent, and writes down what they exchange.
+//! `acp record`: forwards messages between an editor and an agent, and records them.
 //!
 //! The bytes pass unchanged, whatever they are. The transcript is written by a thread that nothing
 //! waits for. The agent ends with the editor, and acp ends with the agent, with its exit code.
@@ -38,12 +38,12 @@ enum From {
     Agent,
 }
 
-/// Why a direction has ended.
+/// The reason for the end of a direction.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Whoever writes has closed its output.
+    /// The writer has closed its output.
     Source,
-    /// Whoever reads has left.
+    /// The reader has closed its input.
     Sink,
 }
 
@@ -152,7 +152,7 @@ async fn forward(
         }
     };
     lines.finish(|line| keep(recording, from, &line));
-    // Whoever reads has left, if this fails.
+    // A failure means that the reader has closed its input.
     let _ = sink.shutdown().await;
     end
 }

@@ -19,21 +19,21 @@ use crate::session::{Events, Outcome, SessionEvent, Turn};
 /// The longest prompt taken from standard input, in bytes; JSON may double it.
 const LONGEST_PROMPT: u64 = 15 << 20;
 
-/// How long writing the last words may take once the run is to end at once.
+/// Timeout for writing the final output after a request to exit.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Why a run has no outcome.
+/// The error of a run without an outcome.
 enum Failure {
     Error(Error),
     /// The run was stopped before there was a turn to cancel.
     Stopped,
     /// Standard input cannot be read as a prompt.
     Prompt(String),
-    /// The session that is asked for cannot be had.
+    /// The requested session is not available.
     Session(String),
-    /// An option cannot be used.
+    /// An option is invalid.
     Usage(String),
-    /// The user could not log in.
+    /// Authentication failed.
     Login(String),
 }
 
@@ -54,7 +54,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs a turn and says how it ended.
+/// Runs a turn and returns the exit code.
 pub(super) async fn run(args: RunArgs) -> Code {
     let mut output = Output::new(args.format);
     let stop = match Stop::listen(args.timeout) {
@@ -79,7 +79,7 @@ pub(super) async fn run(args: RunArgs) -> Code {
         output.keep(begun.so_far());
     }
     let code = code(&turn, &stop);
-    // The agent ends while the last words are written, for either may take a while.
+    // Shuts the agent down while the final output is written, because both may take long.
     let ending = end(client, &stop, turn.is_ok());
     let hurried = async {
         stop.ended().await;
@@ -89,7 +89,7 @@ pub(super) async fn run(args: RunArgs) -> Code {
         // What came up before is shown before the result.
         notes.written().await;
         tokio::select! {
-            // If this fails, whoever reads the output has left.
+            // A failure means that standard output was closed.
             _ = tell(&mut output, code, &turn, &stop) => {}
             () = hurried => {}
         }
@@ -202,11 +202,11 @@ async fn prompt(args: &RunArgs, stop: &Stop) -> Result<String, Failure> {
         return Ok(args.prompt.clone());
     }
     let (tell, read) = tokio::sync::oneshot::channel();
-    // Reading cannot be interrupted, so it gets a thread that nobody waits for.
+    // The read cannot be cancelled, so it runs on a thread that is not joined.
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = io::stdin().take(LONGEST_PROMPT).read_to_string(&mut text);
-        // Whoever asked may have gone.
+        // The receiver may have been dropped.
         let _ = tell.send(read.map(|_| text));
     });
     let read = tokio::select! {

@@ -1,4 +1,4 @@
-//! What ends a run early: signals, the time limit, a reader who has left.
+//! Early ends of a run: signals, the timeout and closed output.
 //!
 //! The first signal and the time limit ask for the turn to be cancelled; the second signal,
 //! or a signal other than Ctrl-C, ends the run at once.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// Why a run ends early.
+/// The reason for an early end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
     /// Ctrl-C.
@@ -21,7 +21,7 @@ pub(super) enum Reason {
     Signal,
     /// The limit given by `--timeout`.
     Timeout,
-    /// Nobody reads our output any more.
+    /// Standard output was closed.
     OutputClosed,
 }
 
@@ -77,7 +77,7 @@ impl Stop {
         self.now.cancel();
     }
 
-    /// Why the turn is to be cancelled, if it is.
+    /// Returns the reason for cancelling the turn, if any.
     pub(super) fn reason(&self) -> Option<Reason> {
         self.reason.get().copied()
     }

@@ -10,12 +10,12 @@ use super::stop::{Reason, Stop};
 use super::text;
 use crate::error::Error;
 
-/// Why a command has no result.
+/// The error of a command.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// A call of the agent failed.
     Error(Error),
-    /// Something else did; the message says what to do.
+    /// Another step failed; the message has the remedy.
     Message(Code, String),
     /// Standard output cannot be written.
     Output(io::Error),
@@ -48,8 +48,8 @@ impl From<opening::Failure> for Failure {
     }
 }
 
-/// Standard output, written from a thread of tokio's: a reader that takes nothing stops neither
-/// the connection nor Ctrl-C.
+/// Standard output, written on a blocking thread, so that a blocked reader affects neither the connection
+/// nor Ctrl-C.
 #[derive(Debug)]
 pub(super) struct Results(Stdout);
 
@@ -132,7 +132,7 @@ async fn report(failure: Failure) -> Code {
     }
 }
 
-/// Writes a line to standard error. If that is closed, nobody wants to know.
+/// Writes a line to standard error. Ignores errors.
 pub(super) async fn say(line: &str) {
     let line = format!("acp: {}\n", text::printable(line));
     let mut stderr = tokio::io::stderr();

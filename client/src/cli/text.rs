@@ -1,4 +1,4 @@
-//! What a person reads about a turn, line by line.
+//! Formats a turn as lines of text.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const MOST_SHOWN: usize = 200;
 /// Tool calls whose titles are remembered.
 const REMEMBERED_CALLS: usize = 1000;
 
-/// Turns what happens into lines.
+/// Formats events as lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     calls: HashMap<ToolCallId, Call>,
@@ -34,7 +34,7 @@ struct Call {
 }
 
 impl Lines {
-    /// Lines about an update that is neither text nor thought; none if it is not worth one.
+    /// Returns the lines for an update other than text and thoughts.
     pub(super) fn update(&mut self, update: &SessionUpdate) -> Option<String> {
         match update {
             SessionUpdate::ToolCall(call) => {
@@ -88,7 +88,7 @@ impl Lines {
         if changed {
             call.status = status.cloned();
         }
-        // Between being announced and done there is nothing that a reader must know.
+        // Intermediate states are not shown.
         let is_done = matches!(
             call.status,
             Some(ToolCallStatus::Completed | ToolCallStatus::Failed)

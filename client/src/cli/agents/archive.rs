@@ -1,8 +1,8 @@
 //! Unpacks the archive of an agent: a compressed tar file, a zip file, or a program alone.
 //!
-//! An archive may be anything. Names must stay inside the folder: `..`, absolute paths, and links of any
-//! kind are refused, and so is a name that comes twice. With no link in a new folder, no name leads out
-//! of it. Sizes and numbers are bounded, whatever the headers say.
+//! Archives are untrusted. Names must stay inside the folder: `..`, absolute paths, links of any kind and
+//! duplicate names are rejected. In a new folder without links, no name leads outside. Sizes and numbers
+//! are bounded independent of the headers.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::read::MultiGzDecoder;
 
-/// What is unpacked of an archive at most, in bytes.
+/// Maximum unpacked size, in bytes.
 const LARGEST: u64 = 4 << 30;
 
-/// Files and folders of an archive at most.
+/// Maximum number of files and folders in an archive.
 const MOST_FILES: usize = 200_000;
 
 /// Bytes between the content of two files, where names are.
 const LONGEST_HEADER: u64 = 1 << 20;
 
-/// Bytes between two looks at whether to go on.
+/// Bytes between two checks for cancellation.
 const PIECE: usize = 64 << 10;
 
 /// The form of an archive.
@@ -35,7 +35,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Returns the form that the end of a URL or of a file's name says.
+    /// Returns the form by the extension of a URL or file name.
     ///
     /// # Errors
     ///

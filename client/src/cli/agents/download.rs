@@ -12,17 +12,17 @@ use crate::cli::complain;
 /// The largest archive, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// How long a server may send nothing.
+/// Idle timeout of the download.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// When progress is shown first, and how often.
+/// Delay and interval of progress output.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Downloads, and shows progress if it takes long.
 ///
 /// # Errors
 ///
-/// What went wrong. A part may be in the file.
+/// Fails with the cause. The file may contain a part.
 pub(super) async fn download(url: &str, to: &mut File) -> Result<(), String> {
     is_protected(url)?;
     let client = crate::remote::download_client().map_err(|error| error.to_string())?;
@@ -56,7 +56,7 @@ pub(super) async fn download(url: &str, to: &mut File) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses URLs whose content anybody on the way could replace, but for those of this machine.
+/// Rejects unencrypted URLs, except of this machine.
 fn is_protected(url: &str) -> Result<(), String> {
     let url = reqwest::Url::parse(url).map_err(|error| format!("it is not a URL: {error}"))?;
     let is_local = match url.host_str() {
@@ -84,7 +84,7 @@ impl Progress {
     fn new(length: Option<u64>) -> Self {
         let step = match std::io::stderr().is_terminal() {
             true => PATIENCE,
-            // Nobody is waiting.
+            // The receiver was dropped.
             false => PATIENCE * 5,
         };
         Self {

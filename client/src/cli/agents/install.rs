@@ -87,7 +87,7 @@ pub(in crate::cli) async fn install(
         Some(path) => path.to_string_lossy().into_owned(),
         None => archive.archive.clone(),
     };
-    // The work is given up with this future.
+    // Dropping this future cancels the work.
     let stop = StopOnDrop::default();
     let flag = stop.0.clone();
     let wanted = version.clone();

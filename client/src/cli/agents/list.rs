@@ -1,4 +1,4 @@
-//! `acp agents`: what is configured, and whether it works.
+//! `acp agents`: lists configured agents and checks them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ pub(in crate::cli) async fn agents(
     })
 }
 
-/// What is known without starting the agent.
+/// Returns the state that is known without starting the agent.
 fn row(entry: &Configured) -> Row {
     let (status, reason) = match &entry.launch {
         Ok(launch) if launch.exists() => (Status::Found, None),
@@ -129,7 +129,7 @@ fn row(entry: &Configured) -> Row {
     }
 }
 
-/// Starts the agents, a few at once, and writes down what they say of themselves.
+/// Starts a bounded number of agents at once and records their versions.
 async fn check(listed: &[&Configured], rows: &mut [Row], limit: Duration) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut checks = JoinSet::new();

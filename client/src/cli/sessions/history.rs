@@ -94,7 +94,7 @@ impl Service for Tapped {
         };
         let arrive = self.tap.arrive.clone();
         notification.handle_ext(move |_, _, _| async move {
-            // Nobody may be reading any more.
+            // The receiver may have been dropped.
             let _ = arrive.send(Event::Update(Box::new(update))).await;
             Ok(())
         })

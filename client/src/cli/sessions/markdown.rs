@@ -19,7 +19,7 @@ const LONGEST_TITLE: usize = 200;
 /// Tool calls whose titles are remembered.
 const REMEMBERED_CALLS: usize = 1000;
 
-/// Who writes the paragraph that has begun.
+/// The author of the current paragraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     User,

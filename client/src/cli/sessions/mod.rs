@@ -1,4 +1,4 @@
-//! `acp sessions`: what an agent keeps of past conversations.
+//! `acp sessions`: lists, shows, forks, deletes and exports stored sessions.
 
 mod export;
 mod history;
@@ -138,7 +138,7 @@ async fn list(
     Ok(())
 }
 
-/// What is known of a session.
+/// The known properties of a session.
 #[derive(Debug, Serialize)]
 struct Shown {
     #[serde(flatten)]
