@@ -1,7 +1,7 @@
 //! `acp mcp --http`: the tool over streamable HTTP, for hosts that start no commands.
 //!
-//! Whoever reaches the address can have the agent work, so a token is needed elsewhere than on this machine's
-//! own address, and may be given there. Requests of web pages are refused by their `Origin` and `Host`.
+//! Access to the address is access to the agent, so a token is required on other addresses than loopback, and
+//! optional there. Requests of web pages are refused by their `Origin` and `Host`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -151,7 +151,7 @@ impl Http {
     }
 }
 
-/// Refuses what is not for this server, or has no right to be served.
+/// Rejects requests for another host, of web pages, and without the token.
 fn refusal(request: &Request<Incoming>, token: Option<&[u8; 32]>) -> Option<Answer> {
     let given = request.headers().get(header::AUTHORIZATION);
     // Of equal hashes, for their comparison tells nothing about the token.

@@ -103,13 +103,13 @@ impl Output {
             (Format::Json, Event::Gap(gap)) => self.json(&Line::gap(*gap)).await,
             (Format::Text, Event::Gap(gap)) => {
                 self.end_thought().await;
-                self.tell(text::gap(*gap)).await;
+                self.write_note(text::gap(*gap)).await;
                 Ok(())
             }
             (Format::Text, Event::Update(update)) => self.text_update(update).await,
             (Format::Text, Event::Permission(answered)) => {
                 self.end_thought().await;
-                self.tell(&text::permission(answered)).await;
+                self.write_note(&text::permission(answered)).await;
                 Ok(())
             }
             // The result says what they say.
@@ -132,7 +132,7 @@ impl Output {
             self.print("\n").await?;
         }
         if let Some(usage) = self.usage.take() {
-            self.tell(&text::usage(&usage)).await;
+            self.write_note(&text::usage(&usage)).await;
         }
         match &outcome.stop_reason {
             StopReason::EndTurn => {}
@@ -189,7 +189,7 @@ impl Output {
 
     /// Prints a message to the user, in each format.
     pub(super) async fn complain(&mut self, message: &str) {
-        self.tell(&format!("acp: {message}")).await;
+        self.write_note(&format!("acp: {message}")).await;
     }
 
     async fn last_json(&mut self, line: &Line<'_>) -> io::Result<()> {
@@ -273,7 +273,7 @@ impl Output {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 self.end_thought().await;
                 let ContentBlock::Text(content) = &chunk.content else {
-                    self.tell("content: the agent sent something that is no text")
+                    self.write_note("content: the agent sent something that is no text")
                         .await;
                     return Ok(());
                 };
@@ -293,7 +293,7 @@ impl Output {
         }
         if let Some(line) = self.lines.update(update) {
             self.end_thought().await;
-            self.tell(&line).await;
+            self.write_note(&line).await;
         }
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Output {
     async fn tell_thought(&mut self, line: &str) {
         let line = line.trim();
         if !line.is_empty() {
-            self.tell(&format!("thinking: {line}")).await;
+            self.write_note(&format!("thinking: {line}")).await;
         }
     }
 
@@ -342,7 +342,7 @@ impl Output {
     }
 
     /// Writes a line to standard error. Ignores errors.
-    async fn tell(&mut self, line: &str) {
+    async fn write_note(&mut self, line: &str) {
         let mut line = text::printable(line);
         if self.shared && !self.tail.is_empty() && !self.tail.ends_with('\n') {
             line.insert(0, '\n');

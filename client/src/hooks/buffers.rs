@@ -1,4 +1,4 @@
-//! Files as an editor has them: what is not saved yet comes before what is on disk.
+//! Files of an editor: unsaved buffers have precedence over the disk.
 
 use acp_sdk::HandlerResult;
 use acp_sdk::v1::{
@@ -10,7 +10,7 @@ use super::{Files, SessionContext};
 
 /// The files that are open in an editor.
 pub trait OpenFiles: Send + Sync + 'static {
-    /// Returns the text of a file that is open and differs from what is on disk, or may differ;
+    /// Returns the text of a file that is open and differs from the disk, or may differ;
     /// `None` to read the disk.
     fn text(&self, path: &str) -> impl Future<Output = Option<String>> + Send;
 

@@ -18,7 +18,7 @@ use super::{Boxed, SessionContext, check_form};
 /// Spec: <https://agentclientprotocol.com/protocol/v1/elicitation>
 pub trait Elicitation: Send + Sync + 'static {
     /// Asks. `session` is `None` where the question belongs to no session that this client has. The
-    /// future is dropped when the turn is cancelled, the agent withdraws the question, or is gone.
+    /// future is dropped when the turn is cancelled, the agent cancels the request, or the connection ends.
     fn ask(
         &self,
         session: Option<&SessionContext>,

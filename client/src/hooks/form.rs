@@ -44,7 +44,7 @@ pub fn check_form(form: &ElicitationSchema, content: &Map<Value>) -> Result<(), 
     Ok(())
 }
 
-/// Returns what is wrong with the value of a field.
+/// Returns the error in the value of a field.
 pub(crate) fn check_field(property: &Property, value: &Value) -> Result<(), String> {
     match (property, value) {
         (Property::String(schema), Value::String(text)) => check_text(schema, text),

@@ -2,7 +2,7 @@
 //!
 //! Each is set on its own by [`ClientBuilder`](crate::ClientBuilder): [`Files`], [`Terminals`]
 //! ([`Workspace`](crate::Workspace) is both), [`Permissions`](crate::Permissions), [`Elicitation`]
-//! and [`Extensions`]. What the client declares to the agent follows from what is set.
+//! and [`Extensions`]. The declared capabilities follow from the hooks that are set.
 
 mod buffers;
 mod context;

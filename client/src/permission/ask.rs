@@ -366,7 +366,7 @@ mod tests {
         let mut dialog = person.ask.dialog.lock().await;
         assert!(dialog.start_reading.is_some());
         dialog.start_reading = None;
-        // Whoever could read has gone without having begun to.
+        // The reading thread was dropped before its start.
         assert_eq!(dialog.lines.recv().await, None);
     }
 

@@ -53,8 +53,8 @@ impl Group {
             stderr: child.stderr.take(),
         };
         let leader = Arc::new(Leader::new(child));
-        let (tell, exit) = watch::channel(None);
-        let watcher = tokio::spawn(watch_leader(leader.clone(), changed, tell));
+        let (sender, exit) = watch::channel(None);
+        let watcher = tokio::spawn(watch_leader(leader.clone(), changed, sender));
         let group = Self {
             leader,
             exit: ExitWatch(exit),
@@ -114,11 +114,11 @@ impl ExitWatch {
 async fn watch_leader(
     leader: Arc<Leader>,
     mut changed: platform::Changed,
-    tell: watch::Sender<Option<Exit>>,
+    sender: watch::Sender<Option<Exit>>,
 ) {
     loop {
         if let Some(exit) = leader.look() {
-            tell.send_replace(Some(exit));
+            sender.send_replace(Some(exit));
             return;
         }
         changed.wait(&leader.child).await;

@@ -320,17 +320,17 @@ async fn drain_stderr(
 /// Splits a stream into lines for a callback.
 struct Lines {
     line: Vec<u8>,
-    tell: OnStderr,
+    callback: OnStderr,
 }
 
 impl Lines {
     /// Longer lines are split.
     const LONGEST: usize = 8 << 10;
 
-    fn new(tell: OnStderr) -> Self {
+    fn new(callback: OnStderr) -> Self {
         Self {
             line: Vec::new(),
-            tell,
+            callback,
         }
     }
 
@@ -346,8 +346,8 @@ impl Lines {
     fn flush(&mut self) {
         let line = self.line.trim_ascii_end();
         if !line.is_empty() {
-            let mut tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner);
-            tell(&String::from_utf8_lossy(line));
+            let mut callback = self.callback.lock().unwrap_or_else(PoisonError::into_inner);
+            callback(&String::from_utf8_lossy(line));
         }
         self.line.clear();
     }

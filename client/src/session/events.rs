@@ -28,7 +28,7 @@ impl Events {
         Self { inbox, reader }
     }
 
-    /// Returns the next event; `None` when the session is closed or the agent is gone.
+    /// Returns the next event; `None` when the session is closed or the agent has disconnected.
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<SessionEvent> {

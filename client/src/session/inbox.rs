@@ -1,4 +1,4 @@
-//! What arrives for one session, and who reads it.
+//! The queue of one session's updates, and its readers.
 //!
 //! An event goes to every [`Events`](super::Events) of the session and to the turn that it belongs
 //! to. Delivering an update waits while one of them has too much unread: the connection then stops
@@ -197,7 +197,7 @@ impl Inbox {
         }
     }
 
-    /// Takes in what is no update, as [`take_in`](Self::take_in).
+    /// Queues an entry other than an update, as [`take_in`](Self::take_in) does.
     #[must_use]
     fn take_in_other(&self, event: Event, bytes: usize) -> Option<Waiting> {
         let mut state = self.lock();

@@ -23,7 +23,7 @@ pub(super) const OVERHEAD: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     unread: Mutex<Unread>,
-    /// Wakes those who wait for room, or for the reader to wait.
+    /// Wakes tasks that wait for capacity, or for the reader to wait.
     room: Notify,
 }
 

@@ -58,7 +58,7 @@ impl Turn {
     /// # Errors
     ///
     /// When the agent answers the prompt with an error, does not end a cancelled turn in
-    /// time, or is gone.
+    /// time, or has disconnected.
     pub async fn outcome(mut self) -> Result<Outcome> {
         self.finish().await
     }

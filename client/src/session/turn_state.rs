@@ -20,7 +20,7 @@ pub(crate) struct TurnState {
     pub(crate) overdue: CancellationToken,
     /// The agent has ended the turn.
     pub(crate) ended: CancellationToken,
-    /// Who reads the turn's events.
+    /// The reader of the turn's events.
     pub(super) reader: Arc<Reader>,
     gathering: Mutex<Gathering>,
 }

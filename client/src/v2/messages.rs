@@ -13,7 +13,7 @@ use super::{Digest, digest};
 /// Messages that are remembered. An older one counts as new when it is sent again.
 const MOST_MESSAGES: usize = 512;
 
-/// Who wrote a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     User,
@@ -103,13 +103,13 @@ impl Messages {
         }
         match missing {
             Some(_) => message.shown = whole,
-            // The rest was not looked at.
+            // The rest was not compared.
             None => blocks.iter().for_each(|block| message.shown.add(block)),
         }
         missing
     }
 
-    /// Forgets everything: the conversation is told again from its beginning.
+    /// Clears the state, because the conversation is replayed from its beginning.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

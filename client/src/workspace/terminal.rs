@@ -228,9 +228,9 @@ impl Terminal {
         let limit = request.output_byte_limit.unwrap_or(DEFAULT_LIMIT);
         let limit = usize::try_from(limit.min(LARGEST_LIMIT)).unwrap_or(usize::MAX);
         let output = Arc::new(Mutex::new(Output::new(limit)));
-        let (tell, done) = watch::channel(None);
+        let (sender, done) = watch::channel(None);
         let exit = group.exit().clone();
-        let reader = tokio::spawn(collect(pipe, exit, output.clone(), tell));
+        let reader = tokio::spawn(collect(pipe, exit, output.clone(), sender));
         Ok(Self {
             session: request.session_id.clone(),
             group,
@@ -302,11 +302,11 @@ async fn collect(
     mut pipe: impl pipe::Pipe,
     exit: crate::process::group::ExitWatch,
     output: Arc<Mutex<Output>>,
-    tell: watch::Sender<Option<Exit>>,
+    sender: watch::Sender<Option<Exit>>,
 ) {
     let mut take = |chunk: &[u8]| lock(&output).push(chunk);
     let open = pipe::read_until_exit(&mut pipe, exit.clone(), &mut take).await;
-    tell.send_replace(exit.now());
+    sender.send_replace(exit.now());
     if open {
         pipe::read_to_end(&mut pipe, &mut take).await;
     }
