@@ -86,6 +86,14 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A folder is no checkout of the specification's repository.
+    #[error("cannot use {path} as a checkout of the specification: {reason}")]
+    Specification {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// There are fewer than two reports.
     #[error("nothing to compare: name at least two reports that `--json FILE` has written")]
     NothingToCompare,

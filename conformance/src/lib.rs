@@ -39,6 +39,7 @@ pub mod report;
 pub mod requirements;
 #[cfg(unix)]
 pub mod script;
+pub mod specification;
 pub mod subject;
 pub mod suite;
 pub mod testing;

@@ -17,6 +17,7 @@ mod reference_agent;
 mod remote;
 #[cfg(unix)]
 mod script;
+mod specification;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -45,6 +46,7 @@ enum Command {
     Client(client::Args),
     Compare(compare::Args),
     List(list::Args),
+    Specification(specification::Args),
     #[cfg(unix)]
     Proxy(proxy::Args),
     /// End the agents of a process that was killed
@@ -97,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::SecondClient(args) => client::second(args),
         Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),
+        Command::Specification(args) => specification::run(args, &mut out),
         #[cfg(unix)]
         Command::Proxy(args) => return proxy::run(args),
         #[cfg(unix)]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Tally;
 use crate::clients;
 use crate::requirements::{Choice, Tier, pages};
+use crate::specification::PINNED;
 use crate::suite::{self, Coverage, Verdict};
 use crate::wire::Party;
 
@@ -29,6 +30,9 @@ pub struct Document {
     pub kind: Party,
     /// The version of the suite that tested it.
     pub suite: String,
+    /// The revision of the specification that its requirements quote, and its date.
+    #[serde(default)]
+    pub specification: String,
     /// The version of the protocol.
     pub protocol: u64,
     /// The command under test, as a shell takes it; empty for one in this process.
@@ -226,6 +230,7 @@ impl Document {
             version: VERSION,
             kind,
             suite: env!("CARGO_PKG_VERSION").to_owned(),
+            specification: PINNED.name(),
             protocol: 1,
             command: String::new(),
             again: setting.again.all(setting.choice),

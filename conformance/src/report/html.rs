@@ -38,8 +38,8 @@ fn head(out: &mut String, report: &Document) {
     // Writing to a string does not fail.
     let _ = writeln!(
         out,
-        "<h1>{}: {}</h1>\n<p class=\"dim\">Tested as {} of the Agent Client Protocol, version {}; \
-         acp-conformance {}, {:.1} s</p>",
+        "<h1>{}: {}</h1>\n<p class=\"dim\">Tested as {} of the Agent Client Protocol, version {} \
+         (specification {}); acp-conformance {}, {:.1} s</p>",
         html(&report.name),
         conformity(report.conformant),
         match report.kind {
@@ -47,6 +47,7 @@ fn head(out: &mut String, report: &Document) {
             Party::Client => "a client",
         },
         report.protocol,
+        html(&report.specification),
         html(&report.suite),
         report.seconds
     );

@@ -28,8 +28,9 @@ pub fn markdown_report(report: &Document) -> String {
     }
     let _ = write!(
         out,
-        "\nAgent Client Protocol, version {}; `acp-conformance` {}, {:.1} s{}\n",
+        "\nAgent Client Protocol, version {} (specification {}); `acp-conformance` {}, {:.1} s{}\n",
         report.protocol,
+        markdown(&report.specification),
         report.suite,
         report.seconds,
         match &report.again {

@@ -37,6 +37,7 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Word)]) -> Document {
         version: VERSION,
         kind: Party::Agent,
         suite: "0.0.1".to_owned(),
+        specification: "abc of 2026-01-01".to_owned(),
         protocol: 1,
         command: "an-agent".to_owned(),
         again: Some("acp-conformance agent -- an-agent".to_owned()),

@@ -39,11 +39,12 @@ pub fn text(report: &Document) -> String {
     };
     let _ = writeln!(
         out,
-        "\n{tested} messages of the {}, {} of them invalid; {other} of the {}; {:.1} s",
+        "\n{tested} messages of the {}, {} of them invalid; {other} of the {}; {:.1} s; specification {}",
         report.kind,
         report.messages.invalid,
         report.kind.peer(),
-        report.seconds
+        report.seconds,
+        report.specification
     );
     let _ = writeln!(out, "{}: {}", report.verdict(), report.summary());
     terminal(&out)

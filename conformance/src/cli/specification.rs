@@ -1,0 +1,124 @@
+//! `acp-conformance specification`: the pages that the requirements quote.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Verdict;
+use crate::specification::{self, Facts, PINNED, Page, Quote};
+use crate::{Error, Result};
+
+/// Compare the requirements with the pages of the specification
+///
+/// DIR is a checkout of github.com/agentclientprotocol/agent-client-protocol. Every report names the
+/// revision that the requirements were verified against.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show what differs from the pinned revision: lost quotes, new and removed normative sentences
+    Changes {
+        /// A checkout of the specification's repository
+        dir: PathBuf,
+    },
+    /// List the normative sentences that no requirement quotes
+    Uncovered {
+        /// A checkout of the specification's repository
+        dir: PathBuf,
+    },
+    /// Print the facts about a revision, for the file specification.toml
+    Facts {
+        /// A checkout of the specification's repository
+        dir: PathBuf,
+    },
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+    let quotes: Vec<Quote> = specification::quotes().collect();
+    let (text, is_same) = match &args.command {
+        Action::Changes { dir } => changes(&pages(dir)?, &quotes),
+        Action::Uncovered { dir } => (uncovered(&pages(dir)?, &quotes), true),
+        Action::Facts { dir } => {
+            let (revision, date) = revision(dir)?;
+            let facts = Facts::of(&pages(dir)?, &revision, &date, &quotes);
+            (facts.text(), true)
+        }
+    };
+    out.write_all(text.as_bytes()).map_err(Error::Output)?;
+    Ok(Verdict::of(is_same))
+}
+
+fn pages(dir: &Path) -> Result<Vec<Page>> {
+    Page::all(dir).map_err(|source| Error::Specification {
+        path: dir.to_owned(),
+        reason: source.to_string(),
+    })
+}
+
+fn changes(pages: &[Page], quotes: &[Quote]) -> (String, bool) {
+    let changes = PINNED.changes(pages, quotes);
+    let mut text = format!(
+        "compared with revision {} of {}\n",
+        PINNED.revision, PINNED.date
+    );
+    for quote in &changes.lost {
+        text += &format!(
+            "lost quote: {} in {}: {}\n",
+            quote.id, quote.page, quote.words
+        );
+    }
+    for (page, sentence) in &changes.added {
+        text += &format!("new: {page}, {}: {}\n", sentence.heading, sentence.text);
+    }
+    for (page, count) in &changes.removed {
+        text += &format!("removed: {page}: {count} normative sentences\n");
+    }
+    text += &format!(
+        "{} quotes lost, {} normative sentences new, {} removed\n",
+        changes.lost.len(),
+        changes.added.len(),
+        changes.removed.values().sum::<usize>()
+    );
+    (text, changes.lost.is_empty())
+}
+
+fn uncovered(pages: &[Page], quotes: &[Quote]) -> String {
+    let mut text = String::new();
+    let (mut count, mut all) = (0, 0);
+    for page in pages {
+        all += page
+            .sentences
+            .iter()
+            .filter(|sentence| sentence.is_normative())
+            .count();
+        for sentence in specification::uncovered(page, quotes) {
+            count += 1;
+            text += &format!("{}, {}: {}\n", page.name, sentence.heading, sentence.text);
+        }
+    }
+    text + &format!("{count} of {all} normative sentences are not quoted\n")
+}
+
+/// Returns the commit of a checkout and its date.
+fn revision(dir: &Path) -> Result<(String, String)> {
+    let failed = |reason: String| Error::Specification {
+        path: dir.to_owned(),
+        reason,
+    };
+    let mut git = Command::new("git");
+    git.arg("-C")
+        .arg(dir)
+        .args(["log", "-1", "--format=%H %cs"]);
+    let output = git
+        .output()
+        .map_err(|error| failed(format!("git: {error}")))?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match said.split_once(' ') {
+        Some((revision, date)) if output.status.success() => Ok((revision.into(), date.into())),
+        _ => Err(failed("it is no checkout of git".to_owned())),
+    }
+}

@@ -1,0 +1,231 @@
+//! Facts about the pages of one revision.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use super::Quote;
+use super::page::{Page, Sentence, plain};
+
+/// Facts about the pages of one revision.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// The commit of the specification's repository.
+    pub revision: String,
+    /// Its date.
+    pub date: String,
+    /// By the name of the page.
+    pages: BTreeMap<String, PageFacts>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageFacts {
+    /// Hashes of the normative sentences.
+    normative: BTreeSet<String>,
+    /// Hashes of the quotes that were found.
+    quotes: BTreeSet<String>,
+}
+
+/// What differs between the recorded facts and a checkout.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Quotes that their page does not have.
+    pub lost: Vec<Quote>,
+    /// Normative sentences that are new, with their pages.
+    pub added: Vec<(String, Sentence)>,
+    /// By page, how many normative sentences are gone.
+    pub removed: BTreeMap<String, usize>,
+}
+
+impl Facts {
+    /// Reads a file of facts.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        basic_toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Makes the facts of pages. A quote that is not found is left out.
+    #[must_use]
+    pub fn of(pages: &[Page], revision: &str, date: &str, quotes: &[Quote]) -> Self {
+        let facts = pages.iter().map(|page| {
+            let found = quotes.iter().filter(|quote| quote.page == page.name);
+            let found = found.filter(|quote| page.has(quote.words));
+            let facts = PageFacts {
+                normative: normative(page)
+                    .map(|sentence| hash(&sentence.text))
+                    .collect(),
+                quotes: found.map(|quote| hash(quote.words)).collect(),
+            };
+            (page.name.clone(), facts)
+        });
+        Self {
+            revision: revision.to_owned(),
+            date: date.to_owned(),
+            pages: facts.collect(),
+        }
+    }
+
+    /// Returns the file of these facts.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::from(
+            "# Facts about the pages of the specification, made by\n\
+             # `acp-conformance specification facts DIR`. Sentences and quotes are hashes.\n",
+        );
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "revision = \"{}\"\ndate = \"{}\"",
+            self.revision, self.date
+        );
+        for (name, page) in &self.pages {
+            let _ = writeln!(out, "\n[pages.\"{name}\"]");
+            for (key, hashes) in [("normative", &page.normative), ("quotes", &page.quotes)] {
+                let _ = writeln!(out, "{key} = [");
+                for hash in hashes {
+                    let _ = writeln!(out, "    \"{hash}\",");
+                }
+                out.push_str("]\n");
+            }
+        }
+        out
+    }
+
+    /// Returns the revision and its date, for reports.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let short = self.revision.get(..10).unwrap_or(&self.revision);
+        format!("{short} of {}", self.date)
+    }
+
+    /// Returns whether a quote was found in its page.
+    #[must_use]
+    pub fn has_quote(&self, page: &str, words: &str) -> bool {
+        let page = self.pages.get(page);
+        page.is_some_and(|page| page.quotes.contains(&hash(words)))
+    }
+
+    /// Compares these facts with the pages of another revision.
+    #[must_use]
+    pub fn changes(&self, pages: &[Page], quotes: &[Quote]) -> Changes {
+        let mut changes = Changes::default();
+        for quote in quotes {
+            let mut pages = pages.iter().filter(|page| page.name == quote.page);
+            if !pages.any(|page| page.has(quote.words)) {
+                changes.lost.push(*quote);
+            }
+        }
+        let none = PageFacts::default();
+        for page in pages {
+            let known = self.pages.get(&page.name).unwrap_or(&none);
+            let mut left = known.normative.clone();
+            for sentence in normative(page) {
+                let hash = hash(&sentence.text);
+                left.remove(&hash);
+                if !known.normative.contains(&hash) {
+                    changes.added.push((page.name.clone(), sentence.clone()));
+                }
+            }
+            if !left.is_empty() {
+                changes.removed.insert(page.name.clone(), left.len());
+            }
+        }
+        for (name, facts) in &self.pages {
+            if !pages.iter().any(|page| page.name == *name) && !facts.normative.is_empty() {
+                changes.removed.insert(name.clone(), facts.normative.len());
+            }
+        }
+        changes
+    }
+}
+
+/// Returns the normative sentences of a page that no quote is part of.
+pub(crate) fn uncovered<'a>(
+    page: &'a Page,
+    quotes: &'a [Quote],
+) -> impl Iterator<Item = &'a Sentence> {
+    let quotes = quotes.iter().filter(move |quote| quote.page == page.name);
+    let quotes: Vec<String> = quotes.map(|quote| plain(quote.words)).collect();
+    normative(page).filter(move |sentence| {
+        let covers =
+            |quote: &String| sentence.text.contains(quote) || quote.contains(&sentence.text);
+        !quotes.iter().any(covers)
+    })
+}
+
+fn normative(page: &Page) -> impl Iterator<Item = &Sentence> {
+    page.sentences
+        .iter()
+        .filter(|sentence| sentence.is_normative())
+}
+
+/// Returns the first 12 digits of the SHA-256 of a text without markup.
+fn hash(text: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    let digest = Sha256::digest(plain(text));
+    digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUOTES: [Quote; 2] = [
+        Quote {
+            id: "a.one",
+            page: "x",
+            words: "One MUST do it",
+        },
+        Quote {
+            id: "a.two",
+            page: "x",
+            words: "nowhere",
+        },
+    ];
+
+    fn page(text: &str) -> [Page; 1] {
+        [Page::parse("x", text)]
+    }
+
+    #[test]
+    fn facts_are_read_as_they_are_written() {
+        let facts = Facts::of(&page("One **MUST** do it."), "abc", "2026-01-01", &QUOTES);
+        let read = Facts::read(&facts.text()).unwrap();
+        assert_eq!(
+            (read.revision.as_str(), read.date.as_str()),
+            ("abc", "2026-01-01")
+        );
+        assert!(read.has_quote("x", "One MUST do it") && !read.has_quote("x", "nowhere"));
+        assert!(!read.has_quote("y", "One MUST do it"));
+    }
+
+    #[test]
+    fn another_revision_is_compared() {
+        let facts = Facts::of(&page("One MUST do it. Two MUST go."), "abc", "", &QUOTES);
+        let later = page("Two MUST go. Three MUST come.");
+        let changes = facts.changes(&later, &QUOTES);
+        let lost: Vec<_> = changes.lost.iter().map(|quote| quote.id).collect();
+        assert_eq!(lost, ["a.one", "a.two"]);
+        assert_eq!(changes.added.len(), 1);
+        assert_eq!(changes.added[0].1.text, "Three MUST come.");
+        assert_eq!(changes.removed, BTreeMap::from([("x".to_owned(), 1)]));
+        assert_eq!(facts.changes(&[], &[]).removed["x"], 2);
+    }
+
+    #[test]
+    fn a_sentence_without_a_quote_is_uncovered() {
+        let [page] = page("One MUST do it. Two MUST go.");
+        let found: Vec<_> = uncovered(&page, &QUOTES).collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].text, "Two MUST go.");
+    }
+}
