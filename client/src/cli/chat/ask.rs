@@ -35,10 +35,10 @@ enum What {
     },
 }
 
-/// What becomes of a question by a key.
+/// The effect of a key on a question.
 pub(super) enum Next {
     Open(Asked),
-    /// It is answered, by what these lines say.
+    /// The question is answered; the lines stay on the terminal.
     Answered(Vec<String>),
     /// It is answered, and this page is to be opened.
     Browse(String),
@@ -56,7 +56,7 @@ impl Permissions for Keys {
         let (answer, answered) = oneshot::channel();
         let question = Box::new(question.clone());
         let what = What::Permission { question, answer };
-        // Nobody listens when the conversation is at its end.
+        // Fails when the conversation has ended.
         let _ = self.0.send(Asked { what, shown: false }).await;
         answered.await.unwrap_or(Decision::Reject)
     }
@@ -67,7 +67,7 @@ impl Permissions for Keys {
 }
 
 impl Elicitation for Keys {
-    /// Asks in turns only: without a session there is nobody at the keyboard.
+    /// Asks during turns only: without a session the keyboard is not read.
     async fn ask(
         &self,
         session: Option<&SessionContext>,
@@ -182,7 +182,7 @@ impl Asked {
     }
 }
 
-/// Lines shown of what an elicitation says.
+/// Maximum number of lines shown of an elicitation's message.
 const MESSAGE: usize = 100;
 
 /// Before a question.
@@ -266,7 +266,7 @@ fn keys(question: &PermissionRequest, width: usize) -> Vec<String> {
                 PermissionOptionKind::RejectAlways => "reject always",
                 _ => "another answer",
             };
-            // The name is the agent's; what the option does is said by its kind.
+            // The name is the agent's; the kind says the effect of the option.
             let name = fit(&option.name, width.saturating_sub(kind.len() + 10));
             Some(format!("  {key}  {kind}: {name}"))
         })

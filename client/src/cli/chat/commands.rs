@@ -8,7 +8,7 @@ use acp_sdk::v1::{
 use super::style::{Face, Paint, fit};
 use crate::session::SessionSettings;
 
-/// The commands of `acp`, their arguments, and what they do.
+/// The commands of `acp`: names, arguments, descriptions.
 const OWN: [(&str, &str, &str); 11] = [
     ("help", "", "lists the commands and keys"),
     ("mode", "[MODE]", "shows the modes, or changes to one"),
@@ -31,7 +31,7 @@ const OWN: [(&str, &str, &str); 11] = [
     ("exit", "", "the same"),
 ];
 
-/// What was typed.
+/// A line that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Typed {
     Nothing,
@@ -52,7 +52,7 @@ pub(super) enum Typed {
 }
 
 impl Typed {
-    /// Tells commands from prompts. `//name` is a prompt that begins with `/name`.
+    /// Parses a line as a command or a prompt. `//name` is a prompt that begins with `/name`.
     pub(super) fn parse(line: &str, settings: &SessionSettings) -> Self {
         // A backslash at the end of a line joins the next one.
         let line = line.replace("\\\n", "\n");
@@ -160,7 +160,7 @@ pub(super) fn choices(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectO
     }
 }
 
-/// What `/help` shows.
+/// Returns the output of `/help`.
 pub(super) fn help(settings: &SessionSettings, width: usize, paint: Paint) -> String {
     let mut text = String::new();
     let mut row = |name: &str, what: &str| {
@@ -194,7 +194,7 @@ pub(super) fn help(settings: &SessionSettings, width: usize, paint: Paint) -> St
     text
 }
 
-/// What `/mode` shows.
+/// Returns the output of `/mode`.
 pub(super) fn modes(settings: &SessionSettings, width: usize) -> String {
     let Some(modes) = &settings.modes else {
         return "The agent has no modes.\n".to_owned();
@@ -211,7 +211,7 @@ pub(super) fn modes(settings: &SessionSettings, width: usize) -> String {
     rows.collect()
 }
 
-/// What `/option` shows, of all options or of those that are asked for.
+/// Returns the output of `/option`, for all options or the named ones.
 pub(super) fn options(
     settings: &SessionSettings,
     wanted: impl Fn(&SessionConfigOption) -> bool,

@@ -20,7 +20,7 @@ const LONGEST: usize = 1 << 20;
 /// Choices that are shown at once.
 const CHOICES: usize = 9;
 
-/// What a key has led to.
+/// The effect of a key.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
     Open,
@@ -43,7 +43,7 @@ pub(super) struct Form {
     /// The field that is asked for; behind the last one, all answers are to be confirmed.
     at: usize,
     typed: String,
-    /// What is wrong with what was typed.
+    /// The error in the typed text.
     wrong: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Elicited {
         }
     }
 
-    /// What follows the agent's message: the whole URL of a page.
+    /// The text below the agent's message: the whole URL of a page.
     pub(super) fn below(&self) -> Option<String> {
         match self {
             Self::Form(_) => None,
@@ -106,7 +106,7 @@ impl Elicited {
         }
     }
 
-    /// Adds text to what is typed.
+    /// Appends typed text.
     pub(super) fn paste(&mut self, text: &str) {
         if let Self::Form(form) = self
             && form.typed.len() + text.len() <= LONGEST
@@ -115,7 +115,7 @@ impl Elicited {
         }
     }
 
-    /// What was answered, to stay on the terminal.
+    /// Returns the answer as text that stays on the terminal.
     pub(super) fn summary(&self, action: &ElicitationAction, width: usize) -> Vec<String> {
         match (self, action) {
             (_, ElicitationAction::Decline) => vec!["  declined".to_owned()],
@@ -182,7 +182,7 @@ impl Form {
         Step::Open
     }
 
-    /// Takes what was typed for the field.
+    /// Accepts the typed text as the value of the field.
     fn enter(&mut self) {
         let Some(field) = self.fields.get_mut(self.at) else {
             return;
@@ -257,7 +257,7 @@ impl Field {
         format!("{title}{needed}")
     }
 
-    /// What can be answered, in lines.
+    /// Returns the possible answers as lines.
     fn help(&self, room: usize) -> Vec<String> {
         let (description, expected) = match &self.property {
             Property::String(schema) => (&schema.description, String::new()),
@@ -442,7 +442,7 @@ fn typed(value: &Value) -> String {
     said(value)
 }
 
-/// The end of what is typed, as far as there is room.
+/// Returns the end of the typed text that fits into the width.
 fn end_of(typed: &str, room: usize) -> String {
     let typed = clean(typed).replace('\n', " ");
     let length = typed.chars().count();
@@ -456,7 +456,7 @@ fn end_of(typed: &str, room: usize) -> String {
     }
 }
 
-/// A URL with nothing hidden: what is not ASCII can look like something else.
+/// Returns a URL in ASCII: other characters can look like different ones.
 fn visible(url: &str) -> String {
     let show = |c: char| match c {
         '!'..='~' => c.to_string(),

@@ -36,7 +36,7 @@ const TRIES: usize = 5;
 /// How often the thread sees whether keys are still wanted.
 const POLL: Duration = Duration::from_millis(30);
 
-/// What was typed.
+/// Typed input.
 #[derive(Debug)]
 pub(super) enum Input {
     Line(String),
@@ -55,7 +55,7 @@ enum Order {
     Keys,
 }
 
-/// The thread, and what it has read.
+/// The thread and its queue of input.
 pub(super) struct Keyboard {
     orders: sync::Sender<Order>,
     pub(super) inputs: mpsc::Receiver<Input>,
@@ -65,7 +65,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Starts the thread. Nobody waits for it: a read from a terminal cannot be taken back.
+    /// Starts the thread, which is never joined: a read from a terminal cannot be cancelled.
     pub(super) fn start(history: Option<PathBuf>, colours: bool) -> Self {
         let (orders, ordered) = sync::channel();
         let (sender, inputs) = mpsc::channel(WAITING);
@@ -90,7 +90,7 @@ impl Keyboard {
     /// Has a line read, which begins with `prefill`.
     pub(super) fn read_line(&self, prefill: String) {
         self.reads_keys.store(false, Ordering::Release);
-        // If the thread has gone, `inputs` says so.
+        // If the thread has ended, `inputs` is closed.
         let _ = self.orders.send(Order::Line { prefill });
     }
 
@@ -102,7 +102,7 @@ impl Keyboard {
         let _ = self.orders.send(Order::Keys);
     }
 
-    /// Sets what Tab completes.
+    /// Sets the completions of Tab.
     pub(super) fn set_completions(&self, list: Vec<(String, String)>) {
         *self
             .completions
@@ -193,7 +193,7 @@ fn keys(inputs: &mpsc::Sender<Input>, wanted: &AtomicBool) -> std::io::Result<()
             Event::Paste(text) => Input::Paste(text),
             _ => continue,
         };
-        // Never waits: a key that nobody handles must not keep the next Ctrl-C from being read.
+        // Never waits: an unhandled key must not delay the next Ctrl-C.
         if let Err(mpsc::error::TrySendError::Closed(_)) = inputs.try_send(input) {
             break;
         }
@@ -284,7 +284,7 @@ impl Validator for Lines {
     }
 }
 
-/// The sign before what is typed.
+/// The prompt before the typed text.
 struct Sign;
 
 impl Prompt for Sign {

@@ -23,14 +23,14 @@ pub(super) struct Markdown {
     begun: bool,
     /// How the words of the line look.
     face: Face,
-    /// What closes the block of code that is open.
+    /// The fence that closes the open block of code.
     fence: Option<String>,
     /// Columns before the lines that a line is wrapped into.
     hang: usize,
     word: Word,
     /// Columns that are taken in the line of the terminal.
     column: usize,
-    /// The last character before what is left, for `a_b` is no emphasis.
+    /// The last character before the rest, because `a_b` is no emphasis.
     before: Option<char>,
     out: String,
     /// The last line was empty; so is the beginning.
@@ -64,7 +64,7 @@ impl Markdown {
         }
     }
 
-    /// Takes a piece, and returns what can be shown.
+    /// Adds a chunk and returns the text that can be shown.
     pub(super) fn push(&mut self, text: &str, width: usize) -> String {
         self.width = width.max(20);
         for piece in clean(text).split_inclusive('\n') {
@@ -145,7 +145,7 @@ impl Markdown {
         }
     }
 
-    /// Finds out what kind of line begins, and writes its mark. Returns whether the line goes on.
+    /// Detects the kind of the line and writes its mark. Returns whether the line continues.
     fn begin(&mut self, complete: bool) -> bool {
         let text = self.source.trim_start_matches(' ');
         let indent = self.source.len() - text.len();
@@ -238,7 +238,7 @@ impl Markdown {
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
             let rest = &text[at..];
-            // What is held back is no longer than a line.
+            // The held text is at most one line.
             let may_wait = !complete && rest.width() < self.width;
             let span = match c {
                 '`' => code_span(rest),
@@ -346,7 +346,7 @@ impl Markdown {
         }
         self.out.push_str(&word.text);
         self.column += word.width;
-        // The terminal wraps what is longer than a line.
+        // The terminal wraps longer text.
         if self.column > self.width {
             self.column %= self.width;
         }
@@ -364,11 +364,11 @@ impl Markdown {
     }
 }
 
-/// What begins at a mark.
+/// The construct that begins at a mark.
 enum Span<'a> {
     /// Nothing: it is a character as others.
     None,
-    /// That depends on what follows.
+    /// Unknown until more text arrives.
     Unknown,
     Code {
         inner: &'a str,

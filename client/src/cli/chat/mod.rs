@@ -32,7 +32,7 @@ use super::stop::{Reason, Stop};
 use super::{complain, folders, run, text};
 use crate::error::Error;
 
-/// Why a conversation ends, if not because somebody wants it to.
+/// Why a conversation ends other than by the user.
 enum Failure {
     Error(Error),
     Usage(String),
@@ -155,7 +155,7 @@ fn report(failure: &Failure) -> Code {
     }
 }
 
-/// An error, in lines: what happened, and what to do.
+/// Returns an error as lines: the event and the remedy.
 fn explained(error: &Error) -> Vec<String> {
     let mut lines = vec![style::clean(&error.to_string())];
     lines.extend(text::details(error).map(|details| style::clean(&details)));

@@ -23,12 +23,12 @@ impl Live {
     }
 }
 
-/// Gathers what is to be written; [`flush`](Self::flush) writes it, without blocking the runtime.
+/// Buffers output; [`flush`](Self::flush) writes it without blocking the runtime.
 #[derive(Debug)]
 pub(super) struct Screen {
     stdout: Stdout,
     gathered: String,
-    /// What is being written, and has not been taken by the terminal yet.
+    /// Output that the terminal has not accepted yet.
     writing: Vec<u8>,
     live: Vec<Live>,
     /// The cursor is at the beginning of a line, apart from live lines.
@@ -115,11 +115,11 @@ impl Screen {
         self.erase();
     }
 
-    /// Writes what has gathered. Dropping the future loses nothing.
+    /// Writes the buffered output. Dropping the future loses nothing.
     ///
     /// # Errors
     ///
-    /// When the terminal is gone.
+    /// When the terminal is closed.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         self.writing
             .append(&mut std::mem::take(&mut self.gathered).into_bytes());

@@ -85,7 +85,7 @@ pub(super) fn clean(text: &str) -> String {
         match c {
             '\n' => cleaned.push(c),
             '\t' => cleaned.push_str("    "),
-            // A whole sequence, for what is left of it without its beginning says nothing.
+            // The whole sequence: its rest means nothing without its beginning.
             '\u{1b}' if characters.next_if_eq(&'[').is_some() => {
                 while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
                 characters.next_if(|c| matches!(c, '@'..='~'));
@@ -97,7 +97,7 @@ pub(super) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Whether a character makes what follows look like something else than it is.
+/// Returns whether a character changes how the following text looks.
 fn reverses(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! The conversation: prompts, commands, and what happens between turns.
+//! The conversation: prompts, commands, and events between turns.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -32,17 +32,17 @@ pub(super) struct Talk<'a> {
     opening: Opening,
     pub(super) session: Session,
     pub(super) events: Events,
-    /// The agent is gone.
+    /// The connection to the agent has ended.
     pub(super) lost: bool,
     pub(super) paint: Paint,
     pub(super) screen: Screen,
     pub(super) view: View,
-    /// What was typed during a turn: whole lines, and the beginning of one.
+    /// Input typed during a turn: complete lines and the start of one.
     pub(super) queued: VecDeque<String>,
     pub(super) typed: String,
 }
 
-/// What follows a line.
+/// The next step after a line.
 enum Next {
     Goes,
     Quit,
@@ -106,7 +106,7 @@ impl<'a> Talk<'a> {
         })
     }
 
-    /// Holds the conversation until somebody ends it.
+    /// Runs the conversation until the user ends it.
     pub(super) async fn converse(
         &mut self,
         mut keyboard: Keyboard,
@@ -162,13 +162,13 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Reads a line, and shows what happens meanwhile above it.
+    /// Reads a line and shows events above it meanwhile.
     async fn line(
         &mut self,
         keyboard: &mut Keyboard,
         questions: &mut mpsc::Receiver<Asked>,
     ) -> Result<Input, Failure> {
-        // What is there already comes before the prompt.
+        // Waiting events come before the prompt.
         while let Some(event) = self.events.next_ready() {
             let shown = self.view.event(&event, Screen::width());
             self.screen.print(&shown);
@@ -186,7 +186,7 @@ impl<'a> Talk<'a> {
             tokio::select! {
                 input = keyboard.inputs.recv() => {
                     let input = match input {
-                        // What was typed before the editor began.
+                        // Typed before the editor started.
                         Some(Input::Key(_) | Input::Paste(_)) => continue,
                         input => input.unwrap_or(Input::End),
                     };
@@ -229,7 +229,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Connects again if the agent is gone, and opens the session again if the agent can. Returns
+    /// Reconnects if the connection has ended, and opens the session again if the agent can. Returns
     /// whether there is a session.
     async fn reconnect(&mut self) -> Result<bool, Failure> {
         if !self.lost {

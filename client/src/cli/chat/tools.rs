@@ -1,4 +1,4 @@
-//! Tool calls: a line that changes while one runs, and what stays when it has ended.
+//! Tool calls: a line that changes while one runs, and the lines that stay afterwards.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Tools {
         running.ended(width, paint)
     }
 
-    /// Takes what is new of a call. Returns its lines if it has ended.
+    /// Updates a tool call. Returns its lines if it has ended.
     pub(super) fn updated(
         &mut self,
         update: &ToolCallUpdate,

@@ -32,7 +32,7 @@ struct Ending {
 }
 
 impl Talk<'_> {
-    /// Sends a prompt and shows what comes of it.
+    /// Sends a prompt and shows its turn.
     pub(super) async fn turn(
         &mut self,
         prompt: &str,
@@ -131,7 +131,7 @@ impl Talk<'_> {
         let width = Screen::width();
         let shown = self.view.event(event, width);
         self.screen.print(&shown);
-        // What has gathered is written at once.
+        // Buffered output is written at once.
         for _ in 0..1000 {
             let Some(event) = self.events.next_ready() else {
                 break;
@@ -260,7 +260,7 @@ impl Talk<'_> {
     }
 }
 
-/// Has the system's browser open a page. What it prints is nobody's business, and nobody waits for it.
+/// Opens a page in the system's browser. Its output is discarded, and its end is not awaited.
 fn browse(url: &str) -> std::io::Result<()> {
     use std::process::{Command, Stdio};
     let mut command = if cfg!(windows) {

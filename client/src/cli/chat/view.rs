@@ -1,4 +1,4 @@
-//! What happens in a session, as text that stays and lines that change.
+//! Session events as text that stays and lines that change.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::cli::text::{self, Lines};
 use crate::permission::PermissionRequest;
 use crate::session::{Answered, Event, Joint, Outcome, Phase, SessionEvent};
 
-/// What was shown last.
+/// The kind of the last output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// Nothing, or an empty line.
@@ -62,11 +62,11 @@ impl View {
         }
     }
 
-    /// Returns what an event adds.
+    /// Returns the text for an event.
     pub(super) fn event(&mut self, event: &SessionEvent, width: usize) -> String {
         self.width = width;
         match &event.event {
-            // What the user has just typed, which agents of version 2 repeat.
+            // Agents of version 2 repeat the prompt.
             Event::Update(SessionUpdate::UserMessageChunk(_))
                 if event.turn.is_some() && event.phase == Phase::Live =>
             {
@@ -139,7 +139,7 @@ impl View {
         shown
     }
 
-    /// Ends what was shown last, and keeps a distance to it.
+    /// Ends the last output and adds an empty line.
     fn turn_to(&mut self, next: Last) -> String {
         if self.last == next {
             return String::new();
@@ -180,7 +180,7 @@ impl View {
         self.dim(&text::permission(answered))
     }
 
-    /// The question, below what was shown before it.
+    /// Returns the question below the previous output.
     pub(super) fn question(&mut self, question: &PermissionRequest, width: usize) -> String {
         let update = &question.request.tool_call;
         let diffs = self.tools.diffs(update, width, self.paint);
@@ -227,7 +227,7 @@ impl View {
         }
     }
 
-    /// Ends what is going on.
+    /// Ends the running turn or tool call.
     pub(super) fn end(&mut self, width: usize) -> String {
         let calls = self.tools.end(width, self.paint);
         let mut shown = match calls.is_empty() {
@@ -243,7 +243,7 @@ impl View {
         shown
     }
 
-    /// What a turn came to, in a line.
+    /// Returns the end of a turn as a line.
     pub(super) fn outcome(&mut self, outcome: &Outcome, width: usize) -> String {
         let mut shown = self.end(width);
         let mut parts = vec![match &outcome.stop_reason {
