@@ -6,7 +6,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 cache=$target/interop
-bin=$target/debug
+# With ACP_BIN, the commands that are there already.
+bin=${ACP_BIN:-$target/debug}
 passed=0 failed=0
 
 say() { printf '\n-- %s\n' "$*"; }
@@ -111,9 +112,11 @@ for language in "$@"; do
     esac
 done
 need "$@"
-say "building"
-cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance \
-    --features acp-server/cli,acp-server/remote,acp-client/cli
+if [ -z "${ACP_BIN:-}" ]; then
+    say "building"
+    cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance \
+        --features acp-server/cli,acp-server/remote,acp-client/cli
+fi
 
 # Our agent behind HTTP and WebSocket.
 . "$root/server/interop/serve.sh"
