@@ -1,5 +1,6 @@
 //! `acp-conformance specification`: the pages that the requirements quote.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +26,8 @@ enum Action {
         /// A checkout of the specification's repository
         dir: PathBuf,
     },
-    /// List the normative sentences that no requirement quotes
+    /// List the normative sentences that no requirement quotes, by the reason why; exit code 1 if
+    /// some have none
     Uncovered {
         /// A checkout of the specification's repository
         dir: PathBuf,
@@ -41,7 +43,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let quotes: Vec<Quote> = specification::quotes().collect();
     let (text, is_same) = match &args.command {
         Action::Changes { dir } => changes(&pages(dir)?, &quotes),
-        Action::Uncovered { dir } => (uncovered(&pages(dir)?, &quotes), true),
+        Action::Uncovered { dir } => uncovered(&pages(dir)?, &quotes),
         Action::Facts { dir } => {
             let (revision, date) = revision(dir)?;
             let facts = Facts::of(&pages(dir)?, &revision, &date, &quotes);
@@ -86,9 +88,9 @@ fn changes(pages: &[Page], quotes: &[Quote]) -> (String, bool) {
     (text, changes.lost.is_empty())
 }
 
-fn uncovered(pages: &[Page], quotes: &[Quote]) -> String {
-    let mut text = String::new();
-    let (mut count, mut all) = (0, 0);
+fn uncovered(pages: &[Page], quotes: &[Quote]) -> (String, bool) {
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut all = 0;
     for page in pages {
         all += page
             .sentences
@@ -96,12 +98,27 @@ fn uncovered(pages: &[Page], quotes: &[Quote]) -> String {
             .filter(|sentence| sentence.is_normative())
             .count();
         for sentence in specification::uncovered(page, quotes) {
-            count += 1;
-            text += &format!("{}, {}: {}\n", page.name, sentence.heading, sentence.text);
+            let reason = specification::reason(&sentence.text).unwrap_or(NO_REASON);
+            let line = format!("  {}, {}: {}\n", page.name, sentence.heading, sentence.text);
+            groups.entry(reason).or_default().push(line);
         }
     }
-    text + &format!("{count} of {all} normative sentences are not quoted\n")
+    let left = groups.remove(NO_REASON).unwrap_or_default();
+    let count: usize = groups.values().map(Vec::len).sum();
+    let mut text = String::new();
+    for (reason, lines) in groups.iter().chain([(&NO_REASON, &left)]) {
+        text += &format!("{reason}\n{}\n", lines.concat());
+    }
+    text += &format!(
+        "{all} normative sentences: {} are quoted, {count} have a reason, {} have none\n",
+        all - count - left.len(),
+        left.len()
+    );
+    (text, left.is_empty())
 }
+
+/// The group of sentences that should have a requirement.
+const NO_REASON: &str = "No requirement yet:";
 
 /// Returns the commit of a checkout and its date.
 fn revision(dir: &Path) -> Result<(String, String)> {

@@ -7,12 +7,14 @@
 
 mod facts;
 mod page;
+mod reasons;
 
 use std::sync::LazyLock;
 
 pub(crate) use self::facts::uncovered;
 pub use self::facts::{Changes, Facts};
 pub use self::page::{Page, Sentence};
+pub(crate) use self::reasons::reason;
 
 use crate::wire::Version;
 use crate::{clients, requirements};

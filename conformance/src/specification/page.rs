@@ -6,6 +6,10 @@ use std::{fs, io};
 /// Words that make a sentence normative, as RFC 2119 has them.
 const NORMATIVE: [&str; 5] = ["MUST", "SHALL", "SHOULD", "REQUIRED", "RECOMMENDED"];
 
+/// Pages that are not read: one is made from the schema, which every message is validated against,
+/// and one repeats the others.
+const EXCLUDED: [&str; 2] = ["schema", "migration"];
+
 /// A page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
@@ -36,7 +40,7 @@ impl Sentence {
 }
 
 impl Page {
-    /// Reads all pages of a checkout of the specification's repository but those of the schema.
+    /// Reads all pages of a checkout of the specification's repository but those that say nothing of their own.
     ///
     /// # Errors
     /// When there is no folder `docs/protocol` in it, or a page cannot be read.
@@ -51,8 +55,7 @@ impl Page {
                 let path = entry?.path();
                 if path.extension().is_some_and(|extension| extension == "mdx")
                     && let Some(name) = path.file_stem().and_then(|name| name.to_str())
-                    // Made from the schema, which every message is validated against.
-                    && name != "schema"
+                    && !EXCLUDED.contains(&name)
                 {
                     let text = fs::read_to_string(&path)?;
                     pages.push(Self::parse(&format!("{prefix}{name}"), &text));
