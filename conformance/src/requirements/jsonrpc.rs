@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0, as the protocol uses it: ids, answers, errors.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -68,10 +68,13 @@ fn own_ids(view: &View<'_>) -> Seen {
     }
 }
 
+/// How much later than the answer to a later request an answer may come.
+const LATER: Duration = Duration::from_secs(5);
+
 /// Expects an answer, as `answers` says, to what was sent at `mark`.
 ///
 /// An ordinary request follows. The first may be answered after it: it has as long again, and at
-/// least the time of any answer.
+/// least [`LATER`].
 fn is_answered(
     conn: &mut Conn,
     mark: usize,
@@ -89,7 +92,8 @@ fn is_answered(
     if first {
         return conn.reply_within(probe, limit).map(drop);
     }
-    let patience = started.elapsed().max(conn.env.timeout).min(limit);
+    let least = LATER.min(conn.env.timeout);
+    let patience = started.elapsed().max(least).min(limit);
     let found = conn.wait_on(Some(mark), mark, what, patience, |recording, index| {
         answers(recording.entries.get(index)?).then_some(())
     });
