@@ -86,6 +86,17 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A client under test has ended, or its time was over, before it started the agent.
+    #[error(
+        "the client `{command}` did not start the agent; `{{agent}}` in its command stands for the \
+         agent's command; the last line of its standard error: {says}"
+    )]
+    NotLaunched {
+        /// The client's command.
+        command: String,
+        /// The last line of its standard error.
+        says: String,
+    },
     /// A folder is no checkout of the specification's repository.
     #[error("cannot use {path} as a checkout of the specification: {reason}")]
     Specification {

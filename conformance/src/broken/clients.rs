@@ -222,7 +222,7 @@ pub const CLIENTS: &[BrokenClient] = &[
         "files",
         &["client.writes-exactly"],
         |tap, it| {
-            let hit = reads(&it, "/new/out.txt");
+            let hit = reads(&it, "/out.txt");
             answer(tap, it, hit, json!({"content": "Gr\u{fffd}\u{fffd}e"}));
         },
     ),

@@ -155,9 +155,6 @@ impl Played {
     #[must_use]
     pub fn stderr_tail(&self) -> String {
         let mut words = String::new();
-        if !self.launched {
-            words += "; it never launched the agent";
-        }
         if let Some(line) = self.stderr.lines().last() {
             words += &format!("; it says: {line}");
         }
@@ -168,7 +165,8 @@ impl Played {
 /// Plays every scene that one of the chosen requirements needs.
 ///
 /// # Errors
-/// When the client cannot be started, or no requirement is called what the choice says.
+/// When the client cannot be started or does not start the agent, or no requirement is called what
+/// the choice says.
 pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize)) -> Result<Report> {
     let command = env.command_line();
     let version = env.schema.version();
@@ -214,6 +212,12 @@ pub(super) fn run_rows(
     };
     for (done, &&scene) in scenes.iter().enumerate() {
         let played = play(scene)?;
+        if !played.launched {
+            return Err(Error::NotLaunched {
+                command: report.command,
+                says: played.stderr.lines().last().unwrap_or("nothing").to_owned(),
+            });
+        }
         progress(done + 1, scenes.len());
         report.add(&played);
         for row in rows.iter().filter(|row| row.scene == scene) {
@@ -256,7 +260,7 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
     };
     let stderr = link.stderr();
     drop(link);
-    // Without a record the client never launched the agent; the checks say so.
+    // The agent creates the record when it is started.
     let launched = record.exists();
     let record = std::fs::read_to_string(record).unwrap_or_default();
     let mut played = Played::new(&env.schema, record, exit, stderr, cwd);

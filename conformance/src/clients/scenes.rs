@@ -119,7 +119,7 @@ fn permission(stage: &mut Stage) -> bool {
 
 fn files(stage: &mut Stage) -> bool {
     let path = |name: &str| format!("{}/{name}", stage.folder);
-    let (input, nested, missing) = (path("input.txt"), path("new/out.txt"), path("missing.txt"));
+    let (input, output, missing) = (path("input.txt"), path("out.txt"), path("missing.txt"));
     stage.ask("fs/read_text_file", json!({"path": input}));
     stage.ask(
         "fs/read_text_file",
@@ -130,10 +130,10 @@ fn files(stage: &mut Stage) -> bool {
     let content = "Grüße\nwithout a last newline";
     stage.ask(
         "fs/write_text_file",
-        json!({"path": nested, "content": content}),
+        json!({"path": output, "content": content}),
     );
-    stage.ask("fs/read_text_file", json!({"path": nested}));
-    stage.ask("fs/write_text_file", json!({"path": nested, "content": ""}));
+    stage.ask("fs/read_text_file", json!({"path": output}));
+    stage.ask("fs/write_text_file", json!({"path": output, "content": ""}));
     hello(stage)
 }
 

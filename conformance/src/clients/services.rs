@@ -79,7 +79,7 @@ fn refuses_relative_paths(played: &Played) -> Outcome {
 fn creates_files(played: &Played) -> Outcome {
     needs(played, "/fs/writeTextFile")?;
     let (index, _) = result(played, "fs/write_text_file", 0)?;
-    let written = played.folder.join("new/out.txt").exists();
+    let written = played.folder.join("out.txt").exists();
     expect(played, index, written, "the file does not exist afterwards")
 }
 
@@ -93,7 +93,7 @@ fn writes_exactly(played: &Played) -> Outcome {
         back == "Grüße\nwithout a last newline",
         "the file holds something else",
     )?;
-    let left = std::fs::read_to_string(played.folder.join("new/out.txt"));
+    let left = std::fs::read_to_string(played.folder.join("out.txt"));
     expect(
         played,
         index,
