@@ -1,7 +1,7 @@
 //! The requirements of the protocol: a table of data and the checks that it names.
 //!
 //! The folder `requirements` of this crate has a TOML file for each area. A row has an id, a tier, and
-//! for each protocol version the sentence that it comes from; [`table`] reads them and joins them
+//! for each protocol version the sentence that it comes from; `table` reads them and joins them
 //! with the checks of this module. A check performs something (`Run`), or inspects all messages
 //! (`Watch`). A row without a check says why (`Excluded`).
 
