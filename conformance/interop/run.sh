@@ -75,7 +75,7 @@ suite() {
     "$bin/acp-conformance" agent --profile "$here/profile.toml" --jobs 2 -- "$@" >"$report" || code=$?
     [ "$code" -le 1 ] || return "$code"
     sed -n "s/^$language \([^ :]*\): .*/\1/p" "$here/known.txt" | sort >"$cache/known"
-    sed -n 's/^FAIL \([^ ]*\) (\(must\|capability\|should\)): .*/\1/p' "$report" | sort >"$cache/found"
+    sed -n 's/^FAIL \([^ ]*\) (\(must\|capability\|derived\|should\)): .*/\1/p' "$report" | sort >"$cache/found"
     comm -23 "$cache/known" "$cache/found" | sed 's/^/FAIL not found any more, take it out of known.txt: /'
     comm -13 "$cache/known" "$cache/found" | while read -r id; do
         sed -n "/^FAIL $id /,/^$/p" "$report"

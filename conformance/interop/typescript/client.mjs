@@ -96,6 +96,10 @@ class Drive extends Steps {
 
   async elicitation() {
     for (const words of ["elicit form", "elicit url"]) assert.match(text(await this.says(words)), /accept/i);
+    // Over HTTP the completion may come on another stream than the answer, and after it.
+    for (let waits = 0; waits < 500 && !this.host.completed.length; waits++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
     assert.equal(this.host.completed.length, 1);
   }
 
