@@ -1,7 +1,7 @@
-//! The client for programs without async: every call blocks the thread that makes it.
+//! The client for programs without async: every call blocks the calling thread.
 //!
-//! A thread in the background keeps the connection going between calls, so the agent is read and its
-//! requests are answered although the program does something else.
+//! A background thread runs the connection between calls, so messages of the agent are read and its
+//! requests are answered at any time.
 //!
 //! ```no_run
 //! use acp_client::{AgentCommand, Client, Policy, Workspace, blocking};
@@ -37,15 +37,14 @@ pub struct Client {
     threads: Threads,
 }
 
-/// A conversation with the agent. See [`acp_client::Session`](crate::Session).
+/// A session of the agent. See [`acp_client::Session`](crate::Session).
 #[derive(Debug, Clone)]
 pub struct Session {
     inner: crate::Session,
     threads: Threads,
 }
 
-/// A prompt that is being answered: an iterator over its events. See
-/// [`acp_client::Turn`](crate::Turn).
+/// A running prompt: an iterator over its events. See [`acp_client::Turn`](crate::Turn).
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct Turn {
@@ -53,14 +52,14 @@ pub struct Turn {
     threads: Threads,
 }
 
-/// All events of a session: an iterator. See [`acp_client::Events`](crate::Events).
+/// An iterator over all events of a session. See [`acp_client::Events`](crate::Events).
 #[derive(Debug)]
 pub struct Events {
     inner: crate::Events,
     threads: Threads,
 }
 
-/// The runtime in the background. It ends with the last that uses it.
+/// The background runtime. Dropping its last reference shuts it down.
 #[derive(Debug, Clone)]
 struct Threads(Arc<Running>);
 
@@ -70,7 +69,7 @@ struct Running(Option<Runtime>);
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            // An ordinary drop waits for blocking work, and must not happen in an async function.
+            // An ordinary drop waits for blocking tasks, and panics in an async function.
             runtime.shutdown_background();
         }
     }
@@ -133,23 +132,23 @@ impl Client {
         Ok(Self { inner, threads })
     }
 
-    /// Returns the client of async programs, for what is missing here.
+    /// Returns the async client, for methods that are missing here.
     #[must_use]
     pub fn inner(&self) -> &crate::Client {
         &self.inner
     }
 
-    /// Starts a session in a directory.
+    /// Sends `session/new` for a directory and returns the session.
     ///
     /// # Errors
     ///
-    /// As [`Client::new_session`](crate::Client::new_session); [`Error::Blocking`] in an async
-    /// function. So for all methods.
+    /// As [`Client::new_session`](crate::Client::new_session). [`Error::Blocking`] in an async
+    /// function, like all methods.
     pub fn new_session(&self, cwd: impl AsRef<Path>) -> Result<Session> {
         self.session(self.inner.new_session(cwd))
     }
 
-    /// Opens a session of the past with its history.
+    /// Sends `session/load` and returns the session, with its history.
     ///
     /// # Errors
     ///
@@ -158,7 +157,7 @@ impl Client {
         self.session(self.inner.load_session(id, cwd))
     }
 
-    /// Opens a session of the past without its history.
+    /// Sends `session/resume` and returns the session, without its history.
     ///
     /// # Errors
     ///
@@ -171,7 +170,7 @@ impl Client {
         self.session(self.inner.resume_session(id, cwd))
     }
 
-    /// Lists the sessions that the agent knows.
+    /// Returns the agent's sessions.
     ///
     /// # Errors
     ///
@@ -180,7 +179,7 @@ impl Client {
         self.threads.block_on(self.inner.list_sessions(cwd))
     }
 
-    /// Ends the connection, and an agent that was started for it.
+    /// Closes the connection and shuts down an agent that this client started.
     pub fn shutdown(&self) -> Option<Exit> {
         let ended = async { Ok(self.inner.shutdown().await) };
         self.threads.block_on(ended).ok().flatten()
@@ -200,13 +199,13 @@ impl Session {
         self.inner.id()
     }
 
-    /// Returns the session of async programs, for what is missing here.
+    /// Returns the async session, for methods that are missing here.
     #[must_use]
     pub fn inner(&self) -> &crate::Session {
         &self.inner
     }
 
-    /// Sends a prompt, which begins a turn.
+    /// Sends `session/prompt` and returns the running turn.
     ///
     /// # Errors
     ///
@@ -217,12 +216,12 @@ impl Session {
         Ok(Turn { inner, threads })
     }
 
-    /// Asks the agent to end the turn that is running, if there is one. Does not block.
+    /// Cancels the running turn, if any. Does not block.
     pub fn cancel(&self) {
         self.inner.cancel();
     }
 
-    /// Returns everything that happens in the session. It can be read by another thread.
+    /// Returns an iterator over all events of the session, which may be read by another thread.
     #[must_use]
     pub fn events(&self) -> Events {
         Events {
@@ -231,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Returns modes, config options, slash commands and title as the agent reported them last.
+    /// Returns the current modes, config options, slash commands and title.
     #[must_use]
     pub fn settings(&self) -> SessionSettings {
         self.inner.settings()
@@ -239,7 +238,7 @@ impl Session {
 }
 
 impl Turn {
-    /// Asks the agent to end the turn. Does not block.
+    /// Cancels the turn. Does not block.
     pub fn cancel(&self) {
         self.inner.cancel();
     }
@@ -253,7 +252,7 @@ impl Turn {
         self.threads.block_on(self.inner.outcome())
     }
 
-    /// As [`outcome`](Self::outcome), and calls `on_text` with each piece of the agent's text.
+    /// As [`outcome`](Self::outcome), and calls `on_text` with each chunk of the agent's text.
     ///
     /// # Errors
     ///

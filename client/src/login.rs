@@ -1,8 +1,8 @@
 //! Authentication in a terminal: the command with which the user logs in.
 //!
-//! Two forms are understood: methods of type `terminal`, and methods of any type with
-//! `_meta["terminal-auth"]`, which several agents offer to clients that declare the same key.
-//! Running the command, and connecting again afterwards, is up to the application, which has the terminal.
+//! Supports methods of type `terminal`, and methods of any type with `_meta["terminal-auth"]`,
+//! which several agents offer to clients that declare the same key. The application runs the
+//! command in its terminal and connects again afterwards.
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/authentication#terminal-authentication>
 
@@ -17,32 +17,32 @@ use serde::Deserialize;
 use crate::client::Client;
 use crate::process::CommandLine;
 
-/// The key in `_meta`, of capabilities and of methods.
+/// The key in the `_meta` of capabilities and of methods.
 const KEY: &str = "terminal-auth";
 
-/// A command that logs the user in. It needs a terminal; exit code 0 means success.
+/// A command that logs the user in. It requires a terminal; exit code 0 means success.
 ///
-/// Created by [`Client::login_command`]. After it, the agent must be started again: it reads its
+/// Created by [`Client::login_command`]. Restart the agent afterwards, because it reads its
 /// credentials when it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoginCommand {
     /// The authentication method. It is not sent to the agent.
     pub method: AuthMethodId,
-    /// What to call the terminal.
+    /// The title of the terminal.
     pub label: String,
-    /// The program; a name without a slash is looked up in `PATH`.
+    /// The program. A name without a slash is searched in `PATH`.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables to set, or to remove where there is no value. The others are inherited.
+    /// Variables to set, or to remove if the value is `None`. The others are inherited.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// The directory to start in; `None` means that of this process.
+    /// The working directory; `None` for that of this process.
     pub current_dir: Option<PathBuf>,
 }
 
 impl LoginCommand {
-    /// Returns the command, to be run with the streams of a terminal.
+    /// Returns the command, to run on the streams of a terminal.
     #[must_use]
     pub fn command(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
@@ -61,12 +61,12 @@ impl LoginCommand {
 }
 
 impl Client {
-    /// Returns the command of an authentication method that needs a terminal.
+    /// Returns the command of an authentication method that requires a terminal.
     ///
     /// Agents offer such methods to clients that declare
-    /// [`terminal_auth`](crate::ClientBuilder::terminal_auth). `None` if the agent offers no such method
-    /// of this id: others are for [`authenticate`](Self::authenticate). `None` also if this client has not
-    /// started the agent, because then its command is not known.
+    /// [`terminal_auth`](crate::ClientBuilder::terminal_auth). `None` if the agent does not offer
+    /// this method with a command; use [`authenticate`](Self::authenticate) for other methods. Also
+    /// `None` if this client has not started the agent, because the command is then unknown.
     #[must_use]
     pub fn login_command(&self, method: &str) -> Option<LoginCommand> {
         let process = self.process()?;
@@ -78,13 +78,13 @@ impl Client {
     }
 }
 
-/// What a client declares that can run such commands.
+/// Returns the capabilities of a client that can run login commands.
 pub(crate) fn declared() -> (AuthCapabilities, Meta) {
     let meta = Meta::new().with(KEY, &true);
     (AuthCapabilities::new().with_terminal(true), meta)
 }
 
-/// The value of the key in the `_meta` of a method: a command of its own.
+/// The value of the key in the `_meta` of a method: a separate command.
 #[derive(Debug, Deserialize)]
 struct Whole {
     command: String,

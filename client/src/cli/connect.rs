@@ -17,10 +17,10 @@ use crate::process::AgentCommand;
 use crate::text::one_line;
 use crate::workspace::Workspace;
 
-/// Lines of noise that are shown.
+/// Maximum number of reported lines of invalid output.
 const NOISE_SHOWN: u64 = 5;
 
-/// Returns the directory that the agent works in.
+/// Returns the working directory of the agent.
 ///
 /// # Errors
 ///
@@ -33,15 +33,16 @@ pub(super) fn directory(args: &SetupArgs) -> Result<PathBuf> {
     })
 }
 
-/// Starts the agent, or connects to it, and authenticates if so wanted. The client is put where
-/// its agent can be ended from, whatever becomes of the rest.
+/// Starts the agent, or connects to it, and authenticates if requested. The client is stored where
+/// it can be shut down even if a later step fails.
 ///
-/// `ask` asks a person, if there is one. A method that needs the terminal is used the `first` time
-/// only: afterwards the agent has its credentials, and the terminal another use. `prepare` adds what is special.
+/// `ask` asks the user, if there is one. A method that requires the terminal is used the `first`
+/// time only: afterwards the agent has its credentials and the terminal is in use. `prepare`
+/// configures the client.
 ///
 /// # Errors
 ///
-/// When an option cannot be used, or the agent cannot be started or reached.
+/// Fails when an option is invalid, or the agent cannot be started or reached.
 pub(super) async fn connect<'a>(
     args: &SetupArgs,
     cwd: &Path,
@@ -74,7 +75,7 @@ pub(super) async fn connect<'a>(
         let with_output = |command: AgentCommand| {
             let command = command.current_dir(cwd);
             let command = match args.auth {
-                // The user may go on using the browser that it opens.
+                // The user may continue to use a browser that the agent opens.
                 Some(_) => command.leave_detached(),
                 None => command,
             };
@@ -120,7 +121,7 @@ impl<A> Answers<A> {
         }
     }
 
-    /// Returns whether more than reading may be approved.
+    /// Returns whether more than read access may be approved.
     fn may_approve(&self) -> bool {
         matches!(self, Self::Policy(Policy::ApproveAll) | Self::Ask { .. })
     }

@@ -78,7 +78,7 @@ struct ErrorFields {
 }
 
 impl<'a> OutcomeFields<'a> {
-    /// All but the stop reason.
+    /// Returns all members except the stop reason.
     fn of(outcome: &'a Outcome) -> Self {
         Self {
             stop_reason: None,
@@ -146,7 +146,8 @@ impl<'a> Line<'a> {
         )
     }
 
-    /// The last line of a run that has failed. If its turn had begun, `partial` is what it came to.
+    /// Returns the last line of a failed run. `partial` is the outcome so far if the turn had
+    /// started.
     pub(super) fn failure(
         code: Code,
         session: Option<&'a SessionId>,

@@ -1,7 +1,7 @@
-//! Names of sessions, kept per agent and directory from one run to the next.
+//! Session names, stored per agent and directory.
 //!
-//! A file per name in the folder of data, replaced as a whole. A file beside it is locked while a run
-//! uses the name, and unlocked by the system when that run ends, however it ends.
+//! Each name is a file in the data folder, replaced atomically. A second file is locked while a run
+//! uses the name; the system unlocks it when the process exits.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -14,10 +14,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::folders;
 
-/// The largest file, in bytes; an agent's id may be long.
+/// Maximum size of a file, in bytes. The agent chooses the length of ids.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Files that are read for a list.
+/// Maximum number of files that are read for a list.
 const MOST_FILES: usize = 20_000;
 
 /// The contents of a file.
@@ -63,31 +63,31 @@ impl Record {
     }
 }
 
-/// A name that this process uses.
+/// A name that this process has locked.
 #[derive(Debug)]
 pub(super) struct Kept {
     file: PathBuf,
     record: Record,
-    /// Unlocked when it is closed.
+    /// Closing the file unlocks it.
     _lock: File,
 }
 
 impl Kept {
-    /// Takes a name for this process.
+    /// Locks a name for this process.
     ///
     /// # Errors
     ///
-    /// When another process uses it, or its file cannot be used, and what to do.
+    /// Fails when another process uses it or its file cannot be used; the message has the remedy.
     pub(super) fn take(name: &str, agent: &str, directory: &str) -> Result<Self, String> {
         let folder = folders::data().ok_or("the system has no folder for data")?;
         Self::take_in(&folder.join("sessions"), name, agent, directory)
     }
 
-    /// Returns the session of a name, whoever uses it; `None` if there is no such name.
+    /// Returns the session of a name, without locking it; `None` if there is no such name.
     ///
     /// # Errors
     ///
-    /// When its file cannot be used.
+    /// Fails when its file cannot be used.
     pub(super) fn find(
         name: &str,
         agent: &str,
@@ -131,26 +131,26 @@ impl Kept {
         })
     }
 
-    /// The session of the name, if it has one.
+    /// Returns the session of the name, if it has one.
     pub(super) fn session(&self) -> Option<&SessionId> {
         self.record.session_id.as_ref()
     }
 
-    /// Forgets the name.
+    /// Removes the name.
     ///
     /// # Errors
     ///
-    /// When its file cannot be removed.
+    /// Fails when its file cannot be removed.
     pub(super) fn forget(self) -> Result<(), String> {
         let removed = std::fs::remove_file(&self.file);
         removed.map_err(|error| format!("cannot remove {}: {error}", self.file.display()))
     }
 
-    /// Keeps a session under the name.
+    /// Stores a session under the name.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub(super) fn keep(&mut self, session: &SessionId) -> Result<(), String> {
         self.record.session_id = Some(session.clone());
         let written = || {
@@ -166,7 +166,7 @@ impl Kept {
     }
 }
 
-/// Returns the names of an agent's sessions, in whatever directory. Files that cannot be used are left out.
+/// Returns the names of an agent's sessions in all directories. Skips files that cannot be used.
 pub(super) fn names(agent: &str) -> BTreeMap<SessionId, Vec<String>> {
     let listed = folders::data().and_then(|folder| folder.join("sessions").read_dir().ok());
     let mut names = BTreeMap::<_, Vec<_>>::new();
@@ -189,7 +189,7 @@ pub(super) fn names(agent: &str) -> BTreeMap<SessionId, Vec<String>> {
     names
 }
 
-/// The name of the files: what is in it may be anything.
+/// Returns a hash as the name of the files, because a session name may contain any characters.
 fn stem(record: &Record) -> String {
     let mut hash = Sha256::new();
     for part in [&record.name, &record.agent, &record.directory] {

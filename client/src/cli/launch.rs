@@ -1,4 +1,4 @@
-//! A command line with its variables, from wherever it came.
+//! The command line and variables that start an agent.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -40,13 +40,13 @@ impl Launch {
         env.fold(command, |command, (name, value)| command.env(name, value))
     }
 
-    /// Returns whether the program exists, as far as can be seen without starting it.
+    /// Returns whether the program is found, without starting it.
     pub(super) fn exists(&self) -> bool {
         found(&self.program, self.env.get("PATH").map(OsStr::new)).is_some()
     }
 }
 
-/// Returns where a program is: a path as it is, a name in `folders` or else in `PATH`.
+/// Returns the path of a program: a path unchanged, a name as found in `folders` or else in `PATH`.
 pub(super) fn found(program: &OsStr, folders: Option<&OsStr>) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 || path.is_absolute() {
@@ -74,7 +74,7 @@ fn is_program(path: &Path) -> bool {
     ["", ".exe", ".cmd", ".bat"].into_iter().any(with)
 }
 
-/// A path of a configuration file: `~/` stands for the user's home.
+/// Returns a path of a configuration file with `~/` replaced by the user's home.
 pub(super) fn expanded(path: &str, home: Option<PathBuf>) -> OsString {
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest).into_os_string(),

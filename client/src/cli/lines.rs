@@ -1,24 +1,24 @@
-//! Lines out of bytes, with a limit on what is held.
+//! Splits bytes into lines of bounded length.
 
-/// A line without its line feed, and without a carriage return before it.
+/// A line without its line feed and a preceding carriage return.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     Whole(&'a [u8]),
-    /// A line of this many bytes, which are gone.
+    /// A line of this many bytes, which were dropped.
     TooLong(u64),
 }
 
-/// Splits a stream of bytes. It holds one line at most.
+/// Splits a stream of bytes into lines. Buffers one line at most.
 #[derive(Debug)]
 pub(super) struct Splitter {
     held: Vec<u8>,
     limit: usize,
-    /// Bytes of the line that was found too long.
+    /// The number of dropped bytes of a line that is too long.
     skipped: Option<u64>,
 }
 
 impl Splitter {
-    /// A splitter that holds lines of up to `limit` bytes.
+    /// Creates a splitter with a maximum line length of `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             held: Vec::new(),
@@ -27,7 +27,7 @@ impl Splitter {
         }
     }
 
-    /// Takes the next bytes, and calls `each` for every line that ends in them.
+    /// Adds bytes and calls `each` for every complete line.
     pub(super) fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ends) = match piece.strip_suffix(b"\n") {
@@ -53,7 +53,7 @@ impl Splitter {
         }
     }
 
-    /// Ends the line that has begun.
+    /// Calls `each` for an incomplete last line.
     pub(super) fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         match self.skipped.take() {
             Some(bytes) => each(Line::TooLong(bytes)),

@@ -16,7 +16,7 @@ use crate::login::LoginCommand;
 use crate::process::AgentCommand;
 use crate::text::one_line;
 
-/// Characters shown of what the agent says.
+/// Maximum number of displayed characters of the agent's text.
 const LONGEST: usize = 200;
 
 /// Maximum number of prompts until a valid number.
@@ -25,7 +25,7 @@ const TRIES: usize = 3;
 /// Timeout for authentication on a page in the browser.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Bytes read of an answer.
+/// Maximum number of bytes read of an answer.
 const LONGEST_ANSWER: u64 = 1000;
 
 /// Returns whether a program can prompt the user: standard input and standard error are terminals.
@@ -33,7 +33,8 @@ fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Declares what can be done: a terminal is there, and the agent's program on this machine.
+/// Declares terminal authentication if there is a terminal and the agent's program is on this
+/// machine.
 pub(super) fn declare(builder: ClientBuilder, agent: &AgentArgs) -> ClientBuilder {
     match has_terminal() && agent.remote.url.is_none() {
         true => builder.terminal_auth(),
@@ -41,11 +42,11 @@ pub(super) fn declare(builder: ClientBuilder, agent: &AgentArgs) -> ClientBuilde
     }
 }
 
-/// Returns the command of a method that needs the terminal; `None` if the method needs none.
+/// Returns the command of a method that requires the terminal; `None` for other methods.
 ///
 /// # Errors
 ///
-/// When the agent's program is on another machine.
+/// Fails when the agent's program is on another machine.
 pub(super) fn in_terminal(
     client: &Client,
     method: &str,
@@ -67,7 +68,7 @@ pub(super) fn in_terminal(
 ///
 /// # Errors
 ///
-/// When there is no terminal, or the program cannot be started or fails.
+/// Fails when there is no terminal, or the program cannot be started or fails.
 pub(super) async fn run(login: &LoginCommand) -> Result<(), opening::Failure> {
     let shown = AgentCommand::new(&login.program)
         .args(&login.args)
@@ -85,7 +86,7 @@ pub(super) async fn run(login: &LoginCommand) -> Result<(), opening::Failure> {
         "acp: {label}: running `{shown}` in this terminal"
     ));
     let mut command = tokio::process::Command::from(login.command());
-    // Standard output carries the result of acp.
+    // Standard output is reserved for the result of acp.
     command
         .stdin(Stdio::inherit())
         .stdout(io::stderr())
@@ -113,7 +114,7 @@ pub(super) async fn run(login: &LoginCommand) -> Result<(), opening::Failure> {
     }
 }
 
-/// The modes of the terminal, which a program that is killed leaves as they are.
+/// The modes of the terminal, to restore them after a program that was killed.
 struct Modes(#[cfg(unix)] Option<rustix::termios::Termios>);
 
 impl Modes {
@@ -152,7 +153,7 @@ pub(super) async fn login(args: &LoginArgs, results: &mut Results) -> Result<Cod
     };
     match in_terminal(&client, &method)? {
         Some(login) => {
-            // It would hold what the program may want to change.
+            // A running agent may lock the files that the program changes.
             client.shutdown().await;
             run(&login).await?;
         }
@@ -167,7 +168,7 @@ pub(super) async fn login(args: &LoginArgs, results: &mut Results) -> Result<Cod
     Ok(Code::EndTurn)
 }
 
-/// Id, kind, name and description of a method.
+/// Returns the id, kind, name and description of a method.
 fn described(method: &AuthMethod) -> Option<[String; 4]> {
     let (id, kind, name, description) = match method {
         AuthMethod::Terminal(method) => (&method.id, "terminal", &method.name, &method.description),
@@ -203,7 +204,7 @@ async fn list(
     Ok(())
 }
 
-/// Returns the id of the only method, or of the one that the user chooses.
+/// Returns the id of the only method, or of the method that the user selects.
 async fn choose(methods: &[AuthMethod]) -> Result<String, Failure> {
     let lines: Vec<_> = methods.iter().filter_map(described).collect();
     match lines.as_slice() {
@@ -227,7 +228,7 @@ async fn choose(methods: &[AuthMethod]) -> Result<String, Failure> {
         complain(line.trim_end());
     }
     for _ in 0..TRIES {
-        // A line of ours that the answer stands in.
+        // The answer is typed in the same line, so a whole line cannot be queued.
         let _ = write!(io::stderr(), "Log in by which method? [1-{}] ", lines.len());
         let answer = answer().await?;
         let chosen = answer.trim().parse::<usize>().ok();

@@ -20,10 +20,10 @@ use crate::permission::{Policy, Rules};
 use crate::process::AgentCommand;
 use crate::workspace::Workspace;
 
-/// The longest name of a tool that hosts accept, in bytes.
+/// Maximum length of a tool name that hosts accept, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Serves a host until it leaves.
+/// Serves a host until it disconnects.
 pub(super) async fn mcp(args: McpArgs) -> Code {
     let rules = match args.rules.as_deref().map(Rules::read).transpose() {
         Ok(rules) => rules.unwrap_or_default(),
@@ -36,7 +36,7 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
     };
     let may_approve = args.approve_all || rules.may_approve();
     let directory = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
-    // An error of usage now, not in the first call.
+    // Reports wrong usage immediately instead of in the first call.
     let directory = match directory.canonicalize() {
         Ok(directory) if directory.is_dir() => directory,
         Ok(_) => return usage(&format_args!("{} is not a directory", directory.display())),
@@ -112,7 +112,7 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
 }
 
 async fn end(agent: &ExternalAgent, stop: &Stop, served: Result<(), McpError>) -> Code {
-    // Ends the agent in steps, unless somebody insists.
+    // Shuts the agent down gracefully unless the user interrupts again.
     tokio::select! {
         () = agent.cleanup() => {}
         () = stop.ended() => {}
@@ -127,13 +127,13 @@ async fn end(agent: &ExternalAgent, stop: &Stop, served: Result<(), McpError>) -
     }
 }
 
-/// Returns what to call the tool.
+/// Returns the name of the tool.
 ///
 /// # Errors
 ///
-/// When the agent is not configured, or cannot be started.
+/// Fails when the agent is not configured, or cannot be started.
 fn tool_name_of(args: &McpArgs) -> Result<String, String> {
-    // An error of usage now, not in the first call.
+    // Reports wrong usage immediately instead of in the first call.
     let launch = match args.agent.remote.url {
         Some(_) => None,
         None => Some(Launch::of(&args.agent)?),
@@ -165,7 +165,7 @@ fn usage(error: &dyn std::fmt::Display) -> Code {
     Code::Usage
 }
 
-/// Makes the name of a tool of that of an agent: hosts accept letters, digits, `_` and `-`.
+/// Derives a tool name from an agent's name: hosts accept letters, digits, `_` and `-`.
 fn tool_name(name: &str) -> String {
     let accepted = |c: char| match c {
         c if c.is_ascii_alphanumeric() || c == '-' => c,

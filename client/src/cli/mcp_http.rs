@@ -1,7 +1,7 @@
 //! `acp mcp --http`: the tool over streamable HTTP, for hosts that start no commands.
 //!
-//! Access to the address is access to the agent, so a token is required on other addresses than loopback, and
-//! optional there. Requests of web pages are refused by their `Origin` and `Host`.
+//! Access to the address grants access to the agent, so addresses other than loopback require a
+//! token. Requests of web pages are rejected by their `Origin` and `Host`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -26,47 +26,47 @@ use super::args::McpArgs;
 use crate::external::ExternalAgent;
 use crate::mcp::McpServer;
 
-/// Where the server is.
+/// The path of the endpoint.
 const PATH: &str = "/mcp";
 
-/// The variable that has the token when no file is given.
+/// The variable with the token, if no file is given.
 const TOKEN: &str = "ACP_MCP_TOKEN";
 
-/// The shortest token, in bytes.
+/// Minimum length of a token, in bytes.
 const SHORTEST_TOKEN: usize = 16;
 
-/// The largest file with a token, in bytes.
+/// Maximum size of a token file, in bytes.
 const LARGEST_FILE: u64 = 8 << 10;
 
-/// Connections and sessions that there are at once.
+/// Maximum number of connections, and of sessions.
 const MOST: usize = 128;
 
-/// How long a client may take to send the head of a request.
+/// Timeout for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// How long a session may be silent: a task may take long without a report.
+/// Idle timeout of a session. A task may run long without a report.
 const SILENCE: Duration = Duration::from_secs(3600);
 
-/// How long to wait when no connection can be accepted, as when descriptors run out.
+/// Interval of retries when no connection can be accepted, such as without free descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// A socket that is listened to.
+/// A listening socket.
 pub(super) struct Http {
     listener: TcpListener,
     address: SocketAddr,
     hosts: Vec<String>,
-    /// SHA-256 of the header that a request must have.
+    /// The SHA-256 of the required header.
     token: Option<[u8; 32]>,
 }
 
 impl Http {
-    /// Listens.
+    /// Binds the address.
     ///
     /// # Errors
     ///
-    /// When a token is missing or cannot be used, or the address is taken.
+    /// Fails when the token is missing or invalid, or the address is in use.
     pub(super) async fn listen(address: SocketAddr, args: &McpArgs) -> Result<Self, String> {
         let token = token(args)?;
         if token.is_none() && !address.ip().is_loopback() {
@@ -103,7 +103,7 @@ impl Http {
             .with_cancellation_token(ended);
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(SILENCE);
-        // Each session has a clone of it.
+        // Each session holds a clone, so that sessions are counted.
         let counted = Arc::new(());
         let server = move || match Arc::strong_count(&counted) > MOST {
             true => Err(std::io::Error::other("there are too many sessions")),
@@ -116,7 +116,7 @@ impl Http {
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = async {
-                // Never closed.
+                // The semaphore is never closed.
                 let place = places.clone().acquire_owned().await;
                 (place, self.listener.accept().await)
             };
@@ -144,17 +144,17 @@ impl Http {
                 });
                 let mut http = hyper::server::conn::http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(HEAD);
-                // What a client does wrong is its own affair.
+                // Errors of a client's connection do not concern the server.
                 let _ = http.serve_connection(TokioIo::new(socket), answer).await;
             });
         }
     }
 }
 
-/// Rejects requests for another host, of web pages, and without the token.
+/// Rejects requests for another host, requests of web pages, and requests without the token.
 fn refusal(request: &Request<Incoming>, token: Option<&[u8; 32]>) -> Option<Answer> {
     let given = request.headers().get(header::AUTHORIZATION);
-    // Of equal hashes, for their comparison tells nothing about the token.
+    // Compares hashes, so that the duration reveals nothing about the token.
     let is_right = |token: &[u8; 32]| given.is_some_and(|given| hash(given.as_bytes()) == *token);
     let (status, text) = match token {
         Some(token) if !is_right(token) => (StatusCode::UNAUTHORIZED, "a bearer token is needed\n"),

@@ -1,4 +1,4 @@
-//! `--mcp-server`: MCP servers that are sent to the agent.
+//! `--mcp-server`: MCP servers for the agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use serde::Deserialize;
 use super::launch::found;
 use crate::error::Error;
 
-/// The largest file of servers, in bytes.
+/// Maximum size of a file of servers, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// A file of servers, as other clients have it too.
+/// A file of servers, in the format that other clients use, too.
 #[derive(Debug, Deserialize)]
 struct File {
     #[serde(rename = "mcpServers")]
@@ -35,8 +35,8 @@ struct Entry {
     headers: BTreeMap<String, String>,
 }
 
-/// Reads the values of the option. `here` is whether the agent runs on this machine, whose programs
-/// are looked up: the protocol wants absolute paths.
+/// Parses the values of the option. If the agent runs on this machine (`here`), programs are
+/// searched in `PATH`, because the protocol requires absolute paths.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub(super) fn servers(values: &[String], here: bool) -> Result<Vec<McpServer>, S
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`], before anything of them is sent.
+/// [`Error::Unsupported`]; nothing was sent then.
 pub(super) fn check(servers: &[McpServer], agent: &InitializeResponse) -> Result<(), Error> {
     let supported = &agent.agent_capabilities.mcp_capabilities;
     for server in servers {
@@ -88,7 +88,7 @@ fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// `NAME=COMMAND ARG…`, or `NAME=URL`.
+/// Parses `NAME=COMMAND ARG…` or `NAME=URL`.
 fn inline(name: &str, rest: &str, here: bool) -> Result<McpServer, String> {
     if is_url(rest) {
         return Ok(McpServerHttp::new(name, rest, Vec::new()).into());
@@ -103,7 +103,7 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     shell_words::split(text).map_err(|error| error.to_string())
 }
 
-/// Backslashes separate folders here.
+/// Backslashes are separators in paths of this system.
 #[cfg(not(unix))]
 fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(text.split_whitespace().map(str::to_owned).collect())

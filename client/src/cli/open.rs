@@ -1,4 +1,4 @@
-//! Starts the agent that the arguments name, or connects to it.
+//! Starts the agent that the arguments select, or connects to it.
 
 use acp_sdk::v1::Implementation;
 
@@ -8,7 +8,7 @@ use super::opening::Failure;
 use crate::client::{Client, ClientBuilder};
 use crate::process::AgentCommand;
 
-/// A client that introduces itself as `acp`.
+/// Returns a builder whose `clientInfo` is `acp`.
 pub(super) fn builder() -> ClientBuilder {
     Client::builder().name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
 }
@@ -17,7 +17,7 @@ pub(super) fn builder() -> ClientBuilder {
 ///
 /// # Errors
 ///
-/// When the arguments name no agent, or it cannot be started or reached.
+/// Fails when the arguments select no agent, or it cannot be started or reached.
 pub(super) async fn client(
     args: &AgentArgs,
     builder: ClientBuilder,
@@ -42,7 +42,7 @@ async fn remote(url: &str, args: &AgentArgs, builder: ClientBuilder) -> Result<C
     Ok(builder.connect_remote(agent).await?)
 }
 
-/// Refuses a URL: this build cannot use it.
+/// Rejects a URL: this build does not support it.
 #[cfg(not(feature = "remote"))]
 async fn remote(_: &str, _: &AgentArgs, _: ClientBuilder) -> Result<Client, Failure> {
     let reason = "this acp was built without its feature `remote`, which --url needs; install it \

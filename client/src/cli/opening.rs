@@ -44,7 +44,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Takes the name of the session, before any agent is started.
+    /// Locks the name of the session, before any agent is started.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Opening {
         })
     }
 
-    /// Opens the session, and returns what happens in it from now on.
+    /// Opens the session. Returns it with its events from now on.
     pub(super) async fn open(
         &mut self,
         client: &Client,
@@ -127,7 +127,7 @@ impl Opening {
         let session = opened.map_err(|error| self.refused(&id, error))?;
         let mut events = session.events();
         if !resumes {
-            // The history was printed by the runs before.
+            // Earlier runs have printed the history.
             while let Some(event) = events.next().await {
                 if matches!(event.event, Event::HistoryEnd) {
                     break;

@@ -1,4 +1,4 @@
-//! The output of a run in each format.
+//! Prints the output of a run in each format.
 
 use std::io::{self, IsTerminal as _};
 
@@ -14,10 +14,10 @@ use super::text::{self, Lines};
 use crate::error::Error;
 use crate::session::{Event, Joint, Outcome, SessionEvent, separator};
 
-/// Bytes of a thought that are gathered into one line.
+/// Maximum number of bytes of a thought in one line.
 const LONGEST_THOUGHT: usize = 4 << 10;
 
-/// Bytes for standard output that are gathered.
+/// Maximum number of buffered bytes for standard output.
 const MOST_GATHERED: usize = 64 << 10;
 
 /// Prints events. Standard output is written by [`Output::flush`].
@@ -28,20 +28,20 @@ pub(super) struct Output {
     stderr: Stderr,
     /// Whether standard output is a terminal, so that the agent's text is sanitized.
     on_terminal: bool,
-    /// Both streams are shown in one place, so lines must not begin inside of each other.
+    /// Whether both streams lead to one place, so that lines must not begin inside of each other.
     shared: bool,
     session: Option<SessionId>,
     message: Joint,
-    /// The end of what was written to standard output.
+    /// The end of the text written to standard output.
     tail: String,
     thought: String,
     usage: Option<UsageUpdate>,
-    /// What the turn had come to when the run failed.
+    /// The outcome so far of a failed run.
     partial: Option<Outcome>,
     lines: Lines,
-    /// What is to be written to standard output.
+    /// Buffered bytes for standard output.
     gathered: Vec<u8>,
-    /// Why standard output cannot be written any more.
+    /// The error after which standard output is not written any more.
     lost: Option<io::Error>,
 }
 
@@ -66,11 +66,11 @@ impl Output {
         }
     }
 
-    /// The session is open.
+    /// Prints the start of the session.
     ///
     /// # Errors
     ///
-    /// When standard output is closed; so for all methods.
+    /// Fails when standard output is closed, like all methods.
     pub(super) async fn session(
         &mut self,
         id: &SessionId,
@@ -92,7 +92,7 @@ impl Output {
     pub(super) async fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
         match (self.format, &event.event) {
             (Format::Quiet, _) => Ok(()),
-            // Text that belongs to no turn is no answer.
+            // Text outside of turns is not an answer.
             (Format::Text, Event::Update(update)) if event.turn.is_none() && is_text(update) => {
                 Ok(())
             }
@@ -112,12 +112,12 @@ impl Output {
                 self.write_note(&text::permission(answered)).await;
                 Ok(())
             }
-            // The result says what they say.
+            // The result contains them.
             _ => Ok(()),
         }
     }
 
-    /// The turn has ended.
+    /// Prints the end of the turn.
     pub(super) async fn outcome(&mut self, code: Code, outcome: &Outcome) -> io::Result<()> {
         match self.format {
             Format::Json => {
@@ -145,12 +145,12 @@ impl Output {
         Ok(())
     }
 
-    /// Keeps what a turn has come to so far, for the result of a run that fails.
+    /// Keeps the outcome so far, for the result of a failed run.
     pub(super) fn keep(&mut self, so_far: Outcome) {
         self.partial = Some(so_far);
     }
 
-    /// The run has failed.
+    /// Prints the error of a failed run.
     pub(super) async fn error(&mut self, code: Code, error: &Error) -> io::Result<()> {
         self.interrupt().await;
         self.complain(&error.to_string()).await;
@@ -165,7 +165,7 @@ impl Output {
         self.last_json(&line).await
     }
 
-    /// The run has failed for a reason of our own.
+    /// Prints the failure of a run that is not an error of the client.
     pub(super) async fn failure(
         &mut self,
         code: Code,
@@ -199,11 +199,11 @@ impl Output {
         }
     }
 
-    /// Ends what was being written.
+    /// Ends an incomplete line.
     async fn interrupt(&mut self) {
         self.end_thought().await;
         if self.format == Format::Text && !self.tail.is_empty() && !self.tail.ends_with('\n') {
-            // The message that follows goes elsewhere and is worth more.
+            // Errors are ignored, because the following message goes to another stream.
             let _ = self.print("\n").await;
         }
     }
@@ -225,7 +225,8 @@ impl Output {
         self.write(&bytes).await
     }
 
-    /// Writes to standard output when it is [flushed](Self::flush), or when much has gathered.
+    /// Buffers bytes for standard output. Writes them at the next [`flush`](Self::flush), or when
+    /// the buffer is full.
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.gathered.extend_from_slice(bytes);
         if self.has_room() {
@@ -234,12 +235,12 @@ impl Output {
         self.flush().await
     }
 
-    /// Whether more may gather before it is written.
+    /// Returns whether the buffer has capacity.
     pub(super) fn has_room(&self) -> bool {
         self.gathered.len() < MOST_GATHERED
     }
 
-    /// Writes what has gathered for standard output. Once that has failed it fails always.
+    /// Writes the buffer to standard output. After an error, all calls fail.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         if let Some(error) = &self.lost {
             self.gathered.clear();
@@ -348,18 +349,18 @@ impl Output {
             line.insert(0, '\n');
         }
         if self.shared && !self.tail.is_empty() {
-            // The cursor is at the beginning of a line now.
+            // The cursor is now at the beginning of a line.
             "\n".clone_into(&mut self.tail);
         }
         line.push('\n');
-        // What was said before must stand before it. If it cannot, it is no longer wanted.
+        // Earlier output precedes the line. A failure is reported by the next write.
         let _ = self.flush().await;
         let _ = self.stderr.write_all(line.as_bytes()).await;
         let _ = self.stderr.flush().await;
     }
 }
 
-/// Whether standard output and standard error lead to one terminal, pipe or file.
+/// Returns whether standard output and standard error lead to one terminal, pipe or file.
 #[cfg(unix)]
 fn same_place() -> bool {
     use std::fs::File;
@@ -376,7 +377,7 @@ fn same_place() -> bool {
     }
 }
 
-/// Whether standard output and standard error lead to one terminal.
+/// Returns whether standard output and standard error lead to one terminal.
 #[cfg(not(unix))]
 fn same_place() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal()

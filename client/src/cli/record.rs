@@ -1,7 +1,7 @@
 //! `acp record`: forwards messages between an editor and an agent, and records them.
 //!
-//! The bytes pass unchanged, whatever they are. The transcript is written by a thread that nothing
-//! waits for. The agent ends with the editor, and acp ends with the agent, with its exit code.
+//! The bytes are unchanged. A thread writes the transcript without delaying the messages. The agent
+//! is shut down when the editor disconnects, and acp exits with the agent's exit code.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,16 +22,16 @@ use super::stop::Stop;
 use super::task::say;
 use crate::process::{AgentProcess, Exit};
 
-/// Bytes that are read at once: what a pipe usually holds.
+/// Size of one read in bytes: the usual capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 
-/// The longest message that is kept, in bytes.
+/// Maximum size of a recorded message, in bytes.
 const LONGEST_MESSAGE: usize = 32 << 20;
 
-/// How long forwarding may go on when the agent is being ended by a signal.
+/// Timeout for forwarding the remaining output after a signal.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// The side that writes.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy)]
 enum From {
     Client,
@@ -62,11 +62,11 @@ pub(super) async fn record(args: RecordArgs) -> ExitCode {
             let downward = forward(From::Agent, output, tokio::io::stdout(), &recording);
             connected(&process, &stop, upward, downward).await
         }
-        // They are taken once, here.
+        // The streams are taken only here.
         None => process.terminate().await,
     };
     recording.finish().await;
-    // Standard error, to its end.
+    // Waits for the end of standard error.
     process.stderr_tail().await;
     notes.written().await;
     code(&exit)
@@ -99,7 +99,7 @@ fn recording(file: &Path, verbatim: bool) -> acp_sdk::Result<Recording> {
     transcript.record()
 }
 
-/// Forwards in both directions, and returns how the agent ended.
+/// Forwards in both directions and returns the agent's exit status.
 async fn connected(
     process: &AgentProcess,
     stop: &Stop,
@@ -108,7 +108,7 @@ async fn connected(
 ) -> Exit {
     let editor = async {
         upward.await;
-        // The agent sees the end of its input, and may still answer; then it is made to end.
+        // The agent's input has ended. It may still respond before it is terminated.
         process.await_end().await;
         std::future::pending::<Infallible>().await
     };
@@ -122,7 +122,7 @@ async fn connected(
     tokio::select! {
         biased;
         () = stop.cancelled() => {
-            // What the agent still writes is forwarded, as long as the editor reads it.
+            // Remaining output of the agent is forwarded while the editor reads it.
             let stderr_tail = timeout(LAST_WORDS, &mut agent);
             tokio::join!(process.terminate(), stderr_tail).0
         }
@@ -145,7 +145,7 @@ async fn forward(
             Ok(0) | Err(_) => break End::Source,
             Ok(read) => chunk.get(..read).unwrap_or_default(),
         };
-        // Recorded first: an answer never stands before its question.
+        // Recorded before it is forwarded, so that a request precedes its response.
         lines.push(bytes, |line| keep(recording, from, &line));
         if sink.write_all(bytes).await.is_err() || sink.flush().await.is_err() {
             break End::Sink;
@@ -172,7 +172,7 @@ fn keep(recording: &Recording, from: From, line: &Line<'_>) {
     }
 }
 
-/// The exit code of an agent, as a shell tells it.
+/// Returns the exit code of an agent, as a shell does: 128 plus the number of a signal.
 fn code(exit: &Exit) -> ExitCode {
     let code = exit.code.or(exit.signal.map(|signal| 128 + signal));
     let code = code.and_then(|code| u8::try_from(code).ok());

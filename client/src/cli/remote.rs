@@ -1,9 +1,9 @@
-//! What `--url` and its companions describe.
+//! The agent that `--url` and its companion options describe.
 
 use super::args::RemoteArgs;
 use crate::remote::{RemoteAgent, RemoteError, Token};
 
-/// The variable that has the token when no file is given.
+/// The variable with the token, if no file is given.
 const TOKEN: &str = "ACP_TOKEN";
 
 /// Returns the agent at a URL.
@@ -15,7 +15,7 @@ pub(super) fn agent(url: &str, args: &RemoteArgs) -> Result<RemoteAgent, RemoteE
     let mut agent = RemoteAgent::new(url)?.token(token);
     for header in &args.header {
         let (name, value) = header.split_once(':').ok_or_else(|| RemoteError::Option {
-            // What has no colon may be a secret alone.
+            // A value without a colon may be only a secret.
             what: "--header".to_owned(),
             reason: "expected NAME:VALUE".to_owned(),
         })?;

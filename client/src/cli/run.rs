@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::permission::Ask;
 use crate::session::{Events, Outcome, SessionEvent, Turn};
 
-/// The longest prompt taken from standard input, in bytes; JSON may double it.
+/// Maximum size of a prompt from standard input, in bytes. JSON may double it.
 const LONGEST_PROMPT: u64 = 15 << 20;
 
 /// Timeout for writing the final output after a request to exit.
@@ -67,7 +67,7 @@ pub(super) async fn run(args: RunArgs) -> Code {
     };
     let notes = Notes::new();
     let (mut client, mut begun) = (None, None);
-    // A session's name is this run's until the end.
+    // The name of the session is locked until the end.
     let mut opening = None;
     let turn = tokio::select! {
         turn = take_turn(&args, &stop, &mut output, &notes, &mut client, &mut opening, &mut begun) => turn,
@@ -86,7 +86,7 @@ pub(super) async fn run(args: RunArgs) -> Code {
         tokio::time::sleep(LAST_WORDS).await;
     };
     let telling = async {
-        // What came up before is shown before the result.
+        // Earlier notes are written before the result.
         notes.written().await;
         tokio::select! {
             // A failure means that standard output was closed.
@@ -102,7 +102,7 @@ pub(super) async fn run(args: RunArgs) -> Code {
         ));
     }
     match lost.map(io::Error::kind) {
-        // What nobody can read has not been done.
+        // Output that was not written is a failure.
         Some(kind) if matches!(code, Code::EndTurn | Code::Cancelled) => Code::of_lost(kind),
         _ => code,
     }
@@ -123,7 +123,7 @@ async fn take_turn(
     };
     let prompt = prompt(args, stop).await?;
     let turn = begun.insert(session.prompt(prompt).await?);
-    // A task of its own, for writing to standard output may take long.
+    // A separate task, because writing to standard output may block.
     let cancelling = tokio::spawn({
         let (stop, session) = (stop.clone(), session.clone());
         async move {
@@ -140,7 +140,7 @@ async fn take_turn(
                 announce(output, stop).await;
             }
             Some(event) = events.next() => print(output, &mut events, event, stop).await,
-            // Everything before the end of the turn has been printed.
+            // All events before the end of the turn were printed.
             outcome = turn.finish() => break outcome?,
         }
     };
@@ -151,10 +151,10 @@ async fn take_turn(
     Ok(outcome)
 }
 
-/// Prints an event and those that are there already.
+/// Prints an event and all queued events.
 async fn print(output: &mut Output, events: &mut Events, event: SessionEvent, stop: &Stop) {
     let mut printed = output.event(&event).await;
-    // What has gathered is written at once; what comes alone is not held back.
+    // Queued events are written together; a single event is not held back.
     while printed.is_ok()
         && output.has_room()
         && let Some(event) = events.next_ready()
@@ -166,8 +166,8 @@ async fn print(output: &mut Output, events: &mut Events, event: SessionEvent, st
     }
 }
 
-/// Starts the agent and opens a session. The client is put where its agent can be ended
-/// from, whatever becomes of the turn.
+/// Starts the agent and opens a session. The client is stored where it can be shut down even if the
+/// turn fails.
 async fn begin(
     args: &RunArgs,
     output: &mut Output,
@@ -196,7 +196,7 @@ async fn begin(
     Ok((session, events))
 }
 
-/// The prompt, from standard input if so wanted.
+/// Returns the prompt, read from standard input if requested.
 async fn prompt(args: &RunArgs, stop: &Stop) -> Result<String, Failure> {
     if args.prompt != "-" {
         return Ok(args.prompt.clone());
@@ -273,7 +273,7 @@ async fn tell(
     output.flush().await
 }
 
-/// Ends the agent: gently if the turn is over, and not so gently if the user insists.
+/// Shuts the agent down if `gently`, until the user interrupts again; else terminates its process.
 pub(super) async fn end(client: Option<Client>, stop: &Stop, gently: bool) {
     let Some(client) = client else { return };
     if gently {

@@ -1,7 +1,7 @@
 //! Early ends of a run: signals, the timeout and closed output.
 //!
-//! The first signal and the time limit ask for the turn to be cancelled; the second signal,
-//! or a signal other than Ctrl-C, ends the run at once.
+//! The first signal and the timeout cancel the turn; the second signal, or a signal other than
+//! Ctrl-C, ends the run immediately.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 pub(super) enum Reason {
     /// Ctrl-C.
     Interrupt,
-    /// A request to end by another signal.
+    /// Another signal that requests the exit.
     #[cfg_attr(
         not(unix),
         expect(dead_code, reason = "elsewhere there is only Ctrl-C")
     )]
     Signal,
-    /// The limit given by `--timeout`.
+    /// The timeout given by `--timeout`.
     Timeout,
     /// Standard output was closed.
     OutputClosed,
@@ -39,18 +39,18 @@ impl std::fmt::Display for Reason {
 /// Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop {
-    /// The first reason there was.
+    /// The first reason.
     reason: Arc<OnceLock<Reason>>,
     cancel: CancellationToken,
     now: CancellationToken,
 }
 
 impl Stop {
-    /// Listens to signals and to the clock, as long as the runtime lives.
+    /// Listens to signals and the timeout until the runtime shuts down.
     ///
     /// # Errors
     ///
-    /// When signals cannot be listened to.
+    /// Fails when signal handlers cannot be installed.
     pub(super) fn listen(timeout: Option<Duration>) -> std::io::Result<Self> {
         let stop = Self::default();
         signals(&stop)?;
@@ -64,13 +64,13 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Asks for the turn to be cancelled.
+    /// Requests the cancellation of the turn.
     pub(super) fn cancel(&self, reason: Reason) {
         let _ = self.reason.set(reason);
         self.cancel.cancel();
     }
 
-    /// Ends the run at once.
+    /// Ends the run immediately.
     #[cfg(unix)]
     fn now(&self, reason: Reason) {
         self.cancel(reason);
@@ -87,12 +87,12 @@ impl Stop {
         self.cancel.cancelled().await;
     }
 
-    /// Waits until the run is to end at once.
+    /// Waits until the run is to end immediately.
     pub(super) async fn ended(&self) {
         self.now.cancelled().await;
     }
 
-    /// A Ctrl-C: the second one, or one after the time limit, ends the run.
+    /// Handles a Ctrl-C: the second one, or one after the timeout, ends the run.
     fn interrupted(&self) {
         if self.cancel.is_cancelled() {
             self.now.cancel();

@@ -1,4 +1,4 @@
-//! Commands without a turn: they print results until they are done, or stopped.
+//! Commands without a turn, which print results until they are done or interrupted.
 
 use std::io;
 
@@ -58,16 +58,16 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// When standard output cannot be written.
+    /// Fails when standard output cannot be written.
     pub(super) async fn line(&mut self, line: &str) -> Result<(), Failure> {
         self.text(&format!("{line}\n")).await
     }
 
-    /// Writes text as it is.
+    /// Writes text unchanged.
     ///
     /// # Errors
     ///
-    /// When standard output cannot be written.
+    /// Fails when standard output cannot be written.
     pub(super) async fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.0
             .write_all(text.as_bytes())
@@ -80,7 +80,7 @@ impl Results {
     }
 }
 
-/// Runs a command until it is done, or until Ctrl-C. Agents that it has started end with it.
+/// Runs a command until it is done, or until Ctrl-C. Its agents are shut down with it.
 pub(super) async fn until_stopped(
     work: impl AsyncFnOnce(&mut Results) -> Result<Code, Failure>,
 ) -> Code {

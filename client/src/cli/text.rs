@@ -14,10 +14,10 @@ use crate::permission::Reason;
 use crate::session::{Answered, Gap};
 use crate::text::one_line;
 
-/// Characters shown of a title or a line of the agent's.
+/// Maximum number of displayed characters of a title or line.
 const MOST_SHOWN: usize = 200;
 
-/// Tool calls whose titles are remembered.
+/// Maximum number of tool calls whose titles are remembered.
 const REMEMBERED_CALLS: usize = 1000;
 
 /// Formats events as lines.
@@ -120,7 +120,7 @@ fn detail(content: &ToolCallContent) -> Option<String> {
     match content {
         ToolCallContent::Content(content) => match &content.content {
             ContentBlock::Text(text) => {
-                // Code often stands between fences, which say nothing.
+                // Fences around code are omitted.
                 let lines = text.text.trim().lines();
                 let mut lines = lines.filter(|line| !line.trim_start().starts_with("```"));
                 let first = lines.find(|line| !line.trim().is_empty())?;
@@ -166,7 +166,7 @@ fn plan(plan: &Plan) -> String {
     text
 }
 
-/// Returns a line about updates that are missing.
+/// Returns a line about missing updates.
 pub(super) fn gap(gap: Gap) -> &'static str {
     match gap {
         Gap::Loaded => "the connection was lost; the conversation is repeated from its beginning",
@@ -211,7 +211,7 @@ pub(super) fn permission(answered: &Answered) -> String {
     line
 }
 
-/// A line about tokens and cost.
+/// Returns a line about tokens and cost.
 pub(super) fn usage(usage: &UsageUpdate) -> String {
     let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
     if let Some(cost) = usage.cost.as_ref().filter(|cost| cost.amount != 0.0) {
@@ -221,13 +221,14 @@ pub(super) fn usage(usage: &UsageUpdate) -> String {
     line
 }
 
-/// An amount of money to six significant digits: sums of binary fractions have up to seventeen.
+/// Rounds an amount to six significant digits, because sums of binary fractions have up to
+/// seventeen.
 fn amount(amount: f64) -> f64 {
-    // A number always reads what it has written.
+    // A formatted number can always be parsed.
     format!("{amount:.5e}").parse().unwrap_or(amount)
 }
 
-/// What an agent says about its error beyond the message, which is often the reason.
+/// Returns the details of an agent's error, which often contain the reason.
 pub(super) fn details(error: &Error) -> Option<String> {
     let Error::Sdk(error) = error else {
         return None;
@@ -241,13 +242,13 @@ pub(super) fn details(error: &Error) -> Option<String> {
     (!known && !data.is_null()).then(|| format!("details: {}", one_line(text, 500)))
 }
 
-/// Text without what would control a terminal: colours, titles, moving the cursor.
+/// Removes control sequences from text: colours, titles and cursor movements.
 pub(super) fn printable(text: &str) -> String {
     let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     text.chars().filter(harmless).collect()
 }
 
-/// Says that an agent of version 2 has replaced a message that was shown already.
+/// Returns a line about a printed message that an agent of version 2 has replaced.
 fn replaced(update: &UnknownVariant) -> Option<String> {
     let what = match update.tag() {
         "agent_message" => "message",

@@ -17,7 +17,7 @@ use super::handler::{Handler, Hooks};
 use super::negotiation::Opening;
 use super::stray_output::{ForwardingObserver, StrayOutput};
 use super::{Client, Endpoint, Inner, Limits, Wire};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hooks::{Elicitation, Extensions, Files, Terminals};
 use crate::permission::{Permissions, Policy};
 use crate::process::{AgentCommand, CurrentProcess, ProcessConnector};
@@ -201,7 +201,8 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Spawn`] if it cannot be started, and under the conditions of [`connect`](Self::connect).
+    /// [`Error::Spawn`](crate::Error::Spawn) if it cannot be started, and under the conditions of
+    /// [`connect`](Self::connect).
     pub async fn spawn(self, agent: AgentCommand) -> Result<Client> {
         if agent.restart.is_some() {
             let max_bytes = self.max_message_bytes.unwrap_or(MAX_MESSAGE_BYTES);
@@ -209,13 +210,7 @@ impl ClientBuilder {
             let process = Some(connector.current());
             return self.open_again(connector, process).await;
         }
-        let mut process = agent.spawn()?;
-        let Some((reader, writer)) = process.take_streams() else {
-            return Err(Error::Spawn {
-                command: process.command().to_owned(),
-                reason: "its streams are not connected".to_owned(),
-            });
-        };
+        let (process, reader, writer) = agent.spawn_connected()?;
         let state = watch::Sender::new(ConnectionState::Open);
         let endpoint = Endpoint::Process(Arc::new(process));
         self.open((reader, writer).into(), endpoint, state).await
@@ -225,8 +220,9 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Remote`] if the URL or an option is invalid, the server cannot be reached, or it rejects
-    /// the connection; and under the conditions of [`connect`](Self::connect).
+    /// [`Error::Remote`](crate::Error::Remote) if the URL or an option is invalid, the server
+    /// cannot be reached, or it rejects the connection; and under the conditions of
+    /// [`connect`](Self::connect).
     #[cfg(feature = "remote")]
     pub async fn connect_remote<A>(self, agent: A) -> Result<Client>
     where
@@ -246,8 +242,8 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Version`] if the agent answers another protocol version. Fails when it rejects
-    /// `initialize`, does not answer in time, or disconnects.
+    /// [`Error::Version`](crate::Error::Version) if the agent answers another protocol version.
+    /// Fails when it rejects `initialize`, does not answer in time, or disconnects.
     pub async fn connect(self, transport: impl Into<Transport>) -> Result<Client> {
         let state = watch::Sender::new(ConnectionState::Open);
         let endpoint = Endpoint::Transport;

@@ -4,35 +4,32 @@ mod builder;
 mod calls;
 mod handler;
 mod negotiation;
+mod open;
 mod past;
 mod request;
 mod session;
 mod stray_output;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::{
-    AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, LoadSessionRequest,
-    LoadSessionResponse, LogoutRequest, NewSessionRequest, NewSessionResponse, ProtocolVersion,
-    ResumeSessionRequest, ResumeSessionResponse, SessionId, methods,
+    AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, LogoutRequest,
+    ProtocolVersion, methods,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::ClientBuilder;
-use self::calls::utf8_directory;
 pub use self::past::SessionList;
-use self::request::{Request, Response};
 pub use self::session::Session;
 use self::stray_output::StrayOutput;
 use crate::error::{Error, Result};
-use crate::hooks::{AnyTerminals, Place};
+use crate::hooks::AnyTerminals;
 use crate::process::{AgentProcess, CurrentProcess, Exit};
 use crate::reconnect::{Bridge, ConnectionState};
-use crate::session::{Inbox, OpenedState, Sessions};
+use crate::session::Sessions;
 
 /// A client of one agent.
 ///
@@ -253,120 +250,6 @@ impl Client {
         self.inner.send::<methods::Logout>(&request).await.map(drop)
     }
 
-    /// Sends `session/new` for a directory and returns the session.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Directory`] if the directory does not exist. Fails when the agent rejects the request,
-    /// does not answer in time, or has disconnected.
-    pub async fn new_session(&self, cwd: impl AsRef<Path>) -> Result<Session> {
-        let cwd = utf8_directory(cwd.as_ref())?;
-        self.new_session_with(NewSessionRequest::new(cwd, Vec::new()))
-            .await
-    }
-
-    /// Sends `session/new` with all its parameters, such as MCP servers.
-    ///
-    /// # Errors
-    ///
-    /// Fails under the conditions of [`new_session`](Self::new_session).
-    pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
-        let place = Place::open(&request.cwd, &request.additional_directories);
-        let _creating = self.inner.sessions.creating(&place);
-        let (sessions, place_of_new) = (self.inner.sessions.clone(), place.clone());
-        let opened = move |response: Option<Response<NewSessionResponse>>| {
-            // In the order of messages, so that a later update is not overwritten.
-            if let Some(Response { result, commands }) = response {
-                let inbox = sessions.inbox(&result.session_id);
-                inbox.set_place(place_of_new);
-                let state = (result.modes, result.config_options);
-                inbox.change_settings(|settings| settings.opened(state, commands));
-            }
-        };
-        let call = self
-            .inner
-            .send_then::<methods::NewSession>(&request, opened);
-        let id = call.await?.session_id;
-        let inbox = self.claim(&id, place)?;
-        Ok(Session::new(self.inner.clone(), id, inbox))
-    }
-
-    /// Sends `session/load`, in version 2 `session/resume` with replay, and returns the session.
-    ///
-    /// Its [events](Session::events) begin with the replayed history, which ends with
-    /// [`Event::HistoryEnd`](crate::Event::HistoryEnd).
-    ///
-    /// The latest 8 MiB of the history are kept for the first reader.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] if the agent lacks the capability, and under the conditions of
-    /// [`new_session`](Self::new_session).
-    pub async fn load_session(
-        &self,
-        id: impl Into<SessionId>,
-        cwd: impl AsRef<Path>,
-    ) -> Result<Session> {
-        let cwd = utf8_directory(cwd.as_ref())?;
-        self.load_session_with(LoadSessionRequest::new(id, cwd, Vec::new()))
-            .await
-    }
-
-    /// Sends `session/load` with all its parameters, such as MCP servers.
-    ///
-    /// # Errors
-    ///
-    /// Fails under the conditions of [`load_session`](Self::load_session).
-    pub async fn load_session_with(&self, request: LoadSessionRequest) -> Result<Session> {
-        if !self.agent_info().agent_capabilities.load_session {
-            return Err(Error::unsupported("session/load", "loadSession"));
-        }
-        let place = Place::open(&request.cwd, &request.additional_directories);
-        let inbox = self.claim(&request.session_id, place)?;
-        inbox.begin_history();
-        let state = |response: LoadSessionResponse| (response.modes, response.config_options);
-        let id = request.session_id.clone();
-        self.open_again::<methods::LoadSession>(id, inbox, &request, state)
-            .await
-    }
-
-    /// Sends `session/resume` and returns the session, without its history.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] if the agent lacks the capability, and under the conditions of
-    /// [`new_session`](Self::new_session).
-    pub async fn resume_session(
-        &self,
-        id: impl Into<SessionId>,
-        cwd: impl AsRef<Path>,
-    ) -> Result<Session> {
-        let cwd = utf8_directory(cwd.as_ref())?;
-        self.resume_session_with(ResumeSessionRequest::new(id, cwd))
-            .await
-    }
-
-    /// Sends `session/resume` with all its parameters, such as MCP servers.
-    ///
-    /// # Errors
-    ///
-    /// Fails under the conditions of [`resume_session`](Self::resume_session).
-    pub async fn resume_session_with(&self, request: ResumeSessionRequest) -> Result<Session> {
-        let capabilities = &self.agent_info().agent_capabilities.session_capabilities;
-        if capabilities.resume.is_none() {
-            return Err(Error::unsupported(
-                "session/resume",
-                "sessionCapabilities.resume",
-            ));
-        }
-        let place = Place::open(&request.cwd, &request.additional_directories);
-        let inbox = self.claim(&request.session_id, place)?;
-        let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
-        let id = request.session_id.clone();
-        self.open_again::<methods::ResumeSession>(id, inbox, &request, state)
-            .await
-    }
-
     /// Closes the connection and returns the exit status of an agent that this client started.
     ///
     /// The agent's process is terminated after the timeouts of
@@ -387,34 +270,5 @@ impl Client {
             }
             Endpoint::Transport => None,
         }
-    }
-
-    /// Opens an existing session. Registers it before the call, because updates may precede the response.
-    async fn open_again<M: Request>(
-        &self,
-        id: SessionId,
-        inbox: Arc<Inbox>,
-        request: &M::Params,
-        state: fn(M::Result) -> OpenedState,
-    ) -> Result<Session> {
-        let session = Session::new(self.inner.clone(), id, inbox.clone());
-        let opened = move |response: Option<Response<M::Result>>| {
-            if let Some(Response { result, commands }) = response {
-                inbox.change_settings(|settings| settings.opened(state(result), commands));
-            }
-            inbox.end_history();
-        };
-        self.inner.send_then::<M>(request, opened).await?;
-        Ok(session)
-    }
-
-    /// Registers a session and its directories.
-    fn claim(&self, id: &SessionId, place: Arc<Place>) -> Result<Arc<Inbox>> {
-        let claimed = self.inner.sessions.claim(id);
-        let inbox = claimed.ok_or_else(|| Error::SessionOpen {
-            session: id.clone(),
-        })?;
-        inbox.set_place(place);
-        Ok(inbox)
     }
 }

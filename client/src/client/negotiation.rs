@@ -80,8 +80,8 @@ async fn negotiate(
     request: &InitializeRequest,
 ) -> Result<(AgentHandle, InitializeResponse)> {
     use crate::v2::{requests, responses};
-    let second = requests::initialize(request);
-    let offer = Offer::new().version::<V1>(request).version::<V2>(&second);
+    let v2 = requests::initialize(request);
+    let offer = Offer::new().version::<V1>(request).version::<V2>(&v2);
     let settled = wire.answer("initialize", agent.initialize(offer)).await;
     let settled = settled.map_err(|error| match error {
         Error::Sdk(acp_sdk::Error::UnsupportedVersion { version }) => Error::Version {

@@ -10,19 +10,19 @@ use super::{Files, SessionContext};
 
 /// The files that are open in an editor.
 pub trait OpenFiles: Send + Sync + 'static {
-    /// Returns the text of a file that is open and differs from the disk, or may differ;
-    /// `None` to read the disk.
+    /// Returns the text of an open file that differs or may differ from the disk; `None` to read
+    /// the disk.
     fn text(&self, path: &str) -> impl Future<Output = Option<String>> + Send;
 
-    /// Puts text into a file that is open, and decides whether it is saved; `false` to write to the
+    /// Replaces the text of an open file and decides whether to save it; `false` to write to the
     /// disk.
     fn replace(&self, path: &str, text: &str) -> impl Future<Output = bool> + Send;
 }
 
-/// [`Files`] that are open in an editor, and others behind them, such as those of a
+/// Serves [`Files`] that are open in an editor, and all others by a fallback, such as a
 /// [`Workspace`](crate::Workspace).
 ///
-/// Only files inside the directories of the session that asks are looked for in the editor.
+/// Only files inside the directories of the requesting session are looked up in the editor.
 #[derive(Debug, Clone)]
 pub struct Buffers<O, F> {
     open: O,
@@ -30,7 +30,7 @@ pub struct Buffers<O, F> {
 }
 
 impl<O: OpenFiles, F: Files> Buffers<O, F> {
-    /// Looks for a file in the editor first, then in `others`.
+    /// Creates a hook that looks up files in the editor first, then in `others`.
     #[must_use]
     pub fn new(open: O, others: F) -> Self {
         Self { open, others }
@@ -70,7 +70,7 @@ impl<O: OpenFiles, F: Files> Files for Buffers<O, F> {
     }
 }
 
-/// Whether a file may be looked for in the editor. It need not exist on disk.
+/// Returns whether a file is inside the session's directories. It need not exist on disk.
 async fn is_inside(session: &SessionContext, path: &str) -> bool {
     let (roots, path) = (session.roots().clone(), path.to_owned());
     let found = tokio::task::spawn_blocking(move || roots.writable(&path).is_ok());

@@ -1,4 +1,4 @@
-//! The session that an agent's request is about.
+//! The session of an agent's request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use acp_sdk::files::Roots;
 use acp_sdk::v1::SessionId;
 
-/// The session that an agent's request is about, as this client opened it.
+/// The session of an agent's request, as this client opened it.
 #[derive(Debug, Clone)]
 pub struct SessionContext {
     id: SessionId,
@@ -22,9 +22,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Opens the directories, before the agent learns of them: what takes their names later is not
-    /// used. One that cannot be opened, as the directory of a remote agent, contains nothing.
-    /// Blocks.
+    /// Opens the directories before the request is sent, so that a directory that later replaces
+    /// one of them is not used. A directory that cannot be opened, such as one of a remote agent,
+    /// contains nothing. Blocks.
     pub(crate) fn open(cwd: &str, additional: &[String]) -> Arc<Self> {
         let cwd = PathBuf::from(cwd);
         let additional: Vec<_> = additional.iter().map(PathBuf::from).collect();
@@ -71,8 +71,8 @@ impl SessionContext {
         &self.place.additional
     }
 
-    /// Returns the directories, held open since the session was opened: the working directory first,
-    /// then the further ones. Those that do not exist on this machine are missing.
+    /// Returns the directories, held open since the session was opened: the working directory
+    /// first, then the additional ones. Omits directories that do not exist on this machine.
     #[must_use]
     pub fn roots(&self) -> &Roots {
         &self.place.roots

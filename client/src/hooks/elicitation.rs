@@ -1,4 +1,4 @@
-//! Questions of an agent to the user, in a form or on a web page.
+//! Elicitations: requests of an agent for input of the user, in a form or on a web page.
 
 use acp_sdk::v1::{
     CreateElicitationRequest, ElicitationAction, ElicitationCapabilities,
@@ -8,29 +8,30 @@ use acp_sdk::{HandlerError, HandlerResult};
 
 use super::{Boxed, SessionContext, check_form};
 
-/// Asks the user what an agent wants to know.
+/// Asks the user for the input that an agent requests.
 ///
-/// A form is shown with its message and the agent's name; the user may decline. A URL must be shown as a
-/// whole and opened only if the user consents: it may lead anywhere. Only `https` and, on this
-/// machine, `http` URLs arrive here. What a form is answered with is
+/// A form is shown with its message and the agent's name; the user may decline. A URL must be shown
+/// as a whole and opened only if the user consents, because it may refer to any page. Other URLs
+/// than `https` and, on this machine, `http` are rejected before. The answer to a form is
 /// [checked](super::check_form()) before it is sent.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/elicitation>
 pub trait Elicitation: Send + Sync + 'static {
-    /// Asks. `session` is `None` where the question belongs to no session that this client has. The
-    /// future is dropped when the turn is cancelled, the agent cancels the request, or the connection ends.
+    /// Asks the user. `session` is `None` if the request belongs to no session of this client. The
+    /// future is dropped when the turn is cancelled, the agent cancels the request, or the
+    /// connection ends.
     fn ask(
         &self,
         session: Option<&SessionContext>,
         request: &CreateElicitationRequest,
     ) -> impl Future<Output = ElicitationAction> + Send;
 
-    /// What was to be done on a web page is done.
+    /// Called when the interaction on a web page is complete (default: no-op).
     fn completed(&self, id: &ElicitationId) {
         let _ = id;
     }
 
-    /// What the client declares (default: forms and URLs).
+    /// Returns the declared capabilities (default: forms and URLs).
     fn capabilities(&self) -> ElicitationCapabilities {
         ElicitationCapabilities::new()
             .with_form(ElicitationFormCapabilities::new())
@@ -38,7 +39,7 @@ pub trait Elicitation: Send + Sync + 'static {
     }
 }
 
-/// [`Elicitation`] behind a pointer.
+/// An object-safe form of [`Elicitation`].
 pub(crate) trait AnyElicitation: Send + Sync + 'static {
     fn ask_boxed<'a>(
         &'a self,
@@ -69,7 +70,7 @@ impl<T: Elicitation> AnyElicitation for T {
     }
 }
 
-/// Asks the user, and checks question and answer.
+/// Asks the user, and checks the request and the answer.
 ///
 /// # Errors
 ///
@@ -103,7 +104,7 @@ pub(crate) async fn elicit(
     Ok(action)
 }
 
-/// Refuses what a browser would not open as a web page, and unencrypted pages of other machines.
+/// Rejects URLs that are not web pages, and unencrypted pages of other machines.
 fn may_be_opened(url: &str) -> HandlerResult<()> {
     let refused = |reason: &str| Err(HandlerError::invalid_params("/url", reason));
     let scheme_and_rest = url.split_once("://");
@@ -111,7 +112,7 @@ fn may_be_opened(url: &str) -> HandlerResult<()> {
         return refused("it is not a URL of a web page");
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // A backslash ends the authority for browsers, and for other programs it does not.
+    // Browsers end the authority at a backslash; other programs do not.
     let is_strange = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
     if url.chars().any(is_strange) || authority.is_empty() {
         return refused("it is not a URL of a web page");

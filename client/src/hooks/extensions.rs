@@ -4,11 +4,11 @@ use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use super::Boxed;
 
-/// Answers requests and takes notifications of methods that the protocol does not define.
+/// Handles requests and notifications of methods that the protocol does not define.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/extensibility>
 pub trait Extensions: Send + Sync + 'static {
-    /// Answers a request (default: the method does not exist).
+    /// Answers a request (default: error -32601).
     fn request(
         &self,
         method: &str,
@@ -19,14 +19,14 @@ pub trait Extensions: Send + Sync + 'static {
         async { Err(unknown) }
     }
 
-    /// Takes a notification (default: it is ignored).
+    /// Handles a notification (default: no-op).
     fn notification(&self, method: &str, params: Option<Json>) -> impl Future<Output = ()> + Send {
         let _ = (method, params);
         async {}
     }
 }
 
-/// [`Extensions`] behind a pointer.
+/// An object-safe form of [`Extensions`].
 pub(crate) trait AnyExtensions: Send + Sync + 'static {
     fn request_boxed<'a>(
         &'a self,

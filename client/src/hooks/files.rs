@@ -12,21 +12,21 @@ use super::{Boxed, SessionContext};
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/file-system>
 pub trait Files: Send + Sync + 'static {
-    /// Reads a file or some of its lines.
+    /// Reads a file or a range of its lines.
     fn read(
         &self,
         session: &SessionContext,
         request: ReadTextFileRequest,
     ) -> impl Future<Output = HandlerResult<ReadTextFileResponse>> + Send;
 
-    /// Replaces the content of a file, which need not exist.
+    /// Replaces the content of a file; creates the file if it does not exist.
     fn write(
         &self,
         session: &SessionContext,
         request: WriteTextFileRequest,
     ) -> impl Future<Output = HandlerResult<WriteTextFileResponse>> + Send;
 
-    /// What the client declares (default: reading and writing).
+    /// Returns the declared capabilities (default: reading and writing).
     fn capabilities(&self) -> FileSystemCapabilities {
         FileSystemCapabilities::new()
             .with_read_text_file(true)
@@ -34,7 +34,7 @@ pub trait Files: Send + Sync + 'static {
     }
 }
 
-/// [`Files`] behind a pointer.
+/// An object-safe form of [`Files`].
 pub(crate) trait AnyFiles: Send + Sync + 'static {
     fn read_boxed<'a>(
         &'a self,

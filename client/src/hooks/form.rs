@@ -1,4 +1,4 @@
-//! Whether an answer fits the form that was asked.
+//! Validates the answer to a form.
 
 use acp_sdk::runtime::Map;
 use acp_sdk::v1::{
@@ -6,25 +6,25 @@ use acp_sdk::v1::{
     MultiSelectItems, StringPropertySchema,
 };
 
-/// Why an answer does not fit a form.
+/// The error of an answer that does not fit its form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the field {field:?} of the form {reason}")]
 pub struct InvalidAnswer {
     /// The name of the field.
     pub field: String,
-    /// What is wrong with its value.
+    /// The defect of its value.
     pub reason: String,
 }
 
-/// Checks what the user entered, for those who show forms: the agent must not be sent anything that
-/// does not fit.
+/// Checks the answer to a form, for applications that show forms. An invalid answer must not be
+/// sent.
 ///
-/// The patterns of text are checked where they mean the same in Rust as in JavaScript; formats are
-/// not checked.
+/// The patterns of text are checked if they have the same meaning in Rust and JavaScript. Formats
+/// are not checked.
 ///
 /// # Errors
 ///
-/// The first field that does not fit.
+/// Fails with the first field that does not fit.
 pub fn check_form(form: &ElicitationSchema, content: &Map<Value>) -> Result<(), InvalidAnswer> {
     let invalid = |field: &str, reason: String| InvalidAnswer {
         field: field.to_owned(),

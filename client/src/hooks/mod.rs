@@ -1,8 +1,9 @@
-//! What an agent may ask of its client, one trait for each kind of request.
+//! The agent's requests to its client: one trait for each kind of request.
 //!
-//! Each is set on its own by [`ClientBuilder`](crate::ClientBuilder): [`Files`], [`Terminals`]
-//! ([`Workspace`](crate::Workspace) is both), [`Permissions`](crate::Permissions), [`Elicitation`]
-//! and [`Extensions`]. The declared capabilities follow from the hooks that are set.
+//! Each hook is set separately on [`ClientBuilder`](crate::ClientBuilder): [`Files`], [`Terminals`]
+//! ([`Workspace`](crate::Workspace) implements both), [`Permissions`](crate::Permissions),
+//! [`Elicitation`] and [`Extensions`]. The declared capabilities follow from the hooks that are
+//! set.
 
 mod buffers;
 mod context;
@@ -29,5 +30,5 @@ pub use self::form::{InvalidAnswer, check_form};
 pub(crate) use self::terminals::AnyTerminals;
 pub use self::terminals::Terminals;
 
-/// A future of a hook behind a pointer.
+/// A future of an object-safe hook.
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -13,51 +13,51 @@ use super::{Boxed, SessionContext};
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/terminals>
 pub trait Terminals: Send + Sync + 'static {
-    /// Starts a command. Without a directory in the request it runs in that of the session.
+    /// Starts a command, in the session's directory unless the request names another one.
     fn create(
         &self,
         session: &SessionContext,
         request: CreateTerminalRequest,
     ) -> impl Future<Output = HandlerResult<CreateTerminalResponse>> + Send;
 
-    /// Returns what the command has printed, and how it ended if it has.
+    /// Returns the output of the command, and its exit status if it has exited.
     fn output(
         &self,
         session: &SessionContext,
         request: TerminalOutputRequest,
     ) -> impl Future<Output = HandlerResult<TerminalOutputResponse>> + Send;
 
-    /// Waits for the end of the command. The future is dropped when the agent cancels the request.
+    /// Waits for the exit of the command. The future is dropped when the agent cancels the request.
     fn wait_for_exit(
         &self,
         session: &SessionContext,
         request: WaitForTerminalExitRequest,
     ) -> impl Future<Output = HandlerResult<WaitForTerminalExitResponse>> + Send;
 
-    /// Ends the command, and keeps the terminal.
+    /// Kills the command; the terminal remains valid.
     fn kill(
         &self,
         session: &SessionContext,
         request: KillTerminalRequest,
     ) -> impl Future<Output = HandlerResult<KillTerminalResponse>> + Send;
 
-    /// Ends the command if it runs, and forgets the terminal.
+    /// Kills the command if it is running, and releases the terminal.
     fn release(
         &self,
         session: &SessionContext,
         request: ReleaseTerminalRequest,
     ) -> impl Future<Output = HandlerResult<ReleaseTerminalResponse>> + Send;
 
-    /// The session has ended: its commands must end too. Must not block.
+    /// Kills the commands of a session that has ended. Must not block.
     fn end_session(&self, session: &SessionId);
 
-    /// Whether the client declares terminals (default yes).
+    /// Returns whether the client declares terminals (default `true`).
     fn is_offered(&self) -> bool {
         true
     }
 }
 
-/// [`Terminals`] behind a pointer.
+/// An object-safe form of [`Terminals`].
 pub(crate) trait AnyTerminals: Send + Sync + 'static {
     fn create_boxed<'a>(
         &'a self,

@@ -1,4 +1,4 @@
-//! The host's messages, up to their end.
+//! The host's messages, with a token that their end cancels.
 
 use std::io;
 use std::pin::Pin;
@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Cancels a token at the end of the input. `rmcp` itself waits for the calls in progress then, up to
-/// 5 s, without cancelling them.
+/// Cancels a token at the end of the input. `rmcp` itself waits up to 5 s for the calls in
+/// progress, without cancelling them.
 #[derive(Debug)]
 pub(super) struct Input<R> {
     reader: R,

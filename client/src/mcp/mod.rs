@@ -1,8 +1,9 @@
 //! An agent as a tool of hosts of the Model Context Protocol (MCP).
 //!
 //! A [`McpServer`] offers one tool, whose call is a [call](crate::ExternalAgent::call) of an
-//! [`ExternalAgent`]. What the agent does meanwhile reaches the host as progress notifications, where
-//! it asks for them; a cancelled request cancels the agent's turn. `docs/mcp.md` is about hosts.
+//! [`ExternalAgent`]. The agent's activity is reported by progress notifications if the host
+//! requests them. A cancelled request cancels the agent's turn. `docs/mcp.md` describes the setup
+//! of hosts.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2025-06-18/server/tools>
 
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::input::Input;
 use crate::external::ExternalAgent;
 
-/// Offers an [`ExternalAgent`] as a tool. Clones offer the same agent.
+/// Offers an [`ExternalAgent`] as a tool. Clones share the agent.
 ///
 /// It is a `ServerHandler` of the crate `rmcp`, so it can be served over every transport of that crate,
 /// such as its `StreamableHttpService`.
@@ -40,15 +41,15 @@ pub struct McpServer {
     agent: ExternalAgent,
     /// Cancels the calls when their connection has ended.
     ended: CancellationToken,
-    /// Counted by whoever bounds the number of servers.
+    /// A reference whose clones are counted to limit the number of servers.
     _counted: Option<std::sync::Arc<()>>,
 }
 
-/// Why an MCP host could not be served.
+/// The error of serving an MCP host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// The host did not initialize the connection as MCP demands.
+    /// The host did not initialize the connection as MCP requires.
     #[error("the MCP host did not initialize the connection: {0}")]
     Initialize(String),
     /// The task that serves the connection has failed.
@@ -57,7 +58,7 @@ pub enum McpError {
 }
 
 impl McpServer {
-    /// Offers this agent.
+    /// Creates a server that offers this agent.
     pub fn new(agent: ExternalAgent) -> Self {
         Self {
             agent,
@@ -66,31 +67,33 @@ impl McpServer {
         }
     }
 
-    /// Holds a reference, to be counted.
+    /// Holds a reference for counting.
     #[cfg(feature = "mcp-http")]
     pub(crate) fn counted(mut self, reference: std::sync::Arc<()>) -> Self {
         self._counted = Some(reference);
         self
     }
 
-    /// Serves the host on standard input and output, until it closes the input. Nothing else may
-    /// use these streams.
+    /// Serves the host on standard input and output until it closes the input. Nothing else may use
+    /// these streams.
     ///
     /// # Errors
     ///
-    /// As [`serve`](Self::serve).
+    /// Fails under the conditions of [`serve`](Self::serve).
     pub async fn serve_stdio(self) -> Result<(), McpError> {
         let (input, output) = rmcp::transport::stdio();
         self.serve(input, output).await
     }
 
-    /// Serves a host on a pair of streams, until it closes the input. Calls that are in progress then
-    /// are cancelled. A line has up to 16 MiB. The agent is left running.
+    /// Serves a host on a pair of streams until it closes the input.
+    ///
+    /// Calls in progress are cancelled then; the agent keeps running. The maximum length of a line
+    /// is 16 MiB.
     ///
     /// # Errors
     ///
-    /// [`McpError::Initialize`] if the host sends something else than the handshake,
-    /// [`McpError::Failed`] if the connection fails.
+    /// [`McpError::Initialize`] if the host does not begin with the handshake, [`McpError::Failed`]
+    /// if the connection fails.
     pub async fn serve(
         mut self,
         input: impl AsyncRead + Send + Unpin + 'static,
@@ -99,13 +102,13 @@ impl McpServer {
         use rmcp::service::ServerInitializeError;
         use rmcp::{ServiceExt, transport::async_rw::AsyncRwTransport};
         self.ended = self.ended.child_token();
-        // Dropped with this future, too.
+        // The guard also cancels the calls when this future is dropped.
         let ended = self.ended.clone().drop_guard();
         let input = Input::new(input, self.ended.clone());
         let transport = AsyncRwTransport::new_server(input, output);
         let running = match ServiceExt::serve(self.clone(), transport).await {
             Ok(running) => running,
-            // A host that leaves at once has nothing to complain about.
+            // A host that disconnects before the handshake is not an error.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(McpError::Initialize(error.to_string())),
         };

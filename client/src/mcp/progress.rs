@@ -1,4 +1,4 @@
-//! What an agent does, as progress notifications of a request.
+//! Reports the agent's activity by progress notifications of a request.
 
 use std::time::Duration;
 
@@ -11,16 +11,17 @@ use tokio::time::Instant;
 use crate::session::{Answered, Event};
 use crate::text::one_line;
 
-/// Reports that wait to be sent. A host that is slow misses some; it never delays the agent.
+/// Capacity of the queue of reports. When it is full, reports are dropped; the agent is never
+/// delayed.
 const WAITING: usize = 64;
 
-/// The least time between two reports of text. Hosts extend their timeout by each.
+/// Minimum interval between two reports of text. Hosts extend their timeout with each report.
 const TEXT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Characters of a title that a report has.
+/// Maximum number of characters of a title in a report.
 const LONGEST_TITLE: usize = 200;
 
-/// Tool calls whose titles are remembered.
+/// Maximum number of tool calls whose titles are remembered.
 const MOST_CALLS: usize = 256;
 
 /// Turns events into reports.
@@ -40,7 +41,7 @@ pub(super) struct Reports {
 }
 
 impl Progress {
-    /// Without a token the host wants no reports.
+    /// Creates both ends of the queue. Without a token the host has not requested reports.
     pub(super) fn new(host: Peer<RoleServer>, token: Option<ProgressToken>) -> (Self, Reports) {
         let (sender, waiting) = mpsc::channel(WAITING);
         let progress = Self {
@@ -106,7 +107,7 @@ impl Progress {
         }
     }
 
-    /// Whether it is time for a report of text.
+    /// Returns whether the interval since the last report of text has elapsed.
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self
@@ -132,14 +133,14 @@ fn is_allowed(answered: &Answered) -> bool {
 }
 
 impl Reports {
-    /// Sends what is reported until there will be no more.
+    /// Sends queued reports until the queue is closed.
     pub(super) async fn send_all(mut self) {
         let Some((host, token)) = self.host.take() else {
             return;
         };
         let mut count = 0.0;
         while let Some(message) = self.waiting.recv().await {
-            // It must grow, and there is no other measure.
+            // The progress must increase; there is no other measure than the number of reports.
             count += 1.0;
             let report = ProgressNotificationParam::new(token.clone(), count).with_message(message);
             if host.notify_progress(report).await.is_err() {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::external::TaskResult;
 
-/// Returns what the host is answered: the agent's text for the model, the rest as `_meta["acp-sdk"]`.
+/// Returns the result for the host: the agent's text for the model, and the rest as
+/// `_meta["acp-sdk"]`.
 pub(super) fn complete(result: TaskResult) -> CallToolResult {
     let meta = metadata(&result);
     let note = match &result.metadata.stop_reason {
@@ -27,12 +28,12 @@ pub(super) fn complete(result: TaskResult) -> CallToolResult {
     answer.with_meta(Some(meta))
 }
 
-/// A call that failed. The model should know why.
+/// Returns the result of a failed call, with the error for the model.
 pub(super) fn failed(message: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(message)])
 }
 
-/// All but the content of tool calls, which may be large.
+/// Returns the metadata of a result, without the content of tool calls, which may be large.
 fn metadata(result: &TaskResult) -> MetaObject {
     let metadata = &result.metadata;
     let calls = metadata.tool_calls.iter().map(|call| {

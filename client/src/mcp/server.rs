@@ -1,4 +1,4 @@
-//! The server's side of the protocol: the list of tools, and a call.
+//! Handles the requests of hosts: the list of tools, and calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::{McpServer, result};
 use crate::external::TaskInput;
 
-/// How long an answer waits for the reports before it.
+/// Maximum time that a result waits for the reports before it.
 const LAST_REPORTS: Duration = Duration::from_secs(1);
 
 impl McpServer {
@@ -28,7 +28,7 @@ impl McpServer {
         let name = self.agent.tool_name().to_owned();
         let description = self.agent.tool_description().to_owned();
         let tool = Tool::new(name, description, Arc::new(schema));
-        // What an agent does is not known beforehand.
+        // The effects of an agent are not known in advance.
         tool.with_annotations(ToolAnnotations::new().read_only(false).open_world(true))
     }
 }
@@ -71,7 +71,7 @@ impl ServerHandler for McpServer {
         }
         let token = context.meta.get_progress_token();
         let (mut progress, reports) = Progress::new(context.peer.clone(), token);
-        // By the host's notification, or when it is gone.
+        // Cancelled by the host's notification, or when the host disconnects.
         let cancel = context.ct.clone();
         let ended = self.ended.clone();
         let cancelled = cancel.clone();
@@ -91,7 +91,7 @@ impl ServerHandler for McpServer {
                 () = &mut reports, if is_reporting => is_reporting = false,
             }
         };
-        // No more reports; those that wait go out before the answer, unless the host does not read.
+        // Queued reports are sent before the result, unless the host does not read.
         drop(call);
         if is_reporting && !cancelled.is_cancelled() {
             let _ = timeout(LAST_REPORTS, reports).await;

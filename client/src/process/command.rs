@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::{AgentProcess, LONGEST_COMMAND};
+use super::{AgentInput, AgentOutput, AgentProcess, LONGEST_COMMAND};
 use crate::error::{Error, Result};
 use crate::reconnect::Reconnect;
 use crate::text::one_line;
@@ -224,6 +224,22 @@ impl AgentCommand {
             command: one_line(&name, LONGEST_COMMAND),
             reason: why_not(&line.program, line.cwd.as_deref(), &error),
         })
+    }
+
+    /// Starts the agent and takes its standard output and input.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Spawn`] with the command and the reason.
+    pub(crate) fn spawn_connected(self) -> Result<(AgentProcess, AgentOutput, AgentInput)> {
+        let mut process = self.spawn()?;
+        match process.take_streams() {
+            Some((output, input)) => Ok((process, output, input)),
+            None => Err(Error::Spawn {
+                command: process.command().to_owned(),
+                reason: "its streams are not connected".to_owned(),
+            }),
+        }
     }
 
     /// Returns the program with a relative path resolved in the directory of this process.

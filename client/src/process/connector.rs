@@ -68,11 +68,7 @@ impl Connector for ProcessConnector {
             // The process may have closed only its output, and still hold locks.
             earlier.terminate().await;
         }
-        let mut process = self.command.clone().spawn()?;
-        let (output, input) = process.take_streams().ok_or_else(|| Error::Spawn {
-            command: process.command().to_owned(),
-            reason: "its streams are not connected".to_owned(),
-        })?;
+        let (process, output, input) = self.command.clone().spawn_connected()?;
         let process = Arc::new(process);
         self.current.send_replace(Some(process.clone()));
         Ok(open(process, output, input, self.max_message_bytes))
@@ -80,11 +76,6 @@ impl Connector for ProcessConnector {
 
     fn reconnect(&self) -> Option<Reconnect> {
         self.command.restart
-    }
-
-    /// A process that exits sooner counts as a failed attempt.
-    fn healthy_after(&self) -> Duration {
-        self.command.restart.unwrap_or_default().max_wait
     }
 
     fn answer_limit(&self) -> Duration {

@@ -32,25 +32,20 @@ impl Backoff {
         self.opened = Some(Instant::now());
     }
 
-    /// Records a received message; resets the waits if the connection is `healthy_after` old.
-    pub(crate) fn received(&mut self, healthy_after: Duration) {
-        if self.since.is_some() && self.has_lasted(healthy_after) {
-            self.reset();
-        }
-    }
-
-    fn has_lasted(&self, time: Duration) -> bool {
-        self.opened.is_some_and(|opened| opened.elapsed() >= time)
-    }
-
     /// Resets the waits and the time limit after a success.
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.settings);
     }
 
     /// Returns the wait after a failed attempt, at least `least`; `None` after the limit.
+    ///
+    /// A connection that ends sooner than `max_wait` counts as a failed attempt.
     pub(crate) fn next(&mut self, least: Duration) -> Option<Duration> {
-        if self.has_lasted(self.settings.max_wait) {
+        let max_wait = self.settings.max_wait;
+        if self
+            .opened
+            .is_some_and(|opened| opened.elapsed() >= max_wait)
+        {
             self.reset();
         }
         let now = Instant::now();
@@ -58,8 +53,8 @@ impl Backoff {
         let left = self.settings.limit.checked_sub(now - since)?;
         let half = self.wait / 2;
         let jitter = half.mul_f64(random());
-        let wait = (half + jitter).max(least.min(self.settings.max_wait));
-        self.wait = (self.wait * 2).min(self.settings.max_wait);
+        let wait = (half + jitter).max(least.min(max_wait));
+        self.wait = (self.wait * 2).min(max_wait);
         // The last attempt is made at the limit.
         (!left.is_zero()).then(|| wait.min(left))
     }
@@ -92,12 +87,11 @@ mod tests {
             let most = Duration::from_secs(most);
             assert!((most / 2..=most).contains(wait), "{waits:?}");
         }
-        // One that ends soon is none.
+        // A connection that ends at once counts as a failed attempt.
         backoff.opened();
-        backoff.received(Duration::from_secs(1));
         assert_eq!(backoff.next(Duration::ZERO), None);
         backoff.opened();
-        backoff.received(Duration::ZERO);
+        backoff.reset();
         assert!(backoff.next(Duration::ZERO).unwrap() <= Duration::from_secs(1));
         let asked = backoff.next(Duration::from_secs(5)).unwrap();
         assert_eq!(asked.as_secs(), 5);

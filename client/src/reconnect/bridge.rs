@@ -173,7 +173,11 @@ impl<C: Connector> Task<C> {
                 }
                 received = self.receiver.receive(), if !delivers => match received? {
                     Some(Received::Message(message)) => {
-                        self.backoff.received(self.connector.healthy_after());
+                        // A message proves that the network works. A process may answer and exit
+                        // at once, so its waits are reset by `Backoff::next` after `max_wait`.
+                        if !self.connector.is_restart() {
+                            self.backoff.reset();
+                        }
                         self.resume.received(message, &mut self.out);
                     }
                     Some(Received::Refused(refused)) => self.resume.refused(&refused, &mut self.out),

@@ -42,9 +42,6 @@ pub(crate) trait Connector: Send + 'static {
     /// Returns the reconnect settings; `None` disables reconnecting.
     fn reconnect(&self) -> Option<Reconnect>;
 
-    /// Returns the age from which a connection counts as stable, which resets the waits.
-    fn healthy_after(&self) -> Duration;
-
     /// Returns the timeout of `initialize`.
     fn answer_limit(&self) -> Duration;
 

@@ -45,11 +45,6 @@ impl Connector for RemoteConnector {
         self.agent.reconnect
     }
 
-    /// Zero: any received message proves that the network works.
-    fn healthy_after(&self) -> Duration {
-        Duration::ZERO
-    }
-
     fn answer_limit(&self) -> Duration {
         self.access.limits.response
     }

@@ -1,7 +1,7 @@
-//! Announced tool calls, for the permission requests that name them.
+//! Announced tool calls, for the permission requests that refer to them.
 //!
-//! Many agents announce a tool call with its title, locations and input, and ask for permission with
-//! nothing but its id. Memory: at most 256 tool calls and 1 MiB for each session.
+//! Many agents announce a tool call with its title, locations and input, and request permission
+//! with only its id. Memory: at most 256 tool calls and 1 MiB for each session.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use acp_sdk::v1::{
 
 use crate::permission::{PermissionRequest, paths};
 
-/// Tool calls that are remembered.
+/// Maximum number of remembered tool calls.
 const MOST_CALLS: usize = 256;
 
-/// Bytes of titles, paths and input that are remembered.
+/// Maximum size of the remembered titles, paths and inputs, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The largest input that is remembered, in bytes. It may be the content of a file.
+/// Maximum size of a remembered input, in bytes. It may be the content of a file.
 const LARGEST_INPUT: usize = 64 << 10;
 
 /// The latest tool calls of a session that have not ended.
@@ -103,7 +103,7 @@ impl Announced {
             self.paths = paths;
         }
         if let Some(input) = news.raw_input {
-            // An input that is too long to be kept must not leave an older one in its place.
+            // If an input exceeds the limit, the previous input is dropped, because it is outdated.
             self.raw_input = Some(input.clone()).filter(|input| input.get().len() <= LARGEST_INPUT);
         }
     }
@@ -127,7 +127,7 @@ impl Calls {
         self.put(call);
     }
 
-    /// Returns a question with what the agent said of the tool call before.
+    /// Returns a permission request, completed with earlier information about its tool call.
     pub(super) fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
         let id = &request.tool_call.tool_call_id;
         let known = self.calls.iter().position(|call| call.id == *id);

@@ -1,4 +1,4 @@
-//! What happens in a session.
+//! The events of a session.
 
 use acp_sdk::Meta;
 use acp_sdk::v1::{ContentBlock, RequestPermissionOutcome, SessionUpdate, StopReason};
@@ -6,24 +6,25 @@ use serde::Deserialize;
 
 use crate::permission::{PermissionRequest, Reason};
 
-/// Something that happened in a session, and where it stands in it.
+/// An event of a session, with its phase and turn.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SessionEvent {
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// Whether it happens now.
+    /// Whether the event is live or replayed.
     pub phase: Phase,
-    /// The prompt that it belongs to: the first of this [`Session`](crate::Session) is 1. `None`
-    /// outside of turns, which includes the turns of other clients.
+    /// The number of the turn that the event belongs to; the first of this
+    /// [`Session`](crate::Session) is 1. `None` outside of turns, which includes the turns of other
+    /// clients.
     pub turn: Option<u64>,
-    /// The agent's number of the event, counted from 1 in the session, where the agent gives one
+    /// The agent's number of the event, from 1 in each session, if the agent numbers its events
     /// (`_meta["acp-sdk"].eventId`).
     pub number: Option<u64>,
 }
 
 impl SessionEvent {
-    /// Events are missing here.
+    /// Creates the event of a gap.
     pub(super) fn missed(count: u64) -> Self {
         Self {
             event: Event::Missed(count),
@@ -34,72 +35,71 @@ impl SessionEvent {
     }
 }
 
-/// Whether an event happens now or is repeated.
+/// Whether an event is live or replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// It happens now.
+    /// The event is live.
     Live,
-    /// It is part of the history of a session that was loaded.
+    /// The event is part of the history of a loaded session.
     Replayed,
 }
 
-/// Something that happened in a session.
+/// The kind of an event and its data.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
     /// The agent reported progress.
     Update(SessionUpdate),
-    /// The agent asked for permission and has its answer.
+    /// A permission request was answered.
     Permission(Answered),
-    /// The history of a loaded session is complete. What follows is live.
+    /// The history of a loaded session is complete. Later events are live.
     HistoryEnd,
-    /// A prompt was sent to the agent: the turn begins.
+    /// A turn has started.
     TurnStarted {
         /// The prompt.
         prompt: Vec<ContentBlock>,
     },
-    /// The turn has ended. What the agent does after it belongs to no turn.
+    /// The turn has ended. Later updates of the agent belong to no turn.
     TurnEnded {
-        /// Why it ended; `None` if it failed, for the reason that
+        /// The stop reason; `None` if the turn failed with the error that
         /// [`Turn::outcome`](crate::Turn::outcome) returns.
         stop_reason: Option<StopReason>,
     },
     /// The connection to the agent was lost, and updates may be missing here.
     Gap(Gap),
-    /// This reader was left behind: so many events are missing here. See
+    /// This many events were dropped, because the reader was too slow. See
     /// [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout).
     Missed(u64),
 }
 
-/// What becomes of a session whose connection was lost and which cannot be continued where it was.
+/// The state of a session whose connection was lost and which could not be continued without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gap {
-    /// The session was loaded: the whole conversation follows, from its beginning to
-    /// [`Event::HistoryEnd`].
+    /// The session was loaded: its whole history follows, up to [`Event::HistoryEnd`].
     Loaded,
-    /// The session goes on without its history: updates before this event may be missing.
+    /// The session was resumed without its history: updates before this event may be missing.
     Resumed,
-    /// The agent does not keep its oldest updates: some are missing.
+    /// The agent no longer has the oldest updates: some are missing.
     Truncated,
-    /// The agent cannot open the session again. Nothing more comes.
+    /// The agent cannot open the session again. No events follow.
     Lost,
 }
 
-/// A question for permission and its answer.
+/// A permission request and its answer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Answered {
-    /// What the agent asked.
+    /// The request.
     pub question: PermissionRequest,
-    /// What it was answered.
+    /// The answer.
     pub outcome: RequestPermissionOutcome,
-    /// Why, where there is more to say than that a policy or a person has decided.
+    /// The reason, unless a policy or the user decided without one.
     pub reason: Option<Box<Reason>>,
 }
 
-/// Returns the number that an agent gives an update.
+/// Returns the number that an agent assigned to an update.
 pub(crate) fn number(meta: Option<&Meta>) -> Option<u64> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Everything that happens in a session, for one reader.
+//! A stream of all events of a session.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use super::event::SessionEvent;
 use super::inbox::Inbox;
 use super::reader::Reader;
 
-/// All events of a session, in order, for as long as the session is open: in turns and between
-/// them, the history of a loaded session, and what other clients of the session cause. Made by
-/// [`Session::events`](crate::Session::events).
+/// A stream of all events of a session, in order, until the session is closed.
+///
+/// Includes events in turns and between them, the history of a loaded session, and events caused by
+/// other clients of the session. Created by [`Session::events`](crate::Session::events).
 ///
 /// Unread events exert backpressure on the agent, see
 /// [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout).
@@ -35,7 +36,7 @@ impl Events {
         std::future::poll_fn(|cx| self.reader.poll(cx)).await
     }
 
-    /// Returns the next event if there is one, without waiting.
+    /// Returns the next event if one is queued, without waiting.
     pub fn next_ready(&mut self) -> Option<SessionEvent> {
         self.reader.ready()
     }

@@ -1,9 +1,9 @@
 //! The queue of one session's updates, and its readers.
 //!
-//! An event goes to every [`Events`](super::Events) of the session and to the turn that it belongs
-//! to. Delivering an update waits while one of them has too much unread: the connection then stops
-//! reading, which is backpressure on the agent. Events without a reader are kept for the first
-//! `Events`, the latest within a limit. No event of one turn is seen by the next.
+//! Each event is delivered to every [`Events`](super::Events) of the session and to its turn.
+//! Delivering an update waits while one of these readers has too much unread; the connection then
+//! stops reading, which is backpressure on the agent. Events without a reader are kept for the
+//! first `Events`: the latest ones, up to a limit in bytes. No turn receives events of another one.
 
 #[cfg(feature = "v2")]
 mod v2;
@@ -24,13 +24,13 @@ use super::weight::{counted, weight};
 use crate::hooks::Place;
 use crate::permission::PermissionRequest;
 
-/// Bytes of events kept for the first `Events`.
+/// Limit in bytes of the events kept for the first `Events`.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// The same for a session whose id is unknown yet.
+/// The same limit for a session whose id is not known yet.
 const UNCLAIMED_BYTES: usize = 256 << 10;
 
-/// What arrives for one session.
+/// Receives the updates of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox(Mutex<State>);
 
@@ -41,7 +41,7 @@ struct State {
     /// The latest turn.
     turn: Option<Arc<TurnState>>,
     turns: u64,
-    /// Where the session works, once it is known.
+    /// The directories of the session, once they are known.
     place: Option<Arc<Place>>,
     readers: Vec<Arc<Reader>>,
     /// Events without a reader; `None` after the first `Events`.
@@ -50,26 +50,26 @@ struct State {
     calls: Calls,
     #[cfg(feature = "v2")]
     v2: v2::StateV2,
-    /// Nothing more comes.
+    /// Whether the connection or the session has ended.
     ended: bool,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     events: Queue<SessionEvent>,
-    /// Older ones that were dropped.
+    /// The number of older events that were dropped.
     dropped: u64,
 }
 
-/// An event that some readers have no room for.
+/// An event that some readers have no capacity for.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    /// Each with an event of its own.
+    /// The readers, each with its copy of the event.
     readers: Vec<(Arc<Reader>, SessionEvent)>,
     bytes: usize,
 }
 
-/// How long delivering an event waits for a reader.
+/// The maximum time that delivering an event waits for a reader.
 pub(crate) struct ReaderTimeout<'a> {
     /// Applies while other sessions or requests need the connection.
     pub(crate) limit: Duration,
@@ -96,12 +96,12 @@ impl Default for State {
 }
 
 impl Inbox {
-    /// From now on the session is known, and more may wait for it.
+    /// Marks the session as known, which raises the limit of kept events.
     pub(crate) fn claim(&self) {
         self.lock().claimed = true;
     }
 
-    /// From now on updates are history.
+    /// Marks later updates as history.
     pub(crate) fn begin_history(&self) {
         let mut state = self.lock();
         state.phase = Phase::Replayed;
@@ -109,7 +109,7 @@ impl Inbox {
         state.v2.converter.restart();
     }
 
-    /// The history is complete, if there was one.
+    /// Ends the history, if there is one.
     pub(crate) fn end_history(&self) {
         let mut state = self.lock();
         if state.phase == Phase::Replayed {
@@ -118,7 +118,7 @@ impl Inbox {
         }
     }
 
-    /// Begins a turn, unless one is running; returns that one then.
+    /// Begins a turn. If one is running, returns that one instead.
     pub(crate) fn begin(&self, prompt: &[ContentBlock]) -> Result<Arc<TurnState>, Arc<TurnState>> {
         let mut state = self.lock();
         if let Some(turn) = state.running() {
@@ -137,7 +137,7 @@ impl Inbox {
         Ok(turn)
     }
 
-    /// The agent has ended a turn. What comes later belongs to no turn.
+    /// Ends a turn with the agent's response. Later updates belong to no turn.
     pub(crate) fn end_turn(&self, turn: &TurnState, stop_reason: Option<StopReason>) {
         let mut state = self.lock();
         if turn.ended.is_cancelled() {
@@ -150,7 +150,7 @@ impl Inbox {
         }
     }
 
-    /// Nobody waits for the end of a turn any more. What comes until then still belongs to it.
+    /// Stops waiting for the end of a turn. Updates until then still belong to it.
     pub(crate) fn give_up_turn(&self, turn: &TurnState) {
         turn.overdue.cancel();
         turn.reader.close();
@@ -161,9 +161,9 @@ impl Inbox {
         self.lock().running().cloned()
     }
 
-    /// Takes in an update. What a reader has no room for is returned, to be
-    /// [put in later](Self::put_in); the two are apart because that is rare, and every update would
-    /// have room for the state of the wait.
+    /// Delivers an update. Returns an event that some readers have no capacity for, to be
+    /// [delivered later](Self::put_in). The methods are separate, because this case is rare and
+    /// would add the state of the wait to every update.
     #[must_use]
     pub(crate) fn take_in(&self, update: SessionUpdate, number: Option<u64>) -> Option<Waiting> {
         let bytes = weight(&update);
@@ -185,7 +185,7 @@ impl Inbox {
         state.deliver(event, bytes, turn.as_deref())
     }
 
-    /// Waits for room, and puts in what was returned.
+    /// Waits for capacity and delivers the returned event.
     pub(crate) async fn put_in(&self, waiting: Waiting, reader_timeout: &ReaderTimeout<'_>) {
         let Waiting { readers, bytes } = waiting;
         for (reader, event) in readers {
@@ -211,14 +211,14 @@ impl Inbox {
         state.deliver(event, bytes, turn.as_deref())
     }
 
-    /// Takes in that updates may be missing.
+    /// Delivers the event of a gap.
     pub(crate) async fn missing(&self, gap: Gap, reader_timeout: &ReaderTimeout<'_>) {
         if let Some(waiting) = self.take_in_other(Event::Gap(gap), OVERHEAD) {
             self.put_in(waiting, reader_timeout).await;
         }
     }
 
-    /// Takes in an answered question.
+    /// Delivers an answered permission request.
     pub(crate) async fn answered(&self, answered: Answered, reader_timeout: &ReaderTimeout<'_>) {
         let bytes = OVERHEAD + counted(&answered.question.request);
         if let Some(waiting) = self.take_in_other(Event::Permission(answered), bytes) {
@@ -226,7 +226,7 @@ impl Inbox {
         }
     }
 
-    /// A question, with what the agent said about the tool call before.
+    /// Returns a permission request, completed with earlier information about its tool call.
     pub(crate) fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
         let state = self.lock();
         let mut question = state.calls.question(request);
@@ -234,7 +234,7 @@ impl Inbox {
         question
     }
 
-    /// Waits until the readers have taken everything and wait for more.
+    /// Waits until each reader has received all events and waits for the next.
     pub(crate) async fn caught_up(&self) {
         let readers = {
             let state = self.lock();
@@ -247,7 +247,7 @@ impl Inbox {
         }
     }
 
-    /// Adds a reader of everything. The first is given what was kept.
+    /// Adds a reader of all events. The first receives the kept events.
     pub(crate) fn add_reader(&self) -> Arc<Reader> {
         let mut state = self.lock();
         let reader = Arc::new(match state.kept.take() {
@@ -268,7 +268,7 @@ impl Inbox {
             .retain(|other| !Arc::ptr_eq(other, reader));
     }
 
-    /// Nothing more comes.
+    /// Ends all readers after their queued events.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -307,7 +307,7 @@ impl State {
         turn.filter(|turn| !turn.ended.is_cancelled())
     }
 
-    /// Hands an event to its readers; what there is no room for is returned.
+    /// Delivers an event to its readers. Returns it for those without capacity.
     fn deliver(
         &mut self,
         event: SessionEvent,
@@ -343,7 +343,7 @@ impl State {
         })
     }
 
-    /// Hands an event of our own to the readers of everything, at once.
+    /// Delivers an event of this crate to the readers of all events immediately.
     fn push_now(&mut self, event: Event, turn: Option<u64>) {
         let event = SessionEvent {
             event,

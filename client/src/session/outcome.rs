@@ -18,40 +18,38 @@ use tokio::time::Instant;
 use self::spoken::Spoken;
 pub use self::tokens::TokenUsage;
 
-/// Bytes of text, thoughts and tool calls that are gathered.
+/// Limit in bytes of collected text, thoughts and tool calls.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Everything that an agent said and did in a turn.
+/// The summary of a turn: text, thoughts, tool calls, plan and usage.
 ///
-/// Memory: 64 MiB of text and tool calls; [`truncated`](Self::truncated) says whether there
-/// was more.
+/// Memory: 64 MiB of text and tool calls; [`truncated`](Self::truncated) is set beyond that.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Why the turn ended.
+    /// The reason for the end of the turn.
     pub stop_reason: StopReason,
-    /// Text of the agent. Messages are separated by a blank line; a new one begins after a tool call
-    /// and with another message id.
+    /// The text of the agent. Messages are separated by a blank line; a new one begins after a tool
+    /// call and with another message id.
     pub text: String,
-    /// Thoughts of the agent, separated likewise.
+    /// The thoughts of the agent, separated likewise.
     pub thoughts: String,
-    /// The tool calls in the order in which they were first heard of, with all their updates
-    /// merged in.
+    /// The tool calls in the order of their first update, with all updates applied.
     pub tool_calls: Vec<ToolCall>,
-    /// The plan as it was last.
+    /// The latest plan.
     pub plan: Option<Plan>,
-    /// Tokens in use and cost, as reported last.
+    /// The tokens in use and the cost, as last reported.
     pub usage: Option<UsageUpdate>,
-    /// Tokens used by the turn, if the agent's response to the prompt has them.
+    /// The tokens used by the turn, if the agent's response to the prompt contains them.
     pub tokens: Option<TokenUsage>,
     /// The time from the prompt to the end of the turn.
     pub elapsed: Duration,
-    /// Something is missing, because there was more than is gathered.
+    /// Whether content is missing, because it exceeded the limits.
     pub truncated: bool,
 }
 
 impl Outcome {
-    /// What the session has cost so far.
+    /// Returns the cost of the session so far.
     #[must_use]
     pub fn cost(&self) -> Option<&Cost> {
         self.usage.as_ref()?.cost.as_ref()
@@ -64,19 +62,19 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// An [`Outcome`] in the making.
+/// Collects an [`Outcome`].
 #[derive(Debug)]
 pub(super) struct Gathering {
     outcome: Outcome,
     begun: Instant,
     message: Spoken,
     thought: Spoken,
-    /// Where in the outcome a tool call stands; there may be thousands.
+    /// The index of each tool call in the outcome; there may be thousands.
     calls: HashMap<ToolCallId, usize>,
     bytes: usize,
 }
 
-/// Finds where one message ends and the next begins.
+/// Detects where a message ends and the next begins.
 #[derive(Debug, Default)]
 pub(crate) struct Joint {
     id: Option<MessageId>,
@@ -85,7 +83,7 @@ pub(crate) struct Joint {
 }
 
 impl Joint {
-    /// Whether this chunk begins another message than the one before.
+    /// Returns whether this chunk begins another message than the previous one.
     pub(crate) fn is_new_message(&mut self, chunk: &ContentChunk) -> bool {
         let other = chunk.message_id.is_some() && chunk.message_id != self.id;
         let new = self.begun && (self.interrupted || (other && self.id.is_some()));
@@ -96,13 +94,13 @@ impl Joint {
         new
     }
 
-    /// A tool call came between.
+    /// Records that a tool call separates the messages.
     pub(crate) fn interrupt(&mut self) {
         self.interrupted = true;
     }
 }
 
-/// What stands between `text` and the next message, so that there is a blank line.
+/// Returns the separator between `text` and the next message: a blank line.
 pub(crate) fn separator(text: &str) -> &'static str {
     if text.is_empty() || text.ends_with("\n\n") {
         ""
@@ -142,13 +140,13 @@ impl Gathering {
         }
     }
 
-    /// The turn has ended.
+    /// Records the end of the turn.
     pub(super) fn end(&mut self, tokens: Option<TokenUsage>) {
         self.outcome.tokens = tokens;
         self.outcome.elapsed = self.begun.elapsed();
     }
 
-    /// Takes the outcome out.
+    /// Returns the outcome.
     pub(super) fn finish(&mut self, stop_reason: StopReason) -> Outcome {
         let empty = Self::new(self.begun);
         let mut outcome = std::mem::replace(self, empty).outcome;
@@ -156,7 +154,7 @@ impl Gathering {
         outcome
     }
 
-    /// Takes in an update, which takes about `bytes` bytes.
+    /// Adds an update of about `bytes` bytes.
     pub(super) fn update(&mut self, update: &SessionUpdate, bytes: usize) {
         match update {
             SessionUpdate::Plan(plan) => {
@@ -185,7 +183,7 @@ impl Gathering {
             SessionUpdate::AgentThoughtChunk(chunk) => self.thought.append(thoughts, chunk),
             SessionUpdate::ToolCall(call) => self.announced(call),
             SessionUpdate::ToolCallUpdate(call) => self.changed(call),
-            // Of version 2, where version 1 has no update that says the same.
+            // Updates of version 2 without an equivalent in version 1.
             SessionUpdate::Unknown(update) => match update.tag() {
                 "agent_message" => self.message.replace(text, update),
                 "agent_thought" => self.thought.replace(thoughts, update),
@@ -196,13 +194,13 @@ impl Gathering {
         }
     }
 
-    /// A piece of a tool call's content, which is too long to be repeated with each piece.
+    /// A chunk of a tool call's content that is too long to be repeated with each chunk.
     fn continued(&mut self, update: &UnknownVariant) {
         let id: Option<ToolCallId> = update.get("toolCallId").and_then(|id| id.parse().ok());
         let item = update.get("content").and_then(|item| item.parse().ok());
         match (id, item) {
             (Some(id), Some(item)) => self.call(&id).content.push(item),
-            // A diff, of which version 1 has another form.
+            // A diff of version 2, which has another form in version 1.
             _ => self.outcome.truncated = true,
         }
     }
@@ -215,7 +213,8 @@ impl Gathering {
         merge(self.call(&update.tool_call_id), update.clone());
     }
 
-    /// A tool call, made if it is new: agents do update calls that they never announced.
+    /// Returns a tool call. Creates it if necessary, because some agents update calls that they
+    /// never announced.
     fn call(&mut self, id: &ToolCallId) -> &mut ToolCall {
         self.message.joint.interrupt();
         self.thought.joint.interrupt();
@@ -228,7 +227,7 @@ impl Gathering {
     }
 }
 
-/// What an update leaves out stays as it was; lists are replaced as a whole.
+/// Applies an update: omitted members are unchanged, lists are replaced.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#updating>
 pub(crate) fn merge(call: &mut ToolCall, update: ToolCallUpdate) {

@@ -1,4 +1,4 @@
-//! What is said to an agent.
+//! The content of prompts.
 
 use acp_sdk::v1::ContentBlock;
 
@@ -13,7 +13,7 @@ impl Prompt {
         &self.0
     }
 
-    /// The blocks, in order.
+    /// Returns the blocks, in order.
     #[must_use]
     pub fn into_blocks(self) -> Vec<ContentBlock> {
         self.0

@@ -1,7 +1,7 @@
 //! A reader of events, and the events that wait for it.
 //!
-//! Up to [`HIGH_WATER`] bytes are queued; delivering more waits. A reader that is left behind loses
-//! events until it has read its queue, and then receives their number.
+//! Up to [`HIGH_WATER`] bytes are queued; delivering more waits. When a reader times out, events
+//! are dropped until it has read its queue; it then receives their number.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,17 +13,17 @@ use tokio::time::timeout;
 
 use super::event::SessionEvent;
 
-/// Queued bytes, above which delivering an event waits.
+/// The number of queued bytes above which delivering an event waits.
 pub(super) const HIGH_WATER: usize = 1 << 20;
 
-/// What an event takes beyond its content.
+/// The size that an event counts in addition to its content, in bytes.
 pub(super) const OVERHEAD: usize = 64;
 
 /// One reader's view of the events of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     unread: Mutex<Unread>,
-    /// Wakes tasks that wait for capacity, or for the reader to wait.
+    /// Wakes tasks that wait for capacity, or until the reader waits.
     room: Notify,
 }
 
@@ -31,37 +31,37 @@ pub(crate) struct Reader {
 struct Unread {
     queue: Queue<SessionEvent>,
     attention: Attention,
-    /// Nothing more comes.
+    /// Whether the queue has ended: no events follow.
     closed: bool,
     waker: Option<Waker>,
-    /// The reader has taken everything and waits for more.
+    /// Whether the reader has received all events and waits for the next.
     waits: bool,
-    /// Events that were lost since the reader was left behind; 0 if it was not.
+    /// The number of events dropped since the reader timed out; 0 if it did not.
     missed: u64,
 }
 
-/// What becomes of events.
+/// How events are handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Attention {
-    /// They are read.
+    /// They are queued for the reader.
     #[default]
     Reads,
     /// They are discarded.
     Discards,
-    /// Nobody takes them.
+    /// The reader was dropped.
     Gone,
 }
 
-/// What became of an event.
+/// The result of delivering an event.
 pub(super) enum Offer {
     Taken,
     NoRoom(SessionEvent),
-    /// The reader takes nothing any more.
+    /// The reader was dropped or discards events.
     Refused(SessionEvent),
 }
 
 impl Reader {
-    /// Creates a reader for which events wait already, after `missed` ones that were dropped.
+    /// Creates a reader with queued events, after `missed` dropped ones.
     pub(super) fn starting_with(mut events: Queue<SessionEvent>, missed: u64) -> Self {
         if missed > 0 {
             events.push_front(SessionEvent::missed(missed), OVERHEAD);
@@ -76,7 +76,7 @@ impl Reader {
         }
     }
 
-    /// Hands over an event, unless too much waits already.
+    /// Queues an event, unless the queue is full.
     pub(super) fn offer(&self, event: SessionEvent, bytes: usize) -> Offer {
         let unread = self.lock();
         let full = unread.queue.bytes >= HIGH_WATER && unread.missed == 0;
@@ -86,7 +86,7 @@ impl Reader {
         }
     }
 
-    /// Hands over an event that cannot wait for room, which must be small.
+    /// Queues an event regardless of capacity; it must be small.
     pub(super) fn offer_now(&self, event: SessionEvent) -> Offer {
         self.push(self.lock(), event, OVERHEAD)
     }
@@ -99,7 +99,7 @@ impl Reader {
             Attention::Reads => {}
         }
         if unread.missed > 0 {
-            // Nothing stands between what is missing and what comes after it.
+            // The number of missed events directly precedes the events after the gap.
             unread.missed += 1;
             return Offer::Taken;
         }
@@ -113,8 +113,8 @@ impl Reader {
         Offer::Taken
     }
 
-    /// Hands over an event. While the reader takes nothing, `may_wait` is asked again and again
-    /// whether to go on waiting; when not, the reader is left behind.
+    /// Queues an event, waiting for capacity. After each `reader_timeout` the wait continues if
+    /// `may_wait` returns `true`; otherwise this event and later ones are dropped.
     pub(super) async fn deliver(
         &self,
         mut event: SessionEvent,
@@ -125,7 +125,7 @@ impl Reader {
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
-            // Registered before the look, so that no wake-up falls between.
+            // Registered before the check, so that no wake-up is missed.
             room.as_mut().enable();
             event = match self.offer(event, bytes) {
                 Offer::Taken => return Ok(()),
@@ -141,7 +141,8 @@ impl Reader {
 
     /// Returns the next event; `None` after the last.
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
-        // Locked once, so that no event falls between the look and the wake-up.
+        // Locked once, so that no event is missed between the check and the registration of the
+        // waker.
         let mut unread = self.lock();
         let event = unread.take();
         let ended = event.is_none() && unread.closed;
@@ -157,14 +158,14 @@ impl Reader {
         }
     }
 
-    /// Returns the next event that is there.
+    /// Returns the next queued event.
     pub(super) fn ready(&self) -> Option<SessionEvent> {
         let event = self.lock().take()?;
         self.room.notify_waiters();
         Some(event)
     }
 
-    /// Waits until the reader has taken everything and waits for more, or does not read.
+    /// Waits until the reader has received all events and waits for the next, or does not read.
     pub(super) async fn caught_up(&self) {
         loop {
             let changed = self.room.notified();
@@ -185,7 +186,7 @@ impl Reader {
         self.set_attention(Attention::Discards);
     }
 
-    /// From now on nobody takes events.
+    /// Records that the reader was dropped.
     pub(super) fn leave(&self) {
         self.set_attention(Attention::Gone);
     }
@@ -200,7 +201,7 @@ impl Reader {
         self.room.notify_waiters();
     }
 
-    /// Nothing more comes.
+    /// Ends the queue: no events follow.
     pub(super) fn close(&self) {
         let waker = {
             let mut unread = self.lock();
@@ -229,7 +230,7 @@ impl Unread {
     }
 }
 
-/// Entries, and the bytes that they take.
+/// The queued entries and their size.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     entries: VecDeque<(T, usize)>,

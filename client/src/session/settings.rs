@@ -6,7 +6,7 @@ use acp_sdk::v1::{
     SessionModeState, SessionUpdate,
 };
 
-/// The modes and options that the answer to a request that opens a session has.
+/// The modes and options in the response to a request that opens a session.
 pub(crate) type OpenedState = (Option<SessionModeState>, Option<Vec<SessionConfigOption>>);
 
 /// The value of a config option: the id of a choice, or `true` or `false` for a switch.
@@ -41,7 +41,7 @@ impl From<bool> for ConfigValue {
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SessionSettings {
-    /// The mode, and the modes that there are; `None` if the agent has none.
+    /// The current mode and the available modes; `None` if the agent has none.
     pub modes: Option<SessionModeState>,
     /// The config options; `None` if the agent has none.
     pub config_options: Option<Vec<SessionConfigOption>>,
@@ -58,7 +58,7 @@ impl SessionSettings {
         (modes, options): OpenedState,
         commands: Option<Vec<AvailableCommand>>,
     ) {
-        // An answer without a member says nothing about it.
+        // An omitted member changes nothing.
         self.modes = modes.or_else(|| self.modes.take());
         self.config_options = options.or_else(|| self.config_options.take());
         if let Some(commands) = commands {

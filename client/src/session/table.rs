@@ -1,8 +1,7 @@
-//! Which sessions there are.
+//! The sessions of a connection.
 //!
-//! An agent may write updates of a session before the answer that tells its id, so updates
-//! of unknown sessions are kept for a while: of the latest [`UNCLAIMED`] sessions, and each
-//! within the limit of its [`Inbox`].
+//! An agent may send updates of a session before the response with its id. Updates of unknown
+//! sessions are kept: of the latest [`UNCLAIMED`] sessions, each within the limit of its [`Inbox`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +12,13 @@ use acp_sdk::v1::SessionId;
 use super::Inbox;
 use crate::hooks::{Place, SessionContext};
 
-/// Sessions that nobody has claimed yet and for which updates are kept.
+/// Maximum number of unknown sessions whose updates are kept.
 const UNCLAIMED: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     table: Mutex<Table>,
-    /// Calls that wait for an answer.
+    /// The number of calls in flight.
     calls: AtomicUsize,
 }
 
@@ -44,14 +43,14 @@ impl Drop for Creating<'_> {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// The places of sessions whose ids are not known yet.
+    /// The directories of sessions whose ids are not known yet.
     creating: Vec<Arc<Place>>,
     claimed: HashMap<SessionId, Arc<Inbox>>,
     unclaimed: VecDeque<(SessionId, Arc<Inbox>)>,
     ended: bool,
 }
 
-/// A call that waits for an answer.
+/// A call in flight.
 pub(crate) struct Call<'a>(&'a Sessions);
 
 impl Drop for Call<'_> {
@@ -61,7 +60,7 @@ impl Drop for Call<'_> {
 }
 
 impl Sessions {
-    /// The inbox of a session, known or not.
+    /// Returns the inbox of a session, known or not.
     pub(crate) fn inbox(&self, id: &SessionId) -> Arc<Inbox> {
         let mut table = self.lock();
         if let Some(inbox) = table.claimed.get(id) {
@@ -78,7 +77,7 @@ impl Sessions {
         inbox
     }
 
-    /// Makes a session known, with what has come for it so far; none if it is known already.
+    /// Registers a session with the updates received so far; `None` if it is registered already.
     pub(crate) fn claim(&self, id: &SessionId) -> Option<Arc<Inbox>> {
         let mut table = self.lock();
         if table.claimed.contains_key(id) {
@@ -100,7 +99,7 @@ impl Sessions {
         self.lock().claimed.keys().cloned().collect()
     }
 
-    /// Forgets a session: its readers get nothing more.
+    /// Removes a session; its readers receive no more events.
     pub(crate) fn release(&self, id: &SessionId) {
         let inbox = self.lock().claimed.remove(id);
         if let Some(inbox) = inbox {
@@ -108,7 +107,7 @@ impl Sessions {
         }
     }
 
-    /// Nothing more comes from the agent.
+    /// Ends all sessions with the connection.
     pub(crate) fn end(&self) {
         let inboxes: Vec<_> = {
             let mut table = self.lock();
@@ -118,7 +117,7 @@ impl Sessions {
         inboxes.iter().for_each(|inbox| inbox.end());
     }
 
-    /// Remembers where a session works that is being created, until the result is dropped.
+    /// Records the directories of a session that is being created, until the result is dropped.
     pub(crate) fn creating(&self, place: &Arc<Place>) -> Creating<'_> {
         self.lock().creating.push(place.clone());
         Creating {
@@ -127,8 +126,9 @@ impl Sessions {
         }
     }
 
-    /// Returns where a session works. An agent may ask for files of a session before it has
-    /// answered with its id: if a single one is being created, that one is meant.
+    /// Returns the directories of a session. An agent may request files of a session before it has
+    /// responded with its id: if exactly one session is being created, its directories are
+    /// returned.
     pub(crate) fn context(&self, id: &SessionId) -> Option<SessionContext> {
         let table = self.lock();
         let unclaimed = || table.unclaimed.iter().find(|(known, _)| known == id);
@@ -143,13 +143,13 @@ impl Sessions {
         Some(SessionContext::new(id.clone(), place?))
     }
 
-    /// Counts a call that waits for an answer, until the result is dropped.
+    /// Counts a call in flight, until the result is dropped.
     pub(crate) fn call(&self) -> Call<'_> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         Call(self)
     }
 
-    /// Whether more than the turn of one session needs the connection.
+    /// Returns whether more than the turn of one session needs the connection.
     pub(crate) fn is_shared(&self) -> bool {
         self.calls.load(Ordering::Relaxed) > 0 || self.lock().claimed.len() > 1
     }

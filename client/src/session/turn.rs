@@ -1,4 +1,4 @@
-//! A turn as its reader sees it: events that end in an outcome.
+//! A turn as a stream of events that ends in an outcome.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use super::event::{Event, SessionEvent};
 use super::{Outcome, TurnState};
 use crate::error::{Error, Result};
 
-/// A prompt that is being answered.
+/// A running prompt.
 ///
-/// Events come from [`next`](Self::next), or through [`Stream`]; [`outcome`](Self::outcome) returns
-/// their summary, whether they were read or not. Unread events exert backpressure on the agent, see [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout). Dropped before
-/// its end, a turn is cancelled.
+/// Events are returned by [`next`](Self::next) or through [`Stream`]; [`outcome`](Self::outcome)
+/// returns their summary, whether they were read or not. Unread events exert backpressure on the
+/// agent, see [`ClientBuilder::reader_timeout`](crate::ClientBuilder::reader_timeout). Dropping a
+/// running turn cancels it.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct Turn {
     state: Arc<TurnState>,
-    /// How the turn ends.
+    /// Receives the end of the turn.
     result: oneshot::Receiver<Result<StopReason>>,
 }
 
@@ -40,7 +41,7 @@ impl Turn {
         std::future::poll_fn(|cx| self.state.reader.poll(cx)).await
     }
 
-    /// Returns the next event if there is one, without waiting.
+    /// Returns the next event if one is queued, without waiting.
     pub fn next_ready(&mut self) -> Option<SessionEvent> {
         self.state.reader.ready()
     }
@@ -57,18 +58,18 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// When the agent answers the prompt with an error, does not end a cancelled turn in
+    /// Fails when the agent answers the prompt with an error, does not end a cancelled turn in
     /// time, or has disconnected.
     pub async fn outcome(mut self) -> Result<Outcome> {
         self.finish().await
     }
 
-    /// As [`outcome`](Self::outcome), for callers that keep the turn: [`so_far`](Self::so_far)
-    /// returns what there is when it has failed. Dropping the future loses nothing.
+    /// As [`outcome`](Self::outcome), without consuming the turn: after a failure,
+    /// [`so_far`](Self::so_far) returns the output until then. Dropping the future loses nothing.
     ///
     /// # Errors
     ///
-    /// As [`outcome`](Self::outcome); [`Error::TurnLost`] when it was called to its end before.
+    /// As [`outcome`](Self::outcome). [`Error::TurnLost`] if an earlier call has completed.
     pub async fn finish(&mut self) -> Result<Outcome> {
         self.state.reader.discard();
         let ended = match self.result.is_terminated() {
@@ -79,7 +80,7 @@ impl Turn {
     }
 
     /// Waits for the end of the turn as [`outcome`](Self::outcome) does, and calls `on_text` with
-    /// each piece of the agent's text as it arrives.
+    /// each chunk of the agent's text when it is received.
     ///
     /// ```no_run
     /// # async fn example(session: acp_client::Session) -> acp_client::Result<()> {
@@ -103,7 +104,7 @@ impl Turn {
         self.finish().await
     }
 
-    /// Returns the outcome so far. Its stop reason is meaningless.
+    /// Returns the outcome so far. Its stop reason is not valid yet.
     #[must_use]
     pub fn so_far(&self) -> Outcome {
         self.state.gathering().so_far()
@@ -121,7 +122,7 @@ impl Stream for Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.state.reader.leave();
-        // A turn that has ended does not mind.
+        // Has no effect after the end of the turn.
         self.state.cancel.cancel();
     }
 }

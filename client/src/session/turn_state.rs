@@ -1,4 +1,4 @@
-//! A turn as the connection sees it: what arrives in it, and how it is being ended.
+//! The state of a turn: its number, cancellation and end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,15 +10,15 @@ use super::reader::Reader;
 
 #[derive(Debug)]
 pub(crate) struct TurnState {
-    /// The first turn of a session is 1.
+    /// The number of the turn; the first of a session is 1.
     pub(super) number: u64,
-    /// Somebody wants the turn to be cancelled.
+    /// Cancelled when the turn is to be cancelled.
     pub(crate) cancel: CancellationToken,
-    /// The agent was sent the cancellation; from now on its questions are answered `cancelled`.
+    /// Set when `session/cancel` was sent; later permission requests are answered `cancelled`.
     pub(crate) cancel_sent: CancellationToken,
-    /// The agent has not ended the cancelled turn in time. Nobody waits for its end any more.
+    /// Set when the cancellation has timed out. The end of the turn is no longer awaited.
     pub(crate) overdue: CancellationToken,
-    /// The agent has ended the turn.
+    /// Set when the agent has ended the turn.
     pub(crate) ended: CancellationToken,
     /// The reader of the turn's events.
     pub(super) reader: Arc<Reader>,
@@ -38,12 +38,12 @@ impl TurnState {
         }
     }
 
-    /// The agent has answered the prompt.
+    /// Records the end of the turn with its token usage.
     pub(crate) fn end(&self, tokens: Option<TokenUsage>) {
         self.gathering().end(tokens);
     }
 
-    /// What the events so far come to. Locked for a few instructions and never across an await.
+    /// Returns the outcome so far. Locked for a few instructions and never across an await.
     pub(super) fn gathering(&self) -> MutexGuard<'_, Gathering> {
         self.gathering
             .lock()

@@ -1,4 +1,4 @@
-//! How many bytes events take.
+//! The size of events in bytes.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use acp_sdk::v1::{ContentBlock, SessionUpdate};
 
 use super::reader::OVERHEAD;
 
-/// How many bytes an update takes, about.
+/// Returns the approximate size of an update, in bytes.
 pub(super) fn weight(update: &SessionUpdate) -> usize {
     let content = match update {
-        // By far the most frequent, so it is not worth writing as JSON.
+        // By far the most frequent kind; serializing it would be too expensive.
         SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk) => {
             match &chunk.content {
                 ContentBlock::Text(text) => text.text.len(),
@@ -34,7 +34,7 @@ pub(super) fn counted(value: &impl serde::Serialize) -> usize {
         }
     }
     let mut count = Count(0);
-    // What cannot be written as JSON did not come from JSON.
+    // A value that cannot be serialized was not received as JSON.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

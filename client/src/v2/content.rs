@@ -4,11 +4,11 @@ use acp_sdk::{v1, v2};
 
 use super::{raw_variant, reread};
 
-/// Converts a content block from version 2. One that version 1 refuses stays as it is, as a block
-/// of unknown type.
+/// Converts a content block from version 2. A block that is invalid in version 1 becomes a block of
+/// unknown type.
 pub(super) fn from_v2(block: v2::ContentBlock) -> v1::ContentBlock {
     match block {
-        // By far the most frequent.
+        // By far the most frequent kind.
         v2::ContentBlock::Text(text) if text.annotations.is_none() => {
             let mut next = v1::TextContent::new(text.text);
             next.meta = text.meta;
@@ -43,7 +43,7 @@ pub(super) fn all_from_v2(blocks: Vec<v2::ContentBlock>) -> Vec<v1::ContentBlock
     blocks.into_iter().map(from_v2).collect()
 }
 
-/// Converts a content block to version 2; `None` if version 2 refuses it.
+/// Converts a content block to version 2; `None` if it is invalid there.
 pub(super) fn to_v2(block: &v1::ContentBlock) -> Option<v2::ContentBlock> {
     match block {
         v1::ContentBlock::Text(text) if text.annotations.is_none() => {

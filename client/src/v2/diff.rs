@@ -1,12 +1,12 @@
 //! Diffs: a list of changed files with a patch becomes the old and new text of each file.
 //!
-//! A patch has only the lines around a change, so a diff of version 1 is made of each hunk. Every
-//! path that is named is in the result, because permission rules judge by them.
+//! A patch contains only the lines around a change, so each hunk becomes a diff of version 1. The
+//! result contains every path of the input, because permission rules match them.
 
 use acp_sdk::v2::DiffOperation::{Add, Copy, Delete, Modify, Move};
 use acp_sdk::{v1, v2};
 
-/// Converts a diff: for each change one diff of version 1, or one for each hunk of its patch. A
+/// Converts a diff: each change becomes one diff of version 1, or one for each hunk of its patch. A
 /// change without text becomes a diff without text.
 pub(super) fn from_v2(diff: &v2::Diff) -> Vec<v1::Diff> {
     let git = v2::DiffPatchFormat::GitPatch;
@@ -53,11 +53,11 @@ pub(super) fn from_v2(diff: &v2::Diff) -> Vec<v1::Diff> {
     diffs
 }
 
-/// What a patch has about one file: lines with their ends.
+/// The section of a patch about one file: lines with their line endings.
 #[derive(Debug, Default)]
 struct Section<'a>(Vec<&'a str>);
 
-/// Returns the sections of a patch, each with the line that it begins with.
+/// Returns the sections of a patch, each with its header.
 fn sections(patch: &str) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for line in patch.split_inclusive('\n') {
@@ -71,13 +71,13 @@ fn sections(patch: &str) -> Vec<Section<'_>> {
 }
 
 impl Section<'_> {
-    /// Whether the lines before the hunks name a path.
+    /// Returns whether the lines before the hunks contain a path.
     fn names(&self, path: &str) -> bool {
         let header = self.0.iter().take_while(|line| !line.starts_with("@@"));
         header.into_iter().any(|line| line.contains(path))
     }
 
-    /// The old and the new text of each hunk.
+    /// Returns the old and the new text of each hunk.
     fn hunks(&self) -> Vec<(String, String)> {
         let mut hunks: Vec<(String, String)> = Vec::new();
         let mut last = ' ';
@@ -95,7 +95,7 @@ impl Section<'_> {
             match sign {
                 '-' => old.push_str(text),
                 '+' => new.push_str(text),
-                // The line before has no line feed.
+                // The previous line has no line feed.
                 '\\' => {
                     if last != '+' {
                         old.truncate(old.trim_end_matches('\n').len());
@@ -104,7 +104,7 @@ impl Section<'_> {
                         new.truncate(new.trim_end_matches('\n').len());
                     }
                 }
-                // Some programs leave the space of an empty line out.
+                // Some programs omit the space of an empty line.
                 '\n' => {
                     old.push('\n');
                     new.push('\n');

@@ -1,7 +1,7 @@
 //! Messages, which version 2 sends in chunks, as a whole, or both.
 //!
-//! A whole message becomes the chunks that are missing of it. For that, the length and a digest of
-//! what was shown of each message are enough. Memory: 512 messages of 32 bytes for each session.
+//! A whole message is converted to its missing chunks. To find them, the length and a digest of the
+//! received part suffice. Memory: 512 messages of 32 bytes for each session.
 
 use std::collections::VecDeque;
 use std::hash::Hasher as _;
@@ -10,7 +10,7 @@ use acp_sdk::v2;
 
 use super::{Digest, digest};
 
-/// Messages that are remembered. An older one counts as new when it is sent again.
+/// Maximum number of remembered messages. An older message counts as new when it is sent again.
 const MOST_MESSAGES: usize = 512;
 
 /// The author of a message.
@@ -32,7 +32,7 @@ struct Message {
     shown: Shown,
 }
 
-/// What was shown of a message: its length in bytes, and their digest.
+/// The received part of a message: its length in bytes and a digest.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Shown {
     len: usize,
@@ -40,8 +40,8 @@ struct Shown {
 }
 
 impl Shown {
-    /// Adds a block. Texts are joined without a mark between; a byte that is in no text stands
-    /// around everything else.
+    /// Adds a block. Texts are concatenated; other blocks are enclosed in a byte that is not valid
+    /// in text.
     fn add(&mut self, block: &v2::ContentBlock) {
         match plain(block) {
             Some(text) => self.write(text.as_bytes()),
@@ -59,7 +59,7 @@ impl Shown {
     }
 }
 
-/// The text of a block that is nothing but text.
+/// Returns the text of a text block without annotations and metadata.
 fn plain(block: &v2::ContentBlock) -> Option<&str> {
     match block {
         v2::ContentBlock::Text(text) if text.annotations.is_none() && text.meta.is_none() => {
@@ -70,13 +70,13 @@ fn plain(block: &v2::ContentBlock) -> Option<&str> {
 }
 
 impl Messages {
-    /// Takes in a chunk that continues a message.
+    /// Records a chunk that continues a message.
     pub(super) fn chunk(&mut self, writer: Writer, id: &v2::MessageId, block: &v2::ContentBlock) {
         self.message(writer, id).shown.add(block);
     }
 
-    /// Takes in the whole content of a message. Returns what is missing of it; `None` if it does not
-    /// begin with what was shown.
+    /// Records the whole content of a message. Returns the missing blocks; `None` if the content
+    /// does not begin with the received part.
     pub(super) fn whole(
         &mut self,
         writer: Writer,
@@ -103,7 +103,7 @@ impl Messages {
         }
         match missing {
             Some(_) => message.shown = whole,
-            // The rest was not compared.
+            // The remaining blocks were not compared.
             None => blocks.iter().for_each(|block| message.shown.add(block)),
         }
         missing
@@ -131,7 +131,7 @@ impl Messages {
     }
 }
 
-/// What a block has beyond what was shown, which ends in it; `None` if they differ.
+/// Returns the part of a block after the received part; `None` if the two differ.
 fn rest(block: &v2::ContentBlock, before: Shown, shown: Shown) -> Option<Vec<v2::ContentBlock>> {
     let Some(text) = plain(block) else {
         let mut with = before;
@@ -210,7 +210,7 @@ mod tests {
         ] {
             let mut messages = said(&[text("Hello")]);
             assert_eq!(whole(&mut messages, &other), None, "{other:?}");
-            // From now on it is what was shown.
+            // The replaced content is now the received part.
             let longer = [other.as_slice(), &[text("!")]].concat();
             assert_eq!(whole(&mut messages, &longer), Some(vec![text("!")]));
         }

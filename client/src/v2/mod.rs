@@ -1,16 +1,17 @@
-//! Conversions between the vocabulary of this crate, that of protocol version 1, and version 2.
+//! Conversions between this crate's vocabulary, which is that of protocol version 1, and version 2.
 //!
-//! Nothing here waits or sends. An update of version 2 without an equal in version 1 stays as it is:
-//! an update of unknown kind with its JSON ([`v1::SessionUpdate::Unknown`](acp_sdk::v1::SessionUpdate)).
-//! These are the states of a session, messages that replace what was shown of them, terminals of the
-//! agent, and plans that are no list of entries. Lost are:
+//! Conversions neither wait nor send. An update of version 2 without an equivalent in version 1
+//! becomes an update of unknown kind with its JSON
+//! ([`v1::SessionUpdate::Unknown`](acp_sdk::v1::SessionUpdate)): session states, messages that
+//! replace received content, terminals of the agent, and plans that are not a list of entries.
+//! Lossy conversions:
 //!
-//! - To version 2: MCP servers over SSE are refused, as nothing there can be sent instead.
-//! - From version 2: ids of plans, of which a session has one; icons of resource links, and sizes
-//!   above 2⁶³ - 1; `_meta` of a tool call that is set to null; the difference between a kind, status,
-//!   title or name of a tool call that is cleared and one that is `other`, `pending` or empty; what a
-//!   tool call and a terminal can be asked; input of slash commands that is no text; file types of
-//!   diffs, and text of a diff that has no patch in Git's format.
+//! - To version 2: MCP servers over SSE are rejected, because version 2 has no equivalent.
+//! - From version 2: ids of plans, because a session has one plan; icons of resource links, and
+//!   sizes above 2⁶³ - 1; `_meta` of a tool call that is set to null; the difference between a
+//!   cleared kind, status, title or name of a tool call and the values `other`, `pending` and
+//!   empty; requests about tool calls and terminals; input of slash commands that is not text; file
+//!   types of diffs, and the text of a diff without a patch in Git's format.
 //!
 //! Migration guide: <https://agentclientprotocol.com/protocol/v2/migration>
 
@@ -46,7 +47,7 @@ fn reread<A: Serialize, B: DeserializeOwned>(value: &A) -> Option<B> {
     Json::new(value).ok()?.parse().ok()
 }
 
-/// Returns an object as a variant that nobody knows, with all its members.
+/// Returns an object as an unknown variant with all its members.
 fn raw_variant<T: Serialize>(tag: &str, value: &T) -> UnknownVariant {
     let members: Option<Map<Json>> = reread(value);
     let members = members.unwrap_or_default();
@@ -56,8 +57,8 @@ fn raw_variant<T: Serialize>(tag: &str, value: &T) -> UnknownVariant {
     UnknownVariant::new(tag, members.collect())
 }
 
-/// A hash of bytes that does not depend on how they are cut (FNV-1a). It recognises what is the
-/// same, and protects against nothing.
+/// A hash of bytes that does not depend on the chunks in which they are written (FNV-1a). It is not
+/// cryptographic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Digest(u64);
 
@@ -79,8 +80,8 @@ impl Hasher for Digest {
     }
 }
 
-/// The digest of an id. It stands for the id where many are remembered, whose length is the agent's
-/// choice.
+/// Returns the digest of an id. It replaces the id in tables, because the agent chooses the length
+/// of ids.
 fn digest(id: &str) -> u64 {
     let mut digest = Digest::default();
     digest.write(id.as_bytes());

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::reread;
 
-/// Converts config options from version 2. One that version 1 refuses is left out.
+/// Converts config options from version 2. Omits options that are invalid in version 1.
 pub(super) fn options(options: Vec<v2::SessionConfigOption>) -> Vec<v1::SessionConfigOption> {
     options.iter().filter_map(option).collect()
 }
@@ -24,7 +24,7 @@ pub(super) fn rename(members: &mut serde_json::Map<String, Value>, from: &str, t
     }
 }
 
-/// Converts slash commands. One of unknown type is a command without input.
+/// Converts slash commands. A command of unknown type becomes a command without input.
 pub(super) fn commands(commands: Vec<v2::AvailableCommand>) -> Vec<v1::AvailableCommand> {
     commands.into_iter().filter_map(command).collect()
 }

@@ -1,15 +1,15 @@
-//! Questions of the agent, and their answers.
+//! Permission requests and elicitations, and their answers.
 
 use acp_sdk::{Json, v1, v2};
 use serde_json::json;
 
 use super::{reread, tool_calls};
 
-/// Converts a request for permission.
+/// Converts a permission request.
 ///
-/// A command becomes a tool call that runs it, so that rules about commands judge it; what is about
-/// neither becomes a tool call of which nothing is known but the title. Its title is that of the
-/// request where the tool call has none; the description stands in front of its content.
+/// A command becomes a tool call that runs it, so that rules about commands match it. A request
+/// about neither a tool call nor a command becomes a tool call without a kind. A tool call without
+/// a title gets that of the request; the description precedes its content.
 pub(crate) fn permission(request: v2::RequestPermissionRequest) -> v1::RequestPermissionRequest {
     let option = |option: v2::PermissionOption| {
         let kind = v1::PermissionOptionKind::from(option.kind.as_str());
@@ -54,7 +54,7 @@ fn subject(subject: Option<v2::RequestPermissionSubject>) -> v1::ToolCallUpdate 
     }
 }
 
-/// Converts the answer to a request for permission.
+/// Converts the answer to a permission request.
 pub(crate) fn permission_answer(
     response: v1::RequestPermissionResponse,
 ) -> v2::RequestPermissionResponse {
@@ -74,7 +74,8 @@ pub(crate) fn permission_answer(
     next
 }
 
-/// Converts an elicitation; `None` if version 1 has no place for it, as for a field of unknown type.
+/// Converts an elicitation; `None` if version 1 has no equivalent, such as for a field of unknown
+/// type.
 pub(crate) fn elicitation(
     request: v2::CreateElicitationRequest,
 ) -> Option<v1::CreateElicitationRequest> {

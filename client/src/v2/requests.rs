@@ -1,11 +1,11 @@
-//! Requests of this crate, in the form of version 2.
+//! Conversions of requests to version 2.
 
 use acp_sdk::{v1, v2};
 
 use super::{content, reread};
 use crate::error::{Error, Result};
 
-/// Converts `initialize`. A client without a name is one.
+/// Converts `initialize`. `info` is required in version 2, so a client without a name gets one.
 pub(crate) fn initialize(request: &v1::InitializeRequest) -> v2::InitializeRequest {
     let mut info = v2::Implementation::new("acp-client", env!("CARGO_PKG_VERSION"));
     if let Some(own) = &request.client_info {
@@ -19,7 +19,7 @@ pub(crate) fn initialize(request: &v1::InitializeRequest) -> v2::InitializeReque
     next
 }
 
-/// Converts capabilities. Version 2 has no files and terminals of clients, and none for updates.
+/// Converts capabilities. Version 2 has no client capabilities for files, terminals and updates.
 fn capabilities(client: &v1::ClientCapabilities) -> v2::ClientCapabilities {
     let mut next = v2::ClientCapabilities::new();
     if client.auth.terminal {
@@ -42,7 +42,7 @@ pub(crate) fn login(request: &v1::AuthenticateRequest) -> v2::LoginAuthRequest {
 ///
 /// # Errors
 ///
-/// When there is an MCP server over SSE.
+/// Fails when there is an MCP server over SSE.
 pub(crate) fn new_session(request: &v1::NewSessionRequest) -> Result<v2::NewSessionRequest> {
     let mut next = v2::NewSessionRequest::new(request.cwd.as_str());
     next.mcp_servers = mcp_servers(&request.mcp_servers)?;
@@ -51,7 +51,7 @@ pub(crate) fn new_session(request: &v1::NewSessionRequest) -> Result<v2::NewSess
     Ok(next)
 }
 
-/// Converts `session/load`, which is a `session/resume` that replays everything.
+/// Converts `session/load` to a `session/resume` that replays the whole history.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ pub(crate) fn delete_session(request: &v1::DeleteSessionRequest) -> v2::DeleteSe
 ///
 /// # Errors
 ///
-/// When a block is not valid in version 2.
+/// Fails when a block is not valid in version 2.
 pub(crate) fn prompt(request: &v1::PromptRequest) -> Result<v2::PromptRequest> {
     let convert = |block| {
         content::to_v2(block).ok_or_else(|| Error::not_in_v2("a content block of the prompt", None))

@@ -1,4 +1,4 @@
-//! Results of an agent of version 2, in the vocabulary of this crate.
+//! Conversions of an agent's responses of version 2 to version 1.
 
 use acp_sdk::{Json, v1, v2};
 use serde_json::{Map, Value};
@@ -61,7 +61,7 @@ fn capabilities(agent: &v2::AgentCapabilities) -> v1::AgentCapabilities {
     next
 }
 
-/// Converts an authentication method; `None` for one that version 1 refuses.
+/// Converts an authentication method; `None` if it is invalid in version 1.
 fn auth_method(method: &v2::AuthMethod) -> Option<v1::AuthMethod> {
     let mut members: Map<String, Value> = reread(method)?;
     rename(&mut members, "methodId", "id");
@@ -100,15 +100,15 @@ pub(crate) fn load_session(response: v2::ResumeSessionResponse) -> v1::LoadSessi
     next
 }
 
-/// Converts the slash commands of a response that opens a session; `None` if there are none, which may
-/// be announced by an update.
+/// Converts the slash commands of a response that opens a session; `None` if there are none. They
+/// may follow in an update.
 pub(crate) fn available_commands(
     from: &[v2::AvailableCommand],
 ) -> Option<Vec<v1::AvailableCommand>> {
     some(commands(from.to_vec()))
 }
 
-/// A list with something in it.
+/// Returns a list unless it is empty.
 fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
     Some(list).filter(|list| !list.is_empty())
 }

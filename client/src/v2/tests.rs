@@ -1,4 +1,4 @@
-//! Conversions of what a session says and asks.
+//! Conversions of updates, requests and responses.
 
 mod questions;
 mod requests;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads what an agent of version 2 writes.
+/// Deserializes a message of an agent of version 2.
 fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }

@@ -1,10 +1,10 @@
-//! Tool calls, which version 2 creates and changes by the same update, and whose content it may send
-//! in pieces.
+//! Tool calls, which version 2 creates and changes by the same update, and whose content may be
+//! sent in chunks.
 //!
-//! A piece becomes an update with the complete content, which is remembered. Long content is not
-//! repeated with each piece but when it has grown by an eighth, and before anything else is said of
-//! the call. Memory: 1,024 tool calls and 1 MiB of content for each session; a piece that goes beyond
-//! stays what it is, an update of unknown kind.
+//! A chunk becomes an update with the complete content, which is remembered. Long content is
+//! repeated only when it has grown by an eighth, and before any other update of the call. Memory:
+//! 1,024 tool calls and 1 MiB of content for each session; a chunk beyond these limits becomes an
+//! update of unknown kind.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -13,13 +13,13 @@ use acp_sdk::{Json, Patch, v1, v2};
 
 use super::{content, diff, digest, raw_variant, reread};
 
-/// Tool calls that are remembered. An older one counts as new when it is changed.
+/// Maximum number of remembered tool calls. An older call counts as new when it is changed.
 const MOST_CALLS: usize = 1024;
 
-/// Bytes of content that are remembered.
+/// Maximum size of the remembered content, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Content up to this length is repeated with each piece.
+/// Content up to this size in bytes is repeated with each chunk.
 const SHORT: usize = 4 << 10;
 
 /// The latest tool calls of a session.
@@ -32,17 +32,17 @@ pub(super) struct ToolCalls {
 #[derive(Debug)]
 struct Call {
     digest: u64,
-    /// The complete content, while there are pieces of it; `None` if it is too long.
+    /// The complete content while it is received in chunks; `None` if it is too long.
     content: Option<Vec<v1::ToolCallContent>>,
     bytes: usize,
-    /// Of them, how many an update has had.
+    /// The number of these bytes that updates have contained.
     shown: usize,
-    /// To say more of the call when it is another one's turn.
+    /// For updates of this call that another call triggers.
     id: v1::ToolCallId,
 }
 
 impl ToolCalls {
-    /// Converts an update of a tool call, and returns it with what is to be said before it.
+    /// Converts an update of a tool call. Returns it after pending updates of other calls.
     pub(super) fn update(&mut self, update: v2::ToolCallUpdate) -> Vec<v1::SessionUpdate> {
         let mut said = Vec::new();
         let (known, mut call) = self.take(&update.tool_call_id);
@@ -61,7 +61,7 @@ impl ToolCalls {
             None => call.unsaid(),
         };
         if has_ended(&update.status) {
-            // No piece is expected any more.
+            // No further chunks are expected.
             (call.content, call.bytes, call.shown) = (None, 0, 0);
         }
         said.push(match known {
@@ -72,7 +72,7 @@ impl ToolCalls {
         said
     }
 
-    /// Takes in a piece of content.
+    /// Records a chunk of content.
     pub(super) fn chunk(&mut self, chunk: v2::ToolCallContentChunk) -> Vec<v1::SessionUpdate> {
         let (_, mut call) = self.take(&chunk.tool_call_id);
         let items = one_from_v2(&chunk.content);
@@ -95,19 +95,19 @@ impl ToolCalls {
         said
     }
 
-    /// Returns all content that was not said yet.
+    /// Returns updates with all pending content.
     pub(super) fn flush(&mut self) -> Vec<v1::SessionUpdate> {
         let calls = self.calls.iter_mut();
         let unsaid = calls.filter_map(|call| Some(say(&call.id.clone(), call.unsaid()?)));
         unsaid.collect()
     }
 
-    /// Forgets everything.
+    /// Clears the state.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes a call out, or makes one; and whether it was known.
+    /// Removes a call from the table, or creates one. Returns also whether it was known.
     fn take(&mut self, id: &v2::ToolCallId) -> (bool, Call) {
         let digest = digest(id.as_str());
         let at = self.calls.iter().rposition(|call| call.digest == digest);
@@ -129,7 +129,7 @@ impl ToolCalls {
         }
     }
 
-    /// Puts a call back. What others have to say before they are forgotten is added.
+    /// Returns a call to the table. Appends pending updates of calls that are dropped for it.
     fn put(&mut self, call: Call, said: &mut Vec<v1::SessionUpdate>) {
         self.bytes += call.bytes;
         self.calls.push_back(call);
@@ -143,7 +143,7 @@ impl ToolCalls {
             self.bytes -= oldest.bytes;
             forget(&mut oldest);
         }
-        // The call itself is within the limit, so at least the last one keeps its content.
+        // The call alone is within the limit, so the latest one keeps its content.
         for call in &mut self.calls {
             if self.bytes <= MOST_BYTES {
                 return;
@@ -168,7 +168,7 @@ impl Call {
         }
     }
 
-    /// The complete content, if there is some that was not said.
+    /// Returns the complete content if some of it is pending.
     fn unsaid(&mut self) -> Option<Vec<v1::ToolCallContent>> {
         let shown = mem::replace(&mut self.shown, self.bytes);
         self.content.clone().filter(|_| self.bytes > shown)
@@ -180,7 +180,7 @@ fn say(id: &v1::ToolCallId, content: Vec<v1::ToolCallContent>) -> v1::SessionUpd
     v1::SessionUpdate::ToolCallUpdate(update.with_content(content))
 }
 
-/// The bytes of an item, about.
+/// Returns the approximate size of an item, in bytes.
 fn weight(item: &v1::ToolCallContent) -> usize {
     let bytes = match item {
         v1::ToolCallContent::Content(item) => match &item.content {
@@ -212,8 +212,8 @@ fn created(update: v2::ToolCallUpdate, content: Option<Vec<v1::ToolCallContent>>
     next
 }
 
-/// Converts the members that an update sets. What it clears is set to the value that stands for
-/// nothing: version 1 cannot clear.
+/// Converts the members that an update sets. Version 1 cannot clear a member, so a cleared member
+/// is set to an empty value.
 fn changed(
     update: v2::ToolCallUpdate,
     content: Option<Vec<v1::ToolCallContent>>,
@@ -250,7 +250,7 @@ fn location(location: v2::ToolCallLocation) -> v1::ToolCallLocation {
     next
 }
 
-/// Converts a tool call as a question for permission has it: nothing is remembered.
+/// Converts the tool call of a permission request, without recording it.
 pub(super) fn asked(update: v2::ToolCallUpdate) -> v1::ToolCallUpdate {
     let content = match &update.content {
         Patch::Absent => None,
@@ -264,7 +264,7 @@ fn all_from_v2(items: &[v2::ToolCallContent]) -> Vec<v1::ToolCallContent> {
     items.iter().flat_map(one_from_v2).collect()
 }
 
-/// Converts an item of content. A diff may become several.
+/// Converts an item of content. A diff may become several items.
 fn one_from_v2(item: &v2::ToolCallContent) -> Vec<v1::ToolCallContent> {
     let one = match item {
         v2::ToolCallContent::Content(item) => {
@@ -277,7 +277,7 @@ fn one_from_v2(item: &v2::ToolCallContent) -> Vec<v1::ToolCallContent> {
             return diffs.map(v1::ToolCallContent::Diff).collect();
         }
         v2::ToolCallContent::Unknown(unknown) => v1::ToolCallContent::Unknown(unknown.clone()),
-        // A terminal has the same form, and is the agent's.
+        // A terminal has the same form in both versions, but belongs to the agent here.
         other => match reread(other) {
             Some(item) => item,
             None => return Vec::new(),

@@ -6,7 +6,7 @@ use super::messages::{Messages, Writer};
 use super::tool_calls::ToolCalls;
 use super::{content, options, raw_variant, reread};
 
-/// What one update becomes: mostly one.
+/// The converted update: usually one update.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     first: Option<v1::SessionUpdate>,
@@ -38,7 +38,7 @@ impl IntoIterator for Converted {
     }
 }
 
-/// Converts the updates of one session, and remembers what later ones build on.
+/// Converts the updates of one session, with the state that later updates refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Converter {
     messages: Messages,
@@ -46,7 +46,7 @@ pub(crate) struct Converter {
 }
 
 impl Converter {
-    /// Forgets what the agent has said: it repeats the conversation from its beginning.
+    /// Clears the state before a replay of the conversation.
     pub(crate) fn restart(&mut self) {
         self.messages.clear();
         self.calls.clear();
@@ -86,7 +86,7 @@ impl Converter {
             V2::ToolCallUpdate(update) => Converted::many(self.calls.update(update)),
             V2::ToolCallContentChunk(chunk) => Converted::many(self.calls.chunk(chunk)),
             V2::StateUpdate(state) => {
-                // The turn may end with it, and what belongs to it must have been said.
+                // This update may end the turn, so pending updates of the turn precede it.
                 let mut said = self.calls.flush();
                 let update = V2::StateUpdate(state);
                 said.extend(raw("state_update", &update));
@@ -107,7 +107,7 @@ impl Converter {
         next
     }
 
-    /// Converts a whole message to the chunks that are missing of it; `None` if chunks cannot say it.
+    /// Converts a whole message to its missing chunks; `None` if chunks cannot express it.
     fn whole(
         &mut self,
         writer: Writer,
@@ -139,12 +139,12 @@ impl Converter {
     }
 }
 
-/// Leaves an update as it is, as one of unknown kind.
+/// Returns an update as one of unknown kind.
 fn raw(kind: &str, update: &v2::SessionUpdate) -> Converted {
     Converted::one(v1::SessionUpdate::Unknown(raw_variant(kind, update)))
 }
 
-/// Converts an update that depends on no other.
+/// Converts an update that does not depend on earlier ones.
 fn stateless(update: v2::SessionUpdate) -> Converted {
     use v2::SessionUpdate as V2;
     match update {
@@ -206,7 +206,7 @@ fn stateless(update: v2::SessionUpdate) -> Converted {
             Converted::one(next)
         }
         V2::Unknown(unknown) => Converted::one(v1::SessionUpdate::Unknown(unknown)),
-        // Of a later version of the types.
+        // A kind that a later version of the types adds.
         other => raw("", &other),
     }
 }

@@ -1,7 +1,7 @@
-//! The tokens that the work for a prompt took: a proposal for the protocol, without a type here.
+//! The token usage of a prompt in version 2: a proposal for the protocol, without a type here.
 //!
-//! A layer moves the member `usage` of an update to the `_meta` of the update, which has a type. The
-//! update keeps its place in the order.
+//! A layer moves the member `usage` of an update to the `_meta` of the update, which has a type.
+//! The order of updates is unchanged.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use memchr::memmem;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Moves what an idle session says about tokens to where it is read.
+/// Moves the token usage of the idle state to `_meta`.
 #[derive(Debug)]
 pub(crate) struct Usage;
 
@@ -43,9 +43,9 @@ impl Service for Moved {
     }
 }
 
-/// Returns the params with `usage` moved, if they have it.
+/// Returns the params with `usage` moved; `None` if they do not contain it.
 fn moved(params: &str) -> Option<Box<RawValue>> {
-    // Nearly all updates are something else, and are not read twice.
+    // Nearly all updates lack this member and are not parsed twice.
     memmem::find(params.as_bytes(), b"\"usage\"")?;
     let mut params: Value = serde_json::from_str(params).ok()?;
     let update = params.get_mut("update")?.as_object_mut()?;

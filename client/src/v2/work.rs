@@ -1,15 +1,15 @@
-//! Where the work for a prompt ends.
+//! Detects the end of the work for a prompt.
 //!
-//! In version 2 the response to a prompt says that the message is in the conversation, and a session
-//! that becomes idle has ended its work. The two may come in any order, and the session may have been
-//! at work for others, or for itself, when the prompt was sent. An `idle` ends the work for a prompt if
+//! In version 2 the response to a prompt means that the message was added to the conversation, and
+//! a session that becomes idle has ended its work. The two arrive in any order, and the session may
+//! have been running for another client when the prompt was sent. An `idle` ends the work for a
+//! prompt if
 //!
-//! - the agent has accepted the prompt. What comes before its response is remembered, and judged when
-//!   the response names the message;
-//! - it is the end of some work: the session was not idle, or it says a reason that it has not just
-//!   said;
-//! - it is no end of other work: when the session was at work as the prompt was sent, or the message
-//!   of somebody else was taken up, the message of the prompt must have been taken up before.
+//! - the agent has accepted the prompt. Events before its response are queued, and evaluated when
+//!   the response contains the message id;
+//! - it ends some work: the session was not idle, or the stop reason differs from the previous one;
+//! - it does not end other work: if the session was running when the prompt was sent, or another
+//!   client's message was added, the message of the prompt must have been added before.
 
 use std::collections::VecDeque;
 
@@ -17,19 +17,19 @@ use acp_sdk::{RpcError, v1, v2};
 
 use super::digest;
 
-/// What is remembered until a prompt is accepted.
+/// Maximum number of events queued until a prompt is accepted.
 const MOST_MARKS: usize = 256;
 
-/// How the work for a prompt has ended.
+/// The end of the work for a prompt.
 #[derive(Debug, Clone)]
 pub(crate) struct End {
-    /// The reason, or the agent's error.
+    /// The stop reason, or the agent's error.
     pub(crate) stop: Result<v1::StopReason, RpcError>,
-    /// The `_meta` of the update that says so.
+    /// The `_meta` of the update that reports the end.
     pub(crate) meta: Option<acp_sdk::Meta>,
 }
 
-/// The state of a session, and the prompt that this client has sent.
+/// The state of a session and of this client's prompt.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     state: State,
@@ -52,19 +52,19 @@ impl Default for State {
 #[derive(Debug)]
 struct Prompt {
     is_accepted: bool,
-    /// Its message, if the agent has said which it is.
+    /// The digest of its message id, if the response contains one.
     message: Option<u64>,
-    /// What came before that.
+    /// Events before the response.
     waiting: VecDeque<Mark>,
-    /// The message has been taken up.
+    /// Whether the message was added to the conversation.
     is_inserted: bool,
-    /// The session works for somebody else.
+    /// Whether the session is running for another client.
     is_for_others: bool,
-    /// The agent has written something since.
+    /// Whether the agent has sent a message since the prompt.
     has_spoken: bool,
 }
 
-/// What an update says about the work.
+/// An event that affects the work for a prompt.
 #[derive(Debug, Clone, PartialEq)]
 enum Mark {
     User(u64),
@@ -93,7 +93,7 @@ impl Mark {
 }
 
 impl Work {
-    /// A prompt is about to be sent.
+    /// Prepares for a prompt that is sent next.
     pub(crate) fn begin(&mut self) {
         self.prompt = Some(Prompt {
             is_accepted: false,
@@ -105,8 +105,8 @@ impl Work {
         });
     }
 
-    /// The agent has accepted the prompt, as this message if it says so. Returns the end, if that was
-    /// before.
+    /// Records that the agent accepted the prompt, and the message id if there is one. Returns the
+    /// end if a queued event was it.
     pub(crate) fn accepted(&mut self, message: Option<&str>) -> Option<End> {
         let prompt = self.prompt.as_mut()?;
         prompt.is_accepted = true;
@@ -119,7 +119,7 @@ impl Work {
         end
     }
 
-    /// The agent has refused the prompt, or nobody waits for its end.
+    /// Records that the agent rejected the prompt, or that its end is no longer awaited.
     pub(crate) fn refused(&mut self) {
         let waiting = self.prompt.take().map(|prompt| prompt.waiting);
         for mark in waiting.unwrap_or_default() {
@@ -127,8 +127,8 @@ impl Work {
         }
     }
 
-    /// The connection was lost, and what the agent did is over. Returns whether it worked for the prompt;
-    /// one that it has not accepted is answered yet.
+    /// Resets the state after a lost connection. Returns whether the agent worked for the prompt; a
+    /// prompt that was not accepted still gets a response.
     pub(crate) fn lost(&mut self) -> bool {
         self.state = State::default();
         match &mut self.prompt {
@@ -141,7 +141,7 @@ impl Work {
         }
     }
 
-    /// Takes in an update. Returns the end of the work for the prompt, if it says so.
+    /// Records an update. Returns the end of the work for the prompt if the update is it.
     pub(crate) fn update(&mut self, update: &v2::SessionUpdate) -> Option<End> {
         let mark = Mark::of(update)?;
         match &mut self.prompt {
@@ -162,7 +162,7 @@ impl Work {
         let (reason, meta) = match mark {
             Mark::User(message) => {
                 if let Some(prompt) = &mut self.prompt {
-                    // Without a name it may be any.
+                    // Without a message id in the response, any message may be the prompt's.
                     prompt.is_inserted |= prompt.message.is_none_or(|own| own == message);
                     prompt.is_for_others = !prompt.is_inserted;
                 }
@@ -206,7 +206,7 @@ impl Work {
 
 fn stop(reason: Option<v2::StopReason>) -> Result<v1::StopReason, RpcError> {
     Ok(match reason {
-        // The agent owes a reason.
+        // A missing reason counts as `end_turn`.
         None | Some(v2::StopReason::EndTurn) => v1::StopReason::EndTurn,
         Some(v2::StopReason::MaxTokens) => v1::StopReason::MaxTokens,
         Some(v2::StopReason::MaxTurnRequests) => v1::StopReason::MaxTurnRequests,
@@ -222,224 +222,4 @@ fn stop(reason: Option<v2::StopReason>) -> Result<v1::StopReason, RpcError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn update(value: Value) -> v2::SessionUpdate {
-        serde_json::from_value(value).unwrap()
-    }
-
-    /// Plays a session: `prompt`, `ok`, `ok ?` and `no` are this client's prompt and its response, the
-    /// second without the message, `mine` and
-    /// `other` messages, `says` words of the agent, the rest states, after a space the reason to
-    /// stop. Returns the number of the line after which the prompt has ended, and why.
-    fn played(lines: &[&str]) -> Option<(usize, String)> {
-        let mut work = Work::default();
-        for (number, line) in lines.iter().enumerate() {
-            let end = match line.split_once(' ').unwrap_or((line, "")) {
-                ("prompt", _) => {
-                    work.begin();
-                    None
-                }
-                ("ok", "") => work.accepted(Some("mine")),
-                ("ok", _) => work.accepted(None),
-                ("no", _) => {
-                    work.refused();
-                    None
-                }
-                ("says", _) => work.update(&update(json!({"sessionUpdate": "agent_message_chunk",
-                    "messageId": "a", "content": {"type": "text", "text": "a"}}))),
-                (id @ ("mine" | "other"), _) => work.update(&update(
-                    json!({"sessionUpdate": "user_message", "messageId": id, "content": []}),
-                )),
-                (state, "") => work.update(&update(
-                    json!({"sessionUpdate": "state_update", "state": state}),
-                )),
-                (state, reason) => work.update(&update(json!({"sessionUpdate": "state_update",
-                    "state": state, "stopReason": reason}))),
-            };
-            if let Some(end) = end {
-                let stop = end
-                    .stop
-                    .map_or_else(|error| error.message, |stop| stop.as_str().into());
-                return Some((number, stop));
-            }
-        }
-        None
-    }
-
-    fn end(number: usize, reason: &str) -> Option<(usize, String)> {
-        Some((number, reason.to_owned()))
-    }
-
-    #[test]
-    fn work_ends_when_the_session_becomes_idle() {
-        let lines = ["prompt", "ok", "mine", "running", "says", "idle end_turn"];
-        assert_eq!(played(&lines), end(5, "end_turn"));
-        let asked = [
-            "prompt",
-            "ok",
-            "running",
-            "requires_action",
-            "running",
-            "idle refusal",
-        ];
-        assert_eq!(played(&asked), end(5, "refusal"));
-        assert_eq!(
-            played(&["prompt", "ok", "requires_action", "idle _x"]),
-            end(3, "_x")
-        );
-        assert_eq!(
-            played(&["prompt", "ok", "running", "idle"]),
-            end(3, "end_turn")
-        );
-        assert_eq!(
-            played(&["prompt", "ok", "_dreaming", "idle"]),
-            end(3, "end_turn")
-        );
-        assert_eq!(
-            played(&["prompt", "ok", "running", "idle error"]),
-            end(3, "the work has failed")
-        );
-    }
-
-    #[test]
-    fn the_response_may_come_last() {
-        let early = ["prompt", "mine", "running", "says", "idle end_turn", "ok"];
-        assert_eq!(played(&early), end(5, "end_turn"));
-        assert_eq!(
-            played(&["prompt", "running", "idle cancelled", "ok"]),
-            end(3, "cancelled")
-        );
-        assert_eq!(played(&["prompt", "running", "idle end_turn", "no"]), None);
-    }
-
-    #[test]
-    fn a_message_without_a_name_may_be_any() {
-        let early = [
-            "running",
-            "prompt",
-            "idle refusal",
-            "mine",
-            "running",
-            "ok ?",
-            "idle end_turn",
-        ];
-        assert_eq!(played(&early), end(6, "end_turn"));
-        assert_eq!(
-            played(&["prompt", "ok ?", "other", "running", "idle"]),
-            end(4, "end_turn")
-        );
-    }
-
-    #[test]
-    fn a_repeated_idle_is_no_end() {
-        let first = ["prompt", "ok", "running", "idle end_turn"];
-        let again = |rest: &[&'static str]| {
-            let mut work = first.to_vec();
-            work[0] = "idle";
-            work.extend_from_slice(rest);
-            played(&work)
-        };
-        assert_eq!(
-            again(&["prompt", "ok", "idle end_turn", "idle end_turn"]),
-            None
-        );
-        assert_eq!(again(&["prompt", "idle end_turn", "ok"]), None);
-        let ended = again(&["prompt", "ok", "idle end_turn", "running", "idle end_turn"]);
-        assert_eq!(ended, end(8, "end_turn"));
-        // Agents that never say that they run.
-        assert_eq!(
-            again(&["prompt", "ok", "says", "idle end_turn"]),
-            end(7, "end_turn")
-        );
-        assert_eq!(
-            again(&["prompt", "ok", "mine", "idle end_turn"]),
-            end(7, "end_turn")
-        );
-        assert_eq!(
-            again(&["prompt", "ok", "idle cancelled"]),
-            end(6, "cancelled")
-        );
-        assert_eq!(
-            played(&["prompt", "ok", "idle end_turn"]),
-            end(2, "end_turn")
-        );
-    }
-
-    #[test]
-    fn the_end_of_other_work_is_no_end() {
-        let own = [
-            "running",
-            "prompt",
-            "ok",
-            "idle end_turn",
-            "mine",
-            "running",
-            "idle refusal",
-        ];
-        assert_eq!(played(&own), end(6, "refusal"));
-        let before = [
-            "running",
-            "prompt",
-            "idle end_turn",
-            "mine",
-            "running",
-            "ok",
-            "idle refusal",
-        ];
-        assert_eq!(played(&before), end(6, "refusal"));
-        let joined = ["running", "prompt", "ok", "mine", "idle end_turn"];
-        assert_eq!(played(&joined), end(4, "end_turn"));
-        let others = [
-            "prompt",
-            "other",
-            "running",
-            "says",
-            "idle end_turn",
-            "mine",
-            "ok",
-        ];
-        assert_eq!(played(&others), None);
-        let others = [&others[..], &["running", "idle refusal"]].concat();
-        assert_eq!(played(&others), end(8, "refusal"));
-        let later = [
-            "prompt",
-            "ok",
-            "other",
-            "running",
-            "idle",
-            "mine",
-            "running",
-            "idle refusal",
-        ];
-        assert_eq!(played(&later), end(7, "refusal"));
-    }
-
-    #[test]
-    fn only_accepted_work_is_lost() {
-        let mut work = Work::default();
-        assert!(!work.lost());
-        work.begin();
-        assert!(!work.lost());
-        assert!(work.accepted(Some("mine")).is_none());
-        assert!(work.lost());
-        assert!(!work.lost());
-    }
-
-    #[test]
-    fn what_waits_is_bounded() {
-        let mut work = Work::default();
-        work.begin();
-        for number in 0..10 * MOST_MARKS {
-            work.update(&update(json!({"sessionUpdate": "user_message",
-                "messageId": number.to_string(), "content": []})));
-        }
-        assert_eq!(
-            work.prompt.as_ref().map(|prompt| prompt.waiting.len()),
-            Some(MOST_MARKS)
-        );
-    }
-}
+mod tests;

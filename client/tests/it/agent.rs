@@ -1,4 +1,4 @@
-//! An agent in memory that does what the first word of a prompt says, and a raw one.
+//! An agent in memory that acts by the first word of a prompt, and a raw agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::io::{
 };
 use tokio::sync::Notify;
 
-/// A guard against a hanging test; nothing waits this long when all is well.
+/// A timeout against hanging tests; passing tests never reach it.
 pub const GUARD: Duration = Duration::from_secs(30);
 
 /// Fails a test that would hang.
@@ -23,15 +23,15 @@ pub async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
 
 #[derive(Clone, Default)]
 pub struct TestAgent {
-    /// A prompt `hang` or `stubborn` has begun.
+    /// Notified when a prompt `hang` or `stubborn` has begun.
     pub hanging: Arc<Notify>,
-    /// The session has been cancelled.
+    /// Notified when the session was cancelled.
     pub cancelled: Arc<Notify>,
-    /// A prompt `hang` has been ended by a cancel.
+    /// Notified when a prompt `hang` was cancelled and has ended.
     pub stopped: Arc<Notify>,
-    /// A session has been closed.
+    /// Notified when a session was closed.
     pub closed: Arc<Notify>,
-    /// The answer to a question, in its JSON form.
+    /// The answers to permission requests, as JSON.
     pub answered: Arc<std::sync::Mutex<Vec<Value>>>,
 }
 
@@ -82,7 +82,7 @@ impl TestAgent {
         Ok(())
     }
 
-    /// Announces a tool call of a kind and asks for permission without saying it again.
+    /// Announces a tool call of a kind and requests permission without repeating the kind.
     async fn ask(&self, cx: &AgentContext, id: &SessionId, kind: &str) -> HandlerResult<()> {
         let call = ToolCall::new("call", "Do it").with_kind(ToolKind::from(kind));
         self.update(cx, id, SessionUpdate::ToolCall(call)).await?;
@@ -126,7 +126,7 @@ impl Agent for TestAgent {
         req: NewSessionRequest,
     ) -> HandlerResult<NewSessionResponse> {
         let id = SessionId::from(req.cwd.as_str());
-        // As some agents do: before the client can know the id.
+        // Before the response, as some agents do: the client does not know the id yet.
         self.update(cx, &id, said("early")).await?;
         Ok(NewSessionResponse::new(id))
     }
@@ -145,7 +145,7 @@ impl Agent for TestAgent {
         Ok(LoadSessionResponse::new())
     }
 
-    /// Three pages of one session each, and a cursor that is repeated from then on.
+    /// Returns three pages of one session each, then repeats the cursor.
     async fn list_sessions(
         &self,
         _: &AgentContext,
@@ -218,7 +218,7 @@ impl Agent for TestAgent {
     }
 }
 
-/// An agent that says what a test tells it to, byte by byte.
+/// An agent that sends the bytes that a test specifies.
 pub struct Raw {
     reader: BufReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
@@ -255,7 +255,7 @@ impl Raw {
         serde_json::from_str(&line).expect("a message of the client")
     }
 
-    /// Whether the client has closed its side, after everything else that it has written.
+    /// Returns whether the client closes its side without another message.
     pub async fn is_over(&mut self) -> bool {
         let mut line = String::new();
         within(self.reader.read_line(&mut line)).await.unwrap() == 0

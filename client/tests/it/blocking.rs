@@ -1,4 +1,4 @@
-//! The client of programs without async.
+//! The blocking client.
 
 use acp_client::{AgentCommand, Client, Error, Event, Policy, blocking};
 

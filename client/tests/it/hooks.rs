@@ -1,4 +1,4 @@
-//! What an agent asks of its client: each hook is set alone, and served by session.
+//! The agent's requests: each hook is set separately and served by session.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ async fn open(client: &Client, raw: &mut Raw, id: &str, cwd: &str) -> acp_client
     session.unwrap()
 }
 
-/// Asks the client, and returns its result or error.
+/// Sends a request to the client and returns its result or error.
 async fn ask(raw: &mut Raw, method: &str, params: Value) -> Value {
     raw.send(json!({"jsonrpc": "2.0", "id": "ask", "method": method, "params": params}))
         .await;
@@ -150,7 +150,7 @@ async fn what_is_not_saved_comes_before_what_is_on_disk() {
         ("saved".into(), "new".into())
     );
     assert_eq!(editor.0.lock().unwrap().as_ref().unwrap().1, "new");
-    // The editor is not asked for files elsewhere, open or not.
+    // The editor is not queried for files elsewhere, open or not.
     *editor.0.lock().unwrap() = Some(("/etc/passwd".to_owned(), "secret".to_owned()));
     let outside = json!({"sessionId": "s", "path": "/etc/passwd"});
     assert_eq!(

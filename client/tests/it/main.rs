@@ -1,4 +1,4 @@
-//! The client against agents of every temper: in memory, and as processes.
+//! The client with all kinds of agents: in memory, and as processes.
 
 #![allow(
     clippy::unwrap_used,

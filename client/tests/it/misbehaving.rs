@@ -1,4 +1,4 @@
-//! Agents that do not keep to the protocol: the caller's session goes on.
+//! Agents that violate the protocol: the caller's session continues.
 //!
 //! `docs/misbehaving-agents.md` lists these cases with those of the other files.
 
@@ -17,7 +17,7 @@ async fn session() -> (Client, Raw, Session) {
     (client, raw, session.unwrap())
 }
 
-/// Prompts, and has the agent write these messages and then end the turn.
+/// Sends a prompt; the agent sends these messages and then ends the turn.
 async fn turn(raw: &mut Raw, session: &Session, messages: &[Value]) -> Outcome {
     let turn = session.prompt("hi").await.unwrap();
     let request = raw.next().await;
@@ -44,7 +44,7 @@ fn text(session: &str, text: &str) -> Value {
     )
 }
 
-/// The next update, and the turn that it belongs to.
+/// Returns the next update and its turn.
 async fn next_update(events: &mut Events) -> (SessionUpdate, Option<u64>) {
     loop {
         let event = within(events.next()).await.unwrap();

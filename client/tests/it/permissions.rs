@@ -1,4 +1,4 @@
-//! Questions for permission, as agents ask them.
+//! Permission requests in the forms that agents send.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::agent::{Raw, TestAgent, connect, within};
 
-/// A person who never answers.
+/// A user who never answers.
 #[derive(Clone, Default)]
 struct Silent {
     asked: Arc<Notify>,
@@ -41,7 +41,7 @@ fn selected(id: &str) -> Value {
 async fn policies_answer_by_kind() {
     assert_eq!(asked(Policy::ApproveAll, "execute").await, selected("4"));
     assert_eq!(asked(Policy::DenyAll, "read").await, selected("3"));
-    // The kind stands only in the announcement of the tool call.
+    // Only the announcement of the tool call contains the kind.
     assert_eq!(asked(Policy::ApproveReads, "read").await, selected("4"));
     assert_eq!(asked(Policy::ApproveReads, "edit").await, selected("3"));
 }
@@ -77,7 +77,7 @@ async fn next_answer(turn: &mut Turn) -> acp_client::Answered {
     }
 }
 
-/// The session's directory and what was announced reach the rules, and the reason the reader.
+/// Rules receive the session's directory and the announced call; the reader receives the reason.
 #[tokio::test]
 async fn rules_know_what_was_announced_and_where() {
     use acp_client::{Reason, Rule, Rules};
@@ -111,7 +111,7 @@ async fn rules_know_what_was_announced_and_where() {
     }
 }
 
-/// A person who sees what the reader of the turn has shown so far.
+/// A user who sees the output of the turn's reader so far.
 #[derive(Clone, Default)]
 struct Watching(Arc<std::sync::Mutex<Vec<&'static str>>>);
 
@@ -134,7 +134,7 @@ async fn who_asks_a_person_is_asked_after_what_came_before() {
     let session = within(client.new_session("/")).await.unwrap();
     let mut turn = session.prompt("ask edit").await.unwrap();
     while let Some(event) = within(turn.next()).await {
-        // As long as an event is being shown, nobody else may write.
+        // While an event is being displayed, no other output may be written.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -187,7 +187,7 @@ async fn the_agent_hears_of_the_cancel_before_the_answer() {
         (&answer["id"], &answer["result"]),
         (&json!("q"), &cancelled)
     );
-    // A question that is asked after the cancel is answered likewise.
+    // A request after the cancellation is answered likewise.
     raw.send(ask("late")).await;
     let answer = raw.next().await;
     assert_eq!(
@@ -251,7 +251,7 @@ async fn questions_beyond_measure_are_refused() {
     );
 }
 
-/// Tells when it is no longer asked.
+/// Notifies when the future of the request is dropped.
 struct Dropped(Silent, Arc<Notify>);
 
 impl Permissions for Dropped {

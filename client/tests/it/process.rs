@@ -46,7 +46,7 @@ async fn an_agent_that_dies_fails_the_call_that_is_pending() {
     assert!(text.len() < 400, "{text}");
     let end = "was ended by SIGKILL during session/prompt; its standard error ends with:\n  out of memory";
     assert!(text.ends_with(end), "{text}");
-    // So do calls that are made later.
+    // Later calls fail likewise.
     let later = within(client.new_session("/")).await.unwrap_err();
     assert!(matches!(later, Error::AgentExited { .. }), "{later}");
 }
@@ -95,7 +95,7 @@ async fn noise_before_the_death_is_part_of_the_reason() {
     );
 }
 
-/// More than waits in a session's inbox, so that some of it waits on the connection.
+/// More than a session's inbox holds, so that some of it waits on the connection.
 const CHUNKS: usize = 750;
 const CHUNK: usize = 2000;
 
@@ -108,7 +108,7 @@ async fn talks_and(last: &str) -> (Client, Turn) {
     let session = within(client.new_session("/")).await.unwrap();
     let turn = session.prompt("hi").await.unwrap();
     within(client.process().unwrap().exited()).await;
-    // A call that fails tells that the connection has noticed.
+    // A failed call means that the connection has noticed.
     within(client.authenticate("x")).await.unwrap_err();
     (client, turn)
 }

@@ -1,4 +1,4 @@
-//! Agents whose processes end, and are started again.
+//! Agents whose processes exit and are restarted.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,12 +11,13 @@ use acp_sdk::v1::{ContentBlock, SessionUpdate};
 use crate::agent::within;
 use crate::cli::script::script;
 
-/// `start`, for agents that say what they can do; and `run`, the number of this process.
+/// Functions for agents that are restarted, and `run`, the number of this process.
 const STARTS: &str = r#"
 echo run >> runs
 run=$(wc -l < runs)
+# Answers `initialize` with these capabilities.
 able() { answer '{"protocolVersion":1,"agentCapabilities":'"$1"'}'; }
-# Reads a request and answers with the method, which must be this one.
+# Reads a message, which must have this method.
 expect() { message; case $line in *'"'"$1"'"'*) ;; *) exit 77;; esac; }
 "#;
 
@@ -25,8 +26,8 @@ fn soon() -> Reconnect {
     Reconnect::default().with_waits(wait, wait)
 }
 
-/// An agent that works in a directory.
-fn agent(dir: &Path, text: &str) -> AgentCommand {
+/// An agent that works in a directory and is restarted at once.
+pub fn agent(dir: &Path, text: &str) -> AgentCommand {
     let text = script(&format!("{STARTS}{text}"));
     let command = AgentCommand::new("sh").args(["-c".to_owned(), text]);
     command.current_dir(dir).restart(soon())
@@ -81,7 +82,7 @@ async fn a_session_is_loaded_by_the_next_process() {
     assert_eq!(method, "session/prompt");
     assert!(reason.contains("was ended by SIGKILL"), "{reason}");
     let lost = |state: &ConnectionState| matches!(state, ConnectionState::Lost { .. });
-    // It may be open again already.
+    // It may already be open again.
     assert!(state.has_changed().unwrap());
     let turn = session.prompt("go on").await.unwrap();
     assert_eq!(within(turn.outcome()).await.unwrap().text, "three");

@@ -1,4 +1,4 @@
-//! What is asked of an agent outside of turns.
+//! Requests outside of turns.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::agent::{Raw, TestAgent, connect, said, within};
 
-/// The updates that are there.
+/// Returns the queued updates.
 fn ready(events: &mut Events) -> Vec<SessionUpdate> {
     let mut updates = Vec::new();
     while let Some(event) = events.next_ready() {
@@ -37,7 +37,7 @@ async fn what_comes_between_turns_is_no_part_of_the_next_one() {
     let session = session.unwrap();
     raw.say("s", "between").await;
     raw.say("other", "for nobody").await;
-    // The answer to this tells that what stands before it has been handled.
+    // The response means that all earlier messages were handled.
     let (listed, ()) = tokio::join!(
         client
             .agent()
@@ -84,7 +84,7 @@ async fn a_session_that_cannot_be_loaded_is_no_new_one() {
         Some(acp_sdk::v1::ErrorCode::RESOURCE_NOT_FOUND)
     );
     assert!(error.to_string().contains("lost"), "{error}");
-    // It is not taken for open after that.
+    // It does not count as open afterwards.
     let again = within(client.load_session("lost", "/")).await.unwrap_err();
     assert!(matches!(again, Error::Sdk(_)), "{again}");
 }
@@ -293,8 +293,8 @@ async fn events_are_waited_for_until_the_agent_is_gone() {
     assert!(within(session.events().next()).await.is_none());
 }
 
-/// Modes and options are what the answer says, and then what the latest update says: the place of
-/// an answer among the updates counts, not which task runs first.
+/// Modes and options are those of the response, then those of the latest update: the position of
+/// the response among the updates decides, not the task that runs first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_follow_the_order_of_messages() {
     let mode = |id: &str| {
@@ -328,7 +328,7 @@ async fn settings_follow_the_order_of_messages() {
     }
 }
 
-/// Whoever has the outcome of the last turn holds the last of the session.
+/// The last reference to the session is dropped before the outcome of its last turn is returned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_can_be_opened_again_as_soon_as_its_turn_is_over() {
     let client = connect(TestAgent::default(), Client::builder()).await;

@@ -1,4 +1,4 @@
-//! Turns: what they come to, and how they end.
+//! Turns: their outcomes and their ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,7 +106,7 @@ async fn nothing_is_cancelled_between_turns() {
     session.cancel();
     let turn = session.prompt("hi").await.unwrap();
     let result = serde_json::json!({"stopReason": "end_turn"});
-    // The next message is the prompt, so no cancel was sent that would hit it.
+    // The next message is the prompt, so no `session/cancel` was sent that would affect it.
     let (outcome, ()) = tokio::join!(turn.outcome(), raw.answer("session/prompt", result));
     outcome.unwrap();
 }
@@ -152,14 +152,14 @@ async fn what_comes_after_a_turn_that_was_given_up_is_not_part_of_the_next() {
     assert!(matches!(error, Error::NotCancelled { .. }), "{error}");
     assert_eq!(raw.next().await["method"], "session/cancel");
 
-    // As long as the agent works on the first prompt, it gets no second one.
+    // While the agent works on the first prompt, it receives no second one.
     let error = within(session.prompt("second")).await.unwrap_err();
     assert!(matches!(error, Error::NotCancelled { .. }), "{error}");
     raw.say("s", "late").await;
     let result = serde_json::json!({"stopReason": "cancelled"});
     raw.send(serde_json::json!({"jsonrpc": "2.0", "id": first["id"], "result": result}))
         .await;
-    // It belongs to the first turn, which is over only now.
+    // It belongs to the first turn, which ends only now.
     let mut seen = Vec::new();
     loop {
         let event = within(events.next()).await.unwrap();
@@ -206,7 +206,7 @@ async fn an_agent_that_nobody_reads_is_slowed_down() {
             }
         }
     });
-    // The time passes when nobody can go on.
+    // Time advances when no task can continue.
     let pause = || tokio::time::sleep(Duration::from_secs(1));
     pause().await;
     let before = written.load(Ordering::Relaxed);
@@ -228,7 +228,7 @@ async fn a_turn_that_is_not_read_does_not_stall_other_calls() {
     let text = "x".repeat(10_000);
     let (answered, ()) = tokio::join!(client.authenticate("x"), async {
         let request = raw.next().await;
-        // The answer comes behind more than the connection holds, and nobody reads it.
+        // The response follows more than the connection holds, and nothing is read.
         for _ in 0..700 {
             raw.say("s", &text).await;
         }

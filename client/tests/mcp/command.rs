@@ -89,7 +89,7 @@ async fn the_agent_ends_with_the_host() {
             .unwrap()
             .success()
     );
-    // The end of the pipe is that of the agent, whatever ends it.
+    // The pipe ends when the agent exits, for any reason.
     let agent = format!(
         "exec 3>'{}'; start; prompt; say begun; while message; do :; done",
         fifo.display()

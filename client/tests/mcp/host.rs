@@ -1,4 +1,4 @@
-//! A host that remembers progress notifications.
+//! A host that records progress notifications.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};

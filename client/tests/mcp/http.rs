@@ -37,7 +37,7 @@ async fn start(args: &[&str], token: Option<&str>) -> (Child, String) {
 }
 
 async fn connect(url: &str, token: Option<&str>) -> Option<Connected> {
-    // Of no use without TLS, but the client wants it; another test may have installed it.
+    // Not used without TLS, but the client requires it; another test may have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     if let Some(token) = token {

@@ -97,7 +97,7 @@ async fn what_the_agent_does_is_progress() {
     let host = Host::default();
     let (connected, _serving) = serve(TestAgent::default(), host.clone()).await;
     call(&connected, "work").await.unwrap();
-    // The host handles each notification in a task of its own.
+    // The host handles each notification in a separate task.
     let progress = loop {
         let progress = host.progress.lock().unwrap().clone();
         let done = progress
@@ -126,7 +126,7 @@ async fn a_request_that_is_cancelled_cancels_the_turn() {
     within(sent.cancel(None)).await.unwrap();
     within(agent.stopped.notified()).await;
     within(agent.closed.notified()).await;
-    // The connection goes on.
+    // The connection continues.
     let result = call(&host, "work").await.unwrap();
     assert_eq!(result.is_error, Some(false), "{result:?}");
 }

@@ -1,13 +1,13 @@
 //! `acp run --url`.
 
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 use tokio::process::Command;
 
 use crate::fake::{Server, within};
 
 fn acp(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    let mut command = crate::acp();
     command.args(["run", "--deny-all", "hello"]).args(args);
     for variable in [
         "ACP_TOKEN",
@@ -18,11 +18,6 @@ fn acp(args: &[&str]) -> Command {
     ] {
         command.env_remove(variable);
     }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.kill_on_drop(true);
     command
 }
 
@@ -100,7 +95,7 @@ async fn proxies_are_used_for_all_transports() {
             .await;
         assert_eq!(running.await.unwrap().status.code(), Some(3), "{url}");
     }
-    // And not where they must not be.
+    // Excluded hosts are not reached through the proxy.
     let mut command = acp(&["--url", "http://agent.invalid/acp"]);
     command
         .env("http_proxy", &proxy)

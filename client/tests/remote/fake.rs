@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// A guard against a hanging test; nothing waits this long when all is well.
+/// A timeout against hanging tests; passing tests never reach it.
 const GUARD: Duration = Duration::from_secs(30);
 
 /// Fails a test that would hang.
@@ -22,7 +22,7 @@ pub async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
 pub struct Server {
     pub port: u16,
     requests: mpsc::Receiver<Request>,
-    /// Requests that came while others were expected.
+    /// Requests that were received while others were expected.
     early: Vec<Request>,
     /// The result of `initialize`.
     pub initialized: Value,
@@ -75,7 +75,7 @@ impl Server {
         agent.reconnect(reconnect)
     }
 
-    /// The next request that begins like this; others wait.
+    /// Returns the next request with this prefix; others are queued.
     pub async fn next(&mut self, what: &str) -> Request {
         let matches = |request: &Request| request.describe().starts_with(what);
         if let Some(index) = self.early.iter().position(matches) {
@@ -90,9 +90,9 @@ impl Server {
         }
     }
 
-    /// Whether a request has come that nobody has expected, after all that the client sends now.
+    /// Returns whether all received requests were expected. Waits 100 ms for further ones.
     pub async fn is_idle(&mut self) -> bool {
-        // What does not come has no event to wait for.
+        // The absence of a request is no event that could be awaited.
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.early.is_empty() && self.requests.is_empty()
     }
@@ -171,7 +171,7 @@ async fn read(socket: TcpStream) -> Option<Request> {
 }
 
 impl Request {
-    /// A method and what it is about: `POST session/new`, `GET connection`, `GET s1`.
+    /// Returns the method and subject: `POST session/new`, `GET connection`, `GET s1`.
     pub fn describe(&self) -> String {
         let verb = self.line.split(' ').next().unwrap_or_default();
         let about = match verb {
@@ -206,14 +206,14 @@ impl Request {
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}",
             body.len()
         );
-        // The client may not want it any more.
+        // The client may have closed the connection.
         let _ = self.socket.write_all(response.as_bytes()).await;
     }
 
     /// Answers with bytes and these headers alone, and closes the connection.
     pub async fn respond_bytes(mut self, headers: &str, body: &[u8]) {
         let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{headers}\r\n");
-        // The client may not want it any more.
+        // The client may have closed the connection.
         let _ = self.socket.write_all(head.as_bytes()).await;
         let _ = self.socket.write_all(body).await;
     }
@@ -247,7 +247,7 @@ impl Stream {
     /// Waits until the client has closed it.
     pub async fn closed(&mut self) {
         let mut rest = Vec::new();
-        // It sends nothing here.
+        // The client sends nothing here.
         self.0.read_to_end(&mut rest).await.unwrap();
     }
 

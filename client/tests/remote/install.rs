@@ -1,7 +1,7 @@
 //! `acp agents install`.
 
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -66,20 +66,14 @@ impl Home {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+        let mut command = crate::acp();
         command
             .args(args)
             .env("NO_PROXY", "*")
-            .env_remove("ACP_REGISTRY");
-        command
+            .env_remove("ACP_REGISTRY")
             .env("HOME", self.dir.path())
-            .env("XDG_DATA_HOME", self.dir.path());
-        command.env("XDG_CONFIG_HOME", self.dir.path());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command.kill_on_drop(true);
+            .env("XDG_DATA_HOME", self.dir.path())
+            .env("XDG_CONFIG_HOME", self.dir.path());
         command
     }
 
@@ -87,7 +81,7 @@ impl Home {
         within(self.command(args).output()).await.unwrap()
     }
 
-    /// Installs, from a server that answers with this.
+    /// Installs the agent from a server with this response.
     async fn install(&mut self, headers: &str, body: &[u8]) -> (Option<i32>, String) {
         let install = self.command(&["agents", "install", "an-agent"]);
         self.download(install, headers, body).await
@@ -112,7 +106,7 @@ impl Home {
         )
     }
 
-    /// What is below the folder of the agent, apart from the lock.
+    /// Returns the contents of the agent's folder, except the lock.
     fn installed(&self) -> Vec<PathBuf> {
         let folder = self.dir.path().join("acp/agents/an-agent");
         let listed = folder.read_dir().into_iter().flatten().flatten();
@@ -146,7 +140,7 @@ async fn an_agent_is_installed_and_run() {
         "I am 1.0.0\n",
         "{stderr}"
     );
-    // It is there already.
+    // It is already installed.
     let output = home.acp(&["agents", "install", "an-agent"]).await;
     assert_eq!(output.status.code(), Some(0));
     assert!(
@@ -154,7 +148,7 @@ async fn an_agent_is_installed_and_run() {
             .unwrap()
             .contains("installed already")
     );
-    // A newer one is announced, and replaces it; the file may have been downloaded by hand.
+    // A newer version replaces it; the file may have been downloaded manually.
     home.describe("1.1.0", json!({}));
     let list = ["agents", "--all", "--format", "json"];
     let row: Value = serde_json::from_slice(&home.acp(&list).await.stdout).unwrap();

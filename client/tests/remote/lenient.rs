@@ -1,4 +1,4 @@
-//! Servers that do it another way.
+//! Servers that differ from the proposal or from each other.
 
 use acp_client::remote::RemoteError;
 use serde_json::json;
@@ -11,11 +11,11 @@ async fn a_session_is_loaded_where_its_stream_is_refused_before() {
     let agent = server.agent();
     let (sender, mut receiver, mut connection) = server.connect(agent).await;
     send(&sender, &request(1, "session/load", Some("s1"))).await;
-    // Before the POST, as the official servers want it.
+    // Before the POST, as the official servers require.
     let get = server.next("GET s1").await;
     assert!(server.is_idle().await);
     get.respond("404 Not Found", "", "").await;
-    // This server does not know the header's session either.
+    // This server does not know the session in the header either.
     let post = server.next("POST session/load").await;
     assert_eq!(post.header("acp-session-id"), Some("s1"));
     post.respond("404 Not Found", "", "").await;
@@ -78,7 +78,7 @@ async fn a_server_without_session_streams_is_read_all_the_same() {
     let agent = server.agent();
     let (sender, mut receiver, mut connection) = server.connect(agent).await;
     send(&sender, &request(1, "session/new", None)).await;
-    // The answer in the response to the POST.
+    // The response is in the body of the POST's response.
     let answer = result(1, json!({"sessionId": "s1"}));
     let post = server.next("POST session/new").await;
     post.respond("200 OK", "", &answer.to_string()).await;
@@ -113,7 +113,7 @@ async fn any_form_of_events_is_read() {
         format!("retry: 1\n\ndata:\n\nid: 2\n\ndata: {text}\n\n"),
     ];
     for form in &forms {
-        // Characters are cut, too.
+        // Chunks also end inside of characters.
         for piece in form.as_bytes().chunks(3) {
             connection.write(piece).await;
         }
@@ -155,7 +155,7 @@ async fn the_end_of_a_session_without_a_stream_may_be_answered_on_its_stream() {
         assert_eq!(message(&mut receiver).await, error);
         within(session.closed()).await;
     }
-    // A server that refuses the stream may refuse the request, too.
+    // A server that rejects the stream may also reject the request.
     send(&sender, &request(3, "session/close", Some("s3"))).await;
     server
         .next("GET s3")

@@ -1,4 +1,4 @@
-//! Streams that are lost while the connection goes on.
+//! Streams that are lost while the connection continues.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ async fn a_stream_goes_on_after_the_last_event_that_came() {
     let agent = server.agent();
     let (_sender, mut receiver, mut connection) = server.connect(agent).await;
     connection.event_with("7.1", &json!({"a": 1})).await;
-    // Not complete, so it did not come.
+    // An incomplete event is not delivered.
     connection.write("id: 8\ndata: {\"a\"").await;
     assert_eq!(message(&mut receiver).await, json!({"a": 1}));
     drop(connection);
     let get = server.next("GET connection").await;
     assert_eq!(get.header("last-event-id"), Some("7.1"));
-    // Not at once, for some reason.
+    // The first attempt fails.
     get.respond("502 Bad Gateway", "", "").await;
     let get = server.next("GET connection").await;
     assert_eq!(get.header("last-event-id"), Some("7.1"));
@@ -56,7 +56,7 @@ async fn what_a_first_reader_has_not_got_is_asked_for_where_events_are_numbered(
     server.initialized["agentCapabilities"] = json!({"_meta": {"acp-sdk": {"eventId": true}}});
     let agent = server.agent();
     let (sender, mut receiver, connection) = server.connect(agent).await;
-    // It may have been written to.
+    // The request may have been sent.
     drop(connection);
     let get = server.next("GET connection").await;
     assert_eq!(get.header("last-event-id"), Some("0"));
@@ -74,7 +74,7 @@ async fn what_a_first_reader_has_not_got_is_asked_for_where_events_are_numbered(
         server.next("GET s1").await.header("last-event-id"),
         Some("0")
     );
-    // What was before a session that is resumed is not wanted.
+    // Events before a resumed session are not wanted.
     send(&sender, &request(2, "session/resume", Some("s2"))).await;
     server.next("GET s2").await.cut();
     assert_eq!(server.next("GET s2").await.header("last-event-id"), None);

@@ -1,4 +1,4 @@
-//! The transports to remote agents, against servers that are played by hand.
+//! The transports to remote agents, with servers whose responses the tests write.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,3 +14,18 @@ mod lenient;
 mod lost;
 mod posts;
 mod registry;
+
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+/// Creates an `acp` without input, whose output is captured. Dropping its process kills it.
+fn acp() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}

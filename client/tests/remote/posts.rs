@@ -1,4 +1,4 @@
-//! What is sent, when, and what follows a refusal.
+//! Posted messages: their order, and the handling of rejections.
 
 use acp_client::remote::{Received, RemoteError, Token, connect_raw};
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn a_connection_names_itself_and_keeps_cookies() {
     }
     assert_eq!(post.header("acp-session-id"), None);
     post.accept().await;
-    // The session is known by the answer, and its stream is opened.
+    // The response opens the session, so its stream is opened.
     connection
         .event(&result(1, json!({"sessionId": "s1"})))
         .await;
@@ -70,7 +70,7 @@ async fn posts_are_sent_in_order_and_answers_beside_them() {
     send(&sender, &request(2, "second", None)).await;
     let first = server.next("POST first").await;
     assert!(server.is_idle().await, "the second one waits for the first");
-    // The server waits for an answer before it accepts the first one.
+    // The server waits for a response before it accepts the first message.
     let ask = json!({"jsonrpc": "2.0", "id": "q", "method": "ask", "params": {"sessionId": "s1"}});
     connection.event(&ask).await;
     assert_eq!(message(&mut receiver).await, ask);
@@ -105,7 +105,7 @@ async fn a_refusal_concerns_its_request_only() {
         assert_eq!(refused.body.is_some(), body.starts_with('{'));
         assert!(!refused.is_uncertain);
     }
-    // A server without capacity is asked again.
+    // A server without capacity receives the request again.
     send(&sender, &request(3, "later", None)).await;
     let busy = server.next("POST later").await;
     busy.respond("503 Service Unavailable", "Retry-After: 0\r\n", "")
@@ -154,7 +154,7 @@ async fn what_cannot_go_on_ends_the_connection() {
         assert!(!error.is_temporary());
         assert!(sender.send("{}".into()).await.is_err());
     }
-    // Unlike the others this one can be opened anew.
+    // Unlike the others, this connection can be opened again.
     let mut server = Server::start().await;
     let agent = server.agent();
     let (sender, mut receiver, _connection) = server.connect(agent).await;

@@ -1,17 +1,15 @@
 //! `acp agents update`.
 
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 use serde_json::json;
-use tokio::process::Command;
 
 use crate::fake::{Server, within};
 
 async fn update(url: String, folder: std::path::PathBuf) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    let mut command = crate::acp();
     command.args(["agents", "update", &url]);
     command.env("ACP_REGISTRY", folder).env("NO_PROXY", "*");
-    command.stdin(Stdio::null()).kill_on_drop(true);
     within(command.output()).await.unwrap()
 }
 
@@ -41,7 +39,7 @@ async fn entries_are_kept_by_id() {
     assert_eq!(kept, good.to_string());
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    // What cannot be downloaded leaves the entries alone.
+    // A failed download leaves the entries unchanged.
     let running = tokio::spawn(update(url, folder.clone()));
     server
         .next("GET")

@@ -19,27 +19,27 @@ const LARGEST: u64 = 4 << 30;
 /// Maximum number of files and folders in an archive.
 const MOST_FILES: usize = 200_000;
 
-/// Bytes between the content of two files, where names are.
+/// Maximum number of bytes between the contents of two files, which contain the names.
 const LONGEST_HEADER: u64 = 1 << 20;
 
 /// Bytes between two checks for cancellation.
 const PIECE: usize = 64 << 10;
 
-/// The form of an archive.
+/// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     TarGz,
     Zip,
-    /// The program itself.
+    /// The program itself, not an archive.
     Plain,
 }
 
 impl Form {
-    /// Returns the form by the extension of a URL or file name.
+    /// Returns the format by the extension of a URL or file name.
     ///
     /// # Errors
     ///
-    /// The extension of a form that cannot be unpacked.
+    /// Fails with the extension if the format is not supported.
     pub(super) fn of(name: &str) -> Result<Self, String> {
         let path = name.split(['?', '#']).next().unwrap_or_default();
         let file = path
@@ -72,20 +72,21 @@ impl Form {
     }
 }
 
-/// A folder that is being filled.
+/// The folder that is being filled.
 struct Target<'a> {
     folder: &'a Path,
-    /// Bytes that may still come.
+    /// The number of bytes that may still be written.
     left: u64,
     files: usize,
     stop: &'a AtomicBool,
 }
 
-/// Unpacks an archive into an empty folder. `program` is what a program alone is called.
+/// Unpacks an archive into an empty folder. `program` is the file name of a plain program.
 ///
 /// # Errors
 ///
-/// What is wrong with the archive; the folder has a part of it then. Also when `stop` is set.
+/// Fails with the defect of the archive, or when `stop` is set. The folder then contains a part of
+/// it.
 pub(super) fn unpack(
     archive: File,
     form: Form,
@@ -137,7 +138,7 @@ impl Target<'_> {
                 ));
             }
         }
-        // What follows the last file ends with a checksum of it all.
+        // The data after the last file contains a checksum of the whole archive.
         left.set(LARGEST);
         let rest = archive.into_inner().take(self.left);
         self.copy(rest, &mut io::sink())
@@ -225,7 +226,8 @@ impl Target<'_> {
     }
 }
 
-/// Reads so many bytes and no more: names are read into memory, as long as they claim to be.
+/// Limits the bytes that are read, because names are read into memory at the length that the header
+/// states.
 struct Metered<R> {
     inner: R,
     left: Rc<Cell<u64>>,
@@ -241,14 +243,14 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// Returns a path that stays below the folder that it is joined to.
+/// Returns a path that stays below any folder that it is joined to.
 ///
 /// # Errors
 ///
-/// When it does not.
+/// Fails when it does not.
 pub(super) fn inside(path: &Path) -> Result<&Path, String> {
     let harmless = |component: Component<'_>| match component {
-        // Windows takes `a:b` for a stream of a file, or for a drive.
+        // Windows interprets `a:b` as a stream of a file, or as a drive.
         Component::Normal(name) => !cfg!(windows) || !name.to_string_lossy().contains(':'),
         Component::CurDir => true,
         _ => false,
@@ -301,7 +303,7 @@ mod tests {
             if !matches!(kind, EntryType::Regular | EntryType::Directory) {
                 header.set_link_name("/etc/passwd").unwrap();
             }
-            // Written as it is: the setter refuses what is tested here.
+            // Written as raw bytes, because the setter rejects invalid names.
             let bytes = header.as_mut_bytes();
             bytes[..name.len()].copy_from_slice(name.as_bytes());
             header.set_cksum();
@@ -427,7 +429,7 @@ mod tests {
 
     #[test]
     fn an_archive_that_is_cut_off_is_broken() {
-        // Hardly compressible, so that every cut is inside of something.
+        // Hardly compressible, so that every cut is inside of an entry.
         let content: Vec<u8> = (0..20_000_u32)
             .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
             .collect();
@@ -437,7 +439,7 @@ mod tests {
             unpacked(&archive, form).1.unwrap();
             for left in [0, 100, archive.len() / 2, archive.len() - 1] {
                 match archive.get(..left) {
-                    // Nothing at all is an empty tar file for some programs.
+                    // An empty input is an empty tar file for some programs.
                     Some([]) if form == Form::TarGz => continue,
                     Some(part) => refused(part, form, "the archive is broken"),
                     None => unreachable!(),
@@ -448,7 +450,7 @@ mod tests {
 
     #[test]
     fn what_grows_beyond_measure_is_refused() {
-        // A name of 16 MiB, of which the header says so and which compresses to nothing.
+        // A name of 16 MiB that compresses to almost nothing.
         let name = vec![b'a'; 16 << 20];
         let tar = tar_gz(&[("././@LongLink", EntryType::GNULongName, &name)]);
         refused(&tar, Form::TarGz, "a header is too long");

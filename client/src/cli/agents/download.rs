@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use super::update::causes;
 use crate::cli::complain;
 
-/// The largest archive, in bytes.
+/// Maximum size of an archive, in bytes.
 const LARGEST: u64 = 1 << 30;
 
 /// Idle timeout of the download.
@@ -48,7 +48,7 @@ pub(super) async fn download(url: &str, to: &mut File) -> Result<(), String> {
         if bytes > LARGEST {
             return Err(too_large());
         }
-        // Short, and to a file of this process.
+        // A blocking write of a short chunk to a local file.
         to.write_all(&chunk)
             .map_err(|error| format!("cannot write the archive: {error}"))?;
         progress.show(bytes);
@@ -56,7 +56,7 @@ pub(super) async fn download(url: &str, to: &mut File) -> Result<(), String> {
     Ok(())
 }
 
-/// Rejects unencrypted URLs, except of this machine.
+/// Rejects unencrypted URLs, except for loopback addresses.
 fn is_protected(url: &str) -> Result<(), String> {
     let url = reqwest::Url::parse(url).map_err(|error| format!("it is not a URL: {error}"))?;
     let is_local = match url.host_str() {
@@ -73,7 +73,7 @@ fn is_protected(url: &str) -> Result<(), String> {
     }
 }
 
-/// What has arrived, on standard error.
+/// Reports the received bytes on standard error.
 struct Progress {
     length: Option<u64>,
     next: Instant,

@@ -1,7 +1,7 @@
-//! `acp agents install`: puts an agent of the registry into the folder of data.
+//! `acp agents install`: installs an agent of the registry in the data folder.
 //!
-//! A new version is made in a folder of its own, which gets its name when it is complete. One installation
-//! of an agent runs at a time, so what an earlier one left behind is removed.
+//! A new version is unpacked into a temporary folder, which is renamed when it is complete. One
+//! installation of an agent runs at a time, so remains of earlier ones can be removed.
 
 use std::fs::{File, TryLockError};
 use std::io::{Seek as _, SeekFrom};
@@ -20,10 +20,10 @@ use crate::cli::exit::Code;
 use crate::cli::folders;
 use crate::cli::task::{Failure, Results, say};
 
-/// Before the names of folders that are not complete.
+/// The prefix of incomplete folders.
 const INCOMPLETE: &str = ".incomplete-";
 
-/// Installs an agent, and prints where its program is.
+/// Installs an agent and prints the path of its program.
 pub(in crate::cli) async fn install(
     args: &InstallArgs,
     results: &mut Results,
@@ -111,7 +111,7 @@ async fn fetch(url: &str, file: &mut File) -> Result<(), String> {
     downloaded.map_err(|reason| format!("cannot download {url}: {reason}"))
 }
 
-/// Refuses a download: this build has no HTTP.
+/// Rejects a download: this build has no HTTP client.
 #[cfg(not(feature = "remote"))]
 async fn fetch(url: &str, _: &mut File) -> Result<(), String> {
     Err(format!(
@@ -130,16 +130,16 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Where an agent is installed.
+/// The folder of an agent's versions.
 struct Place {
     folder: PathBuf,
     incomplete: tempfile::TempDir,
-    /// Unlocked when it is closed.
+    /// Closing the file unlocks it.
     _lock: File,
 }
 
 impl Place {
-    /// Takes the folder of an agent for this process.
+    /// Locks the folder of an agent for this process.
     fn prepare(folder: &Path) -> Result<Self, String> {
         let unusable = |error: std::io::Error| format!("cannot use {}: {error}", folder.display());
         std::fs::create_dir_all(folder).map_err(unusable)?;
@@ -155,7 +155,7 @@ impl Place {
         }
         for left in folder.read_dir().map_err(unusable)?.flatten() {
             if left.file_name().to_string_lossy().starts_with(INCOMPLETE) {
-                // If it stays, it only takes room.
+                // A failure only leaves unused files.
                 let _ = std::fs::remove_dir_all(left.path());
             }
         }
@@ -195,7 +195,7 @@ fn checksum(file: &mut File, stop: &AtomicBool) -> Result<String, String> {
         .collect())
 }
 
-/// Verifies and unpacks the archive, and gives the folder its name. Returns where the program is.
+/// Verifies and unpacks the archive and renames the folder. Returns the path of the program.
 fn complete(
     place: Place,
     file: File,
@@ -243,7 +243,7 @@ fn complete(
     manifest.write(folder).map_err(failed)?;
     let target = place.folder.join(&version);
     if target.exists() {
-        // A program that runs goes on; what it opens later is the new one.
+        // A running program continues; files that it opens later are of the new version.
         std::fs::rename(&target, place.folder.join(format!("{INCOMPLETE}old"))).map_err(failed)?;
     }
     let made = place.incomplete.keep();
@@ -252,7 +252,7 @@ fn complete(
         let name = other.file_name();
         let name = name.to_string_lossy();
         if name != version && (installed::is_version(&name) || name.starts_with(INCOMPLETE)) {
-            // A version that is in use may not be removable, and is removed the next time.
+            // A version that is in use may not be removable. The next installation removes it.
             let _ = std::fs::remove_dir_all(other.path());
         }
     }

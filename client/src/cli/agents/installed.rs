@@ -1,5 +1,5 @@
-//! What `acp agents install` has installed: `ID/VERSION/agent.json` says how it is started, and beside it
-//! `files` is what was in the archive.
+//! Installed agents: `ID/VERSION/agent.json` has the start command, and the folder `files` beside
+//! it the unpacked archive.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use super::archive::inside;
 use super::text;
 use crate::cli::launch::Launch;
 
-/// What says how an agent is started.
+/// The file with the start command of an agent.
 const FILE: &str = "agent.json";
 
-/// The folder of what was in the archive.
+/// The folder of the unpacked archive.
 pub(super) const FILES: &str = "files";
 
-/// Versions of one agent that are considered.
+/// Maximum number of versions of an agent that are read.
 const MOST_VERSIONS: usize = 100;
 
 /// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) version: String,
-    /// Where the archive came from.
+    /// The URL of the archive.
     pub(super) archive: String,
-    /// Of the archive.
+    /// The checksum of the archive.
     pub(super) sha256: String,
     /// The program, in `files`.
     pub(super) cmd: String,
@@ -38,7 +38,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// Fails when it cannot be written.
     pub(super) fn write(&self, folder: &Path) -> std::io::Result<()> {
         let file = std::fs::File::create_new(folder.join(FILE))?;
         serde_json::to_writer_pretty(&file, self)?;
@@ -53,7 +53,7 @@ pub(super) struct Installed {
     pub(super) launch: Launch,
 }
 
-/// Returns the agent of an id: in the wanted version, or else in the one that was installed last.
+/// Returns the agent with an id: the wanted version, or the one that was installed last.
 pub(super) fn find(folder: &Path, id: &str, wanted: Option<&str>) -> Option<Installed> {
     let folder = folder.join(id);
     if let Some(wanted) = wanted.filter(|version| is_version(version))
@@ -84,18 +84,18 @@ fn read(folder: &Path) -> Option<Installed> {
     })
 }
 
-/// Returns where the program of an agent is.
+/// Returns the path of an agent's program.
 ///
 /// # Errors
 ///
-/// When its name leads elsewhere.
+/// Fails when the path is outside the folder.
 pub(super) fn program(files: &Path, cmd: &str) -> Result<PathBuf, String> {
-    // A `./` in front is for shells.
+    // A leading `./` is only for shells.
     let path: PathBuf = inside(Path::new(cmd))?.components().collect();
     Ok(files.join(path.strip_prefix(".").unwrap_or(&path)))
 }
 
-/// Returns whether a text is harmless as a name of a folder.
+/// Returns whether a text is safe as the name of a folder.
 pub(super) fn is_version(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.len() <= 100

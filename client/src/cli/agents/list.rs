@@ -15,16 +15,16 @@ use crate::cli::open;
 use crate::cli::task::{Failure, Results, say};
 use crate::text::one_line;
 
-/// Agents that are started at once.
+/// Maximum number of agents that run at the same time.
 const AT_ONCE: usize = 4;
 
-/// Characters shown of a column, but of the last.
+/// Maximum number of characters of each column except the last.
 const WIDEST: usize = 40;
 
-/// Characters shown of a command line or of a reason.
+/// Maximum number of characters of a command line or a reason.
 const LONGEST: usize = 300;
 
-/// A line of the list.
+/// A row of the list.
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
@@ -137,7 +137,7 @@ async fn check(listed: &[&Configured], rows: &mut [Row], limit: Duration) {
         if let Ok(launch) = entry.launch.clone() {
             let places = places.clone();
             checks.spawn(async move {
-                // Never closed.
+                // The semaphore is never closed.
                 let _place = places.acquire().await;
                 (number, ask(&launch, limit).await)
             });
@@ -163,7 +163,7 @@ async fn check(listed: &[&Configured], rows: &mut [Row], limit: Duration) {
     }
 }
 
-/// Returns the version that an agent claims to have.
+/// Returns the version that an agent reports.
 async fn ask(launch: &Launch, limit: Duration) -> Result<Option<String>, String> {
     let client = open::builder()
         .answer_within(limit)

@@ -1,7 +1,7 @@
 //! Agents that are configured by name, in the files of `acp` and of editors.
 //!
-//! A file that cannot be read, and an entry that cannot be used, spoil nothing else: the one is
-//! reported, the other is listed with the reason.
+//! A file that cannot be read is reported, and an invalid entry is listed with the reason. Neither
+//! affects the others.
 
 mod archive;
 #[cfg(feature = "remote")]
@@ -35,13 +35,13 @@ pub(super) use self::update::update;
 pub(super) const REGISTRY_URL: &str =
     "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json";
 
-/// The largest configuration file, in bytes.
+/// Maximum size of a configuration file, in bytes.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// Names that an error lists.
+/// Maximum number of names in an error message.
 const NAMES_SHOWN: usize = 20;
 
-/// Where an agent is configured.
+/// The source of an agent's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Acp,
@@ -67,22 +67,22 @@ pub(super) struct Configured {
     name: String,
     source: Source,
     file: PathBuf,
-    /// The version that the entry speaks of.
+    /// The version in the entry.
     version: Option<String>,
-    /// The version that `acp` has installed.
+    /// The installed version.
     installed: Option<String>,
-    /// What can be installed, of an entry of the registry.
+    /// The archive of an entry of the registry.
     archive: Option<Archive>,
     description: Option<String>,
-    /// How it is started, or why it cannot be.
+    /// The start command, or the reason why there is none.
     launch: Result<Launch, String>,
 }
 
-/// All configured agents, in the order in which a name is looked up.
+/// All configured agents, in the order of precedence.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     entries: Vec<Configured>,
-    /// What is wrong with files that could not be used.
+    /// The defects of files that could not be used.
     problems: Vec<String>,
 }
 
@@ -118,11 +118,11 @@ impl Agents {
         }
     }
 
-    /// Returns how the agent of a name is started.
+    /// Returns the start command of the agent with a name.
     ///
     /// # Errors
     ///
-    /// Why it cannot be, and what to do.
+    /// Fails with the reason and the remedy.
     pub(super) fn launch(&self, name: &str) -> Result<Launch, String> {
         for problem in &self.problems {
             complain(format_args!("acp: {problem}"));
@@ -135,7 +135,7 @@ impl Agents {
         })
     }
 
-    /// Returns the first entry of a name; case counts only where names differ in nothing else.
+    /// Returns the first entry with this name, else the first whose name differs in case only.
     fn find(&self, name: &str) -> Result<&Configured, String> {
         let exact = self.entries.iter().find(|entry| entry.name == name);
         let folded = || {
@@ -165,7 +165,7 @@ impl Agents {
     }
 }
 
-/// Refuses a download: this build has no HTTP.
+/// Rejects a download: this build has no HTTP client.
 #[cfg(not(feature = "remote"))]
 pub(super) async fn update(url: &str) -> Result<Code, Failure> {
     Err(Failure::usage(format!(
@@ -174,7 +174,7 @@ pub(super) async fn update(url: &str) -> Result<Code, Failure> {
     )))
 }
 
-/// The files of settings, in the order in which a name is looked up.
+/// Returns the settings files, in the order of precedence.
 fn files() -> Vec<(Source, PathBuf)> {
     let mut files = Vec::new();
     if let Some(config) = folders::config() {
@@ -189,7 +189,7 @@ fn files() -> Vec<(Source, PathBuf)> {
     files
 }
 
-/// The folder with the registry's entries.
+/// Returns the folder with the registry's entries.
 fn registry_folder() -> Option<PathBuf> {
     match std::env::var_os("ACP_REGISTRY") {
         Some(folder) if !folder.is_empty() => Some(folder.into()),
@@ -197,15 +197,15 @@ fn registry_folder() -> Option<PathBuf> {
     }
 }
 
-/// Reads a file of configuration; `None` if there is none.
+/// Reads a configuration file; `None` if it does not exist.
 fn text(file: &Path) -> Result<Option<String>, String> {
     text_up_to(file, LARGEST_FILE)
 }
 
-/// Reads a file of less than `most` bytes; `None` if there is none.
+/// Reads a file of less than `most` bytes; `None` if it does not exist.
 pub(super) fn text_up_to(file: &Path, most: u64) -> Result<Option<String>, String> {
     match file.metadata() {
-        // Reading a pipe would wait.
+        // Reading a named pipe would block.
         Ok(metadata) if !metadata.is_file() => return Err("it is not a file".to_owned()),
         Ok(_) => {}
         Err(error) if is_absent(&error) => return Ok(None),

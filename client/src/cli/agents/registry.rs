@@ -12,10 +12,10 @@ use crate::cli::launch::Launch;
 /// The file of an entry.
 pub(super) const FILE: &str = "agent.json";
 
-/// Entries that are read of a folder.
+/// Maximum number of entries that are read.
 const MOST_ENTRIES: usize = 10_000;
 
-/// An entry, as far as it is used.
+/// The members of an entry that are used.
 #[derive(Debug, Deserialize)]
 struct Entry {
     id: String,
@@ -45,15 +45,15 @@ struct Package {
 /// An archive for one platform.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Archive {
-    /// Its URL.
+    /// The URL of the archive.
     pub(super) archive: String,
-    /// The program in it.
+    /// The path of the program in the archive.
     pub(super) cmd: String,
     #[serde(default)]
     pub(super) args: Vec<String>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// Of the archive, in hexadecimal digits.
+    /// The checksum of the archive, in hexadecimal digits.
     pub(super) sha256: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Archive {
 pub(super) struct Registry(BTreeMap<String, Configured>);
 
 impl Registry {
-    /// Reads the entries of a folder, if there is one. What is installed is in another one.
+    /// Reads the entries of a folder, if it exists. Installed agents are in another folder.
     pub(super) fn read(
         folder: Option<&Path>,
         installed: Option<&Path>,
@@ -98,7 +98,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a text is an id: it becomes the name of a folder.
+/// Returns whether a text is a valid id, which is also a safe name of a folder.
 pub(super) fn is_id(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.len() <= 100
@@ -135,7 +135,8 @@ fn configured(text: &str, file: &Path, folder: Option<&Path>) -> Result<Configur
     })
 }
 
-/// How an entry is started: as it is installed, or by npx or uvx, which download what they need.
+/// Returns the start command of an entry: the installed program, or npx or uvx, which download the
+/// package.
 fn launch(
     id: &str,
     distribution: Distribution,
@@ -170,7 +171,7 @@ fn launch(
     })
 }
 
-/// This platform, as the registry names it.
+/// Returns this platform in the registry's notation.
 fn platform() -> String {
     let system = match std::env::consts::OS {
         "macos" => "darwin",

@@ -1,4 +1,4 @@
-//! The member `agent_servers` of a settings file, as Zed and JetBrains have it.
+//! The member `agent_servers` of a settings file of Zed or JetBrains.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,14 +12,14 @@ use super::{Configured, Source};
 use crate::cli::folders;
 use crate::cli::launch::{Launch, expanded};
 
-/// What is read of a file; the rest is the editor's.
+/// The members of a file that are used.
 #[derive(Debug, Deserialize)]
 struct Settings {
     #[serde(default)]
     agent_servers: BTreeMap<String, Value>,
 }
 
-/// One agent. Editors keep entries without a command, too.
+/// One agent. Editors also store entries without a command.
 #[derive(Debug, Deserialize)]
 struct Server {
     r#type: Option<String>,
@@ -30,11 +30,11 @@ struct Server {
     env: BTreeMap<String, String>,
 }
 
-/// Reads the agents of a file.
+/// Parses the agents of a file.
 ///
 /// # Errors
 ///
-/// When the text is not JSON with comments, or `agent_servers` is no object.
+/// Fails when the text is not JSON with comments, or `agent_servers` is not an object.
 pub(super) fn entries(
     text: &str,
     source: Source,
@@ -65,7 +65,7 @@ pub(super) fn entries(
     Ok(servers.into_iter().map(entry).collect())
 }
 
-/// Returns how an agent is started, with the registry's entry that says so, if one does.
+/// Returns the start command of an agent, with the entry of the registry that contains it, if any.
 fn resolve<'a>(
     name: &str,
     server: Server,

@@ -12,7 +12,7 @@ use super::{LARGEST_FILE, registry_folder};
 use crate::cli::exit::Code;
 use crate::cli::task::{Failure, say};
 
-/// How long the download may take.
+/// Timeout of the download.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Deserialize)]
@@ -26,7 +26,7 @@ struct Id {
     id: String,
 }
 
-/// Downloads the index, and keeps each entry in its folder.
+/// Downloads the index and writes each entry to its folder.
 pub(in crate::cli) async fn update(url: &str) -> Result<Code, Failure> {
     let folder = registry_folder().ok_or_else(|| {
         Failure::failed("there is no folder for data: set ACP_REGISTRY to the registry's folder")
@@ -79,7 +79,7 @@ async fn download(url: &str) -> Result<Vec<u8>, String> {
     loaded.unwrap_or_else(|_| Err(format!("timed out after {} s", LIMIT.as_secs())))
 }
 
-/// An error with what caused it: reqwest's own message names the URL only.
+/// Returns an error with its sources, because reqwest's message contains only the URL.
 pub(super) fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -92,7 +92,7 @@ pub(super) fn causes(error: reqwest::Error) -> String {
     text
 }
 
-/// Replaces an entry as a whole.
+/// Replaces an entry atomically.
 fn keep(folder: &Path, text: &str) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;

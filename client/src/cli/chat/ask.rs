@@ -1,24 +1,24 @@
-//! Questions of the agent: for permission, answered with one key, and elicitations.
+//! Permission requests, answered with one key, and elicitations.
 
 use acp_sdk::v1::{CreateElicitationRequest, ElicitationAction, PermissionOptionKind};
 use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::{mpsc, oneshot};
 
-use super::form::{Elicited, Step};
+use super::elicitation::{Elicited, Step};
 use super::style::{Colour, Face, Paint, fit, wrap};
 use super::view::View;
 use crate::hooks::{Elicitation, SessionContext};
 use crate::permission::{Decision, PermissionRequest, Permissions};
 
-/// Hands questions to the conversation.
+/// Passes requests to the conversation.
 #[derive(Debug, Clone)]
 pub(super) struct Keys(mpsc::Sender<Asked>);
 
-/// A question that waits for keys.
+/// A request that waits for keys.
 #[derive(Debug)]
 pub(super) struct Asked {
     what: What,
-    /// It stands on the terminal: keys before that answer nothing.
+    /// Whether it is displayed. Earlier keys are not answers.
     pub(super) shown: bool,
 }
 
@@ -35,12 +35,12 @@ enum What {
     },
 }
 
-/// The effect of a key on a question.
+/// The effect of a key on a request.
 pub(super) enum Next {
     Open(Asked),
-    /// The question is answered; the lines stay on the terminal.
+    /// The request is answered; the lines stay on the terminal.
     Answered(Vec<String>),
-    /// It is answered, and this page is to be opened.
+    /// The request is answered, and this page is opened.
     Browse(String),
 }
 
@@ -67,7 +67,7 @@ impl Permissions for Keys {
 }
 
 impl Elicitation for Keys {
-    /// Asks during turns only: without a session the keyboard is not read.
+    /// Asks during turns only, because keys are not read without one.
     async fn ask(
         &self,
         session: Option<&SessionContext>,
@@ -89,7 +89,7 @@ impl Elicitation for Keys {
 }
 
 impl Asked {
-    /// Whether the agent still wants an answer.
+    /// Returns whether the agent still waits for the answer.
     pub(super) fn is_open(&self) -> bool {
         match &self.what {
             What::Permission { answer, .. } => !answer.is_closed(),
@@ -97,7 +97,7 @@ impl Asked {
         }
     }
 
-    /// The question, to stay on the terminal.
+    /// Returns the text of the request, which stays on the terminal.
     pub(super) fn text(&self, view: &mut View, width: usize, paint: Paint) -> String {
         match &self.what {
             What::Permission { question, .. } => view.question(question, width),
@@ -120,7 +120,7 @@ impl Asked {
         }
     }
 
-    /// The lines below it that change.
+    /// Returns the live lines below the text.
     pub(super) fn lines(&self, width: usize, height: usize) -> Vec<String> {
         match &self.what {
             What::Permission { question, .. } => keys(question, width),
@@ -128,14 +128,14 @@ impl Asked {
         }
     }
 
-    /// Adds text to an answer that is typed.
+    /// Appends text to a typed answer.
     pub(super) fn paste(&mut self, text: &str) {
         if let What::Elicitation { elicited, .. } = &mut self.what {
             elicited.paste(text);
         }
     }
 
-    /// Answers if the key does. The turn may have been cancelled meanwhile.
+    /// Handles a key. The turn may have been cancelled meanwhile.
     pub(super) fn key(self, key: KeyEvent, width: usize) -> Next {
         match self.what {
             What::Permission { question, answer } => {
@@ -185,13 +185,13 @@ impl Asked {
 /// Maximum number of lines shown of an elicitation's message.
 const MESSAGE: usize = 100;
 
-/// Before a question.
+/// The style of the mark before a request.
 const SIGN: Face = Face {
     bold: true,
     ..Face::of(Colour::Yellow)
 };
 
-/// The key of an option: a letter for its kind, or else its number.
+/// Returns the key of an option: a letter for its kind, or else its number.
 fn letter(question: &PermissionRequest, index: usize) -> Option<char> {
     let options = &question.request.options;
     let kind = &options.get(index)?.kind;
@@ -219,13 +219,13 @@ fn decision(key: char, question: &PermissionRequest) -> Option<Decision> {
         .find(|index| letter(question, *index) == Some(key) || number(*index) == Some(key));
     match chosen {
         Some(index) => Some(Decision::Option(options[index].option_id.clone())),
-        // An agent may not offer a refusal.
+        // The request may lack an option that rejects.
         None if matches!(key, 'n' | '\u{1b}') => Some(Decision::Reject),
         None => None,
     }
 }
 
-/// The question, without its keys.
+/// Returns the text of a request, without its keys.
 pub(super) fn shown(
     question: &PermissionRequest,
     diffs: &[String],
@@ -253,7 +253,7 @@ pub(super) fn shown(
     text
 }
 
-/// The keys that answer, one line each.
+/// Returns the keys that answer, one line each.
 fn keys(question: &PermissionRequest, width: usize) -> Vec<String> {
     let options = question.request.options.iter().enumerate();
     let mut lines: Vec<_> = options
@@ -266,7 +266,7 @@ fn keys(question: &PermissionRequest, width: usize) -> Vec<String> {
                 PermissionOptionKind::RejectAlways => "reject always",
                 _ => "another answer",
             };
-            // The name is the agent's; the kind says the effect of the option.
+            // The agent chooses the name; the kind states the effect of the option.
             let name = fit(&option.name, width.saturating_sub(kind.len() + 10));
             Some(format!("  {key}  {kind}: {name}"))
         })

@@ -31,11 +31,11 @@ const OWN: [(&str, &str, &str); 11] = [
     ("exit", "", "the same"),
 ];
 
-/// A line that was typed.
+/// A typed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Typed {
     Nothing,
-    /// For the agent, its own commands among it.
+    /// A prompt, including the agent's slash commands.
     Prompt(String),
     Help,
     Mode(String),
@@ -87,14 +87,14 @@ impl Typed {
             name if settings.commands.iter().any(|command| command.name == name) => {
                 Self::Prompt(line.to_owned())
             }
-            // A path is no command.
+            // A path is not a command.
             name if name.is_empty() || name.contains(['/', '.']) => Self::Prompt(line.to_owned()),
             name => Self::Unknown(name.to_owned()),
         }
     }
 }
 
-/// Lines that Tab may complete to, with a description each.
+/// Returns the completions for Tab, with a description each.
 pub(super) fn completions(settings: &SessionSettings) -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (name, _, what) in OWN {
@@ -130,12 +130,12 @@ pub(super) fn completions(settings: &SessionSettings) -> Vec<(String, String)> {
     list
 }
 
-/// Whether an option chooses the model.
+/// Returns whether an option selects the model.
 pub(super) fn is_model(option: &SessionConfigOption) -> bool {
     option.category == Some(SessionConfigOptionCategory::Model) || option.id.as_str() == "model"
 }
 
-/// The values of an option, with their names.
+/// Returns the values of an option, with their names.
 fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
     match &option.kind {
         SessionConfigKind::Select(select) => choices(select)
@@ -149,7 +149,7 @@ fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
     }
 }
 
-/// The values of an option, out of their groups.
+/// Returns the values of an option, without groups.
 pub(super) fn choices(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectOption> {
     match &select.options {
         SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),

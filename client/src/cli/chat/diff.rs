@@ -6,16 +6,16 @@ use similar::{ChangeTag, TextDiff};
 
 use super::style::{Colour, Face, Paint, fit};
 
-/// Lines of a diff that are shown.
+/// Maximum number of displayed lines of a diff.
 const MOST_LINES: usize = 40;
 
-/// Bytes of both texts that are compared.
+/// Maximum size of both texts together, in bytes.
 const MOST_BYTES: usize = 2 << 20;
 
-/// How long comparing may take; then the diff is coarser.
+/// Time limit of the comparison; after it, the diff is coarser.
 const COMPARING: Duration = Duration::from_millis(100);
 
-/// Lines that begin with two spaces, of at most `width` columns.
+/// Returns lines that begin with two spaces, of at most `width` columns.
 pub(super) fn lines(
     path: &str,
     old: Option<&str>,

@@ -1,4 +1,4 @@
-//! The keyboard, on a thread of its own: lines with an editor between turns, keys during them.
+//! Reads the keyboard on a separate thread: lines with an editor between turns, keys during turns.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -18,29 +18,29 @@ use tokio::sync::mpsc;
 
 use super::style::clean;
 
-/// Prompts in the history file.
+/// Maximum number of prompts in the history file.
 const HISTORY: usize = 1000;
 
-/// Keys that wait to be handled; more are dropped.
+/// Capacity of the queue of keys; further keys are dropped.
 const WAITING: usize = 256;
 
-/// Messages that wait to be shown above the editor; more are dropped.
+/// Capacity of the queue of messages above the editor; further messages are dropped.
 const MESSAGES: usize = 1000;
 
-/// How long restoring the terminal may take.
+/// Timeout for restoring the terminal.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How often the position of the cursor is asked for.
+/// Maximum number of attempts to read the position of the cursor.
 const TRIES: usize = 5;
 
-/// How often the thread sees whether keys are still wanted.
+/// Interval at which the thread checks whether to read keys.
 const POLL: Duration = Duration::from_millis(30);
 
 /// Typed input.
 #[derive(Debug)]
 pub(super) enum Input {
     Line(String),
-    /// Ctrl-C in the editor; the line was empty, or not.
+    /// Ctrl-C in the editor, with or without text in the line.
     Abandoned,
     /// Ctrl-D in an empty line.
     End,
@@ -65,7 +65,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Starts the thread, which is never joined: a read from a terminal cannot be cancelled.
+    /// Starts the thread. It is never joined, because a read from a terminal cannot be cancelled.
     pub(super) fn start(history: Option<PathBuf>, colours: bool) -> Self {
         let (orders, ordered) = sync::channel();
         let (sender, inputs) = mpsc::channel(WAITING);
@@ -87,22 +87,23 @@ impl Keyboard {
         keyboard
     }
 
-    /// Has a line read, which begins with `prefill`.
+    /// Starts to read a line that begins with `prefill`.
     pub(super) fn read_line(&self, prefill: String) {
         self.reads_keys.store(false, Ordering::Release);
         // If the thread has ended, `inputs` is closed.
         let _ = self.orders.send(Order::Line { prefill });
     }
 
-    /// Has keys read, until the next line.
+    /// Starts to read keys, until the next line.
     pub(super) fn read_keys(&self) {
         self.reads_keys.store(true, Ordering::Release);
-        // At once: in another mode, Ctrl-C would be a signal. A failure is reported by the thread.
+        // Set immediately, because Ctrl-C would be a signal in the other mode. The thread reports
+        // failures.
         let _ = terminal::enable_raw_mode();
         let _ = self.orders.send(Order::Keys);
     }
 
-    /// Sets the completions of Tab.
+    /// Sets the completions for Tab.
     pub(super) fn set_completions(&self, list: Vec<(String, String)>) {
         *self
             .completions
@@ -110,21 +111,21 @@ impl Keyboard {
             .unwrap_or_else(PoisonError::into_inner) = list;
     }
 
-    /// Shows text above the line that is being read.
+    /// Shows text above the line that is being edited.
     pub(super) fn show(&self, text: &str) {
         let text = text.trim_end_matches('\n');
         if !text.is_empty() {
-            // Of a flood between turns, some is left out.
+            // Text is dropped when the queue is full.
             let _ = self.messages.sender().try_send(text.to_owned());
         }
     }
 }
 
-/// Leaves the terminal as it was found, whatever the thread is doing. `below` begins a new line.
+/// Restores the modes of the terminal, in any state of the thread. `below` begins a new line.
 pub(super) fn restore(below: bool) {
     let _ = terminal::disable_raw_mode();
     let (done, is_done) = sync::channel();
-    // A terminal that accepts nothing must not keep the process from ending.
+    // A blocked terminal must not delay the exit of the process.
     std::thread::spawn(move || {
         let end = if below { "\r\n" } else { "" };
         let (paste, show) = (event::DisableBracketedPaste, crossterm::cursor::Show);
@@ -150,7 +151,7 @@ fn read(
                 match read_line(&mut editor) {
                     Ok(Signal::Success(line)) => Input::Line(line),
                     Ok(Signal::CtrlC) => {
-                        // The next line is read at once: nothing that is typed now is echoed.
+                        // The next line is read immediately; input until then must not be echoed.
                         let _ = terminal::enable_raw_mode();
                         Input::Abandoned
                     }
@@ -170,8 +171,8 @@ fn read(
     }
 }
 
-/// Reads a line. The editor asks the terminal where the cursor is and waits two seconds; a terminal
-/// at the other end of a slow connection answers the next try.
+/// Reads a line. The editor requests the position of the cursor and waits two seconds. A terminal
+/// behind a slow connection responds to a later attempt.
 fn read_line(editor: &mut Reedline) -> reedline::Result<Signal> {
     for _ in 1..TRIES {
         if let Ok(signal) = editor.read_line(&Sign) {
@@ -181,7 +182,7 @@ fn read_line(editor: &mut Reedline) -> reedline::Result<Signal> {
     Ok(editor.read_line(&Sign)?)
 }
 
-/// Reads keys for as long as they are wanted.
+/// Reads keys while they are wanted.
 fn keys(inputs: &mpsc::Sender<Input>, wanted: &AtomicBool) -> std::io::Result<()> {
     terminal::enable_raw_mode()?;
     while wanted.load(Ordering::Acquire) {
@@ -193,12 +194,12 @@ fn keys(inputs: &mpsc::Sender<Input>, wanted: &AtomicBool) -> std::io::Result<()
             Event::Paste(text) => Input::Paste(text),
             _ => continue,
         };
-        // Never waits: an unhandled key must not delay the next Ctrl-C.
+        // Does not wait, because an unhandled key must not delay the next Ctrl-C.
         if let Err(mpsc::error::TrySendError::Closed(_)) = inputs.try_send(input) {
             break;
         }
     }
-    // The mode stays, for the editor has the same.
+    // Raw mode stays on, because the editor uses it, too.
     Ok(())
 }
 
@@ -239,7 +240,7 @@ fn editor(
     if colours {
         editor = editor.with_hinter(Box::new(DefaultHinter::default()));
     }
-    // Without a file, prompts are remembered as long as the process lives.
+    // Without a file, prompts are kept in memory.
     let file = history.and_then(|file| FileBackedHistory::with_file(HISTORY, file).ok());
     match file {
         Some(file) => editor.with_history(Box::new(file)),
@@ -284,7 +285,7 @@ impl Validator for Lines {
     }
 }
 
-/// The prompt before the typed text.
+/// The mark before the typed text.
 struct Sign;
 
 impl Prompt for Sign {

@@ -1,8 +1,8 @@
-//! Markdown as it arrives, wrapped at words.
+//! Formats Markdown incrementally and wraps it at words.
 //!
-//! A word appears when it is complete, or when nothing follows for a moment; a span such as
-//! `**bold**` when it ends, but it is held back for one line of the terminal at most. What is no
-//! Markdown stays as it was written.
+//! A word is written when it is complete, or when no text follows for a moment. A span such as
+//! `**bold**` is written when it ends, or when it fills a line of the terminal. Invalid Markdown is
+//! written unchanged.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -11,29 +11,29 @@ use super::style::{Colour, Face, Paint, clean};
 /// Columns before a line of code.
 const CODE_INDENT: &str = "    ";
 
-/// Turns pieces of Markdown into text for a terminal, whose lines end in `\n`.
+/// Converts chunks of Markdown to text for a terminal, whose lines end in `\n`.
 #[derive(Debug)]
 pub(super) struct Markdown {
     paint: Paint,
     base: Face,
     width: usize,
-    /// The rest of the current line that has not been taken yet.
+    /// The rest of the current line that is not processed yet.
     source: String,
-    /// The line's kind is known, and its mark has been written.
+    /// Whether the line's kind is known and its mark was written.
     begun: bool,
-    /// How the words of the line look.
+    /// The style of the words of the line.
     face: Face,
     /// The fence that closes the open block of code.
     fence: Option<String>,
-    /// Columns before the lines that a line is wrapped into.
+    /// The indent of the following lines when a line is wrapped.
     hang: usize,
     word: Word,
-    /// Columns that are taken in the line of the terminal.
+    /// The number of used columns in the line of the terminal.
     column: usize,
-    /// The last character before the rest, because `a_b` is no emphasis.
+    /// The last processed character: the `_` in `a_b` is not emphasis.
     before: Option<char>,
     out: String,
-    /// The last line was empty; so is the beginning.
+    /// Whether the last line was empty, as at the beginning.
     blank: bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Markdown {
 struct Word {
     text: String,
     width: usize,
-    /// Spaces before it.
+    /// The number of spaces before it.
     spaces: usize,
 }
 
@@ -82,7 +82,7 @@ impl Markdown {
         std::mem::take(&mut self.out)
     }
 
-    /// Returns the word that is not complete: nothing has followed for a moment.
+    /// Returns an incomplete word, when no text has followed for a moment.
     pub(super) fn settle(&mut self) -> String {
         self.end_word();
         std::mem::take(&mut self.out)
@@ -115,7 +115,7 @@ impl Markdown {
         }
     }
 
-    /// A line of code, or the end of the block.
+    /// Writes a line of code, or ends the block.
     fn code(&mut self, complete: bool) {
         let fence = self.fence.clone().unwrap_or_default();
         if !self.begun {
@@ -151,7 +151,7 @@ impl Markdown {
         let indent = self.source.len() - text.len();
         if text.is_empty() {
             if complete {
-                // One empty line is as good as several.
+                // Consecutive empty lines are written as one.
                 if !self.blank {
                     self.out.push('\n');
                 }
@@ -233,7 +233,8 @@ impl Markdown {
         true
     }
 
-    /// Takes text with spans, and returns how much of it was taken: the rest must wait.
+    /// Writes text with spans. Returns the length of the processed text; the rest must wait for
+    /// more.
     fn inline(&mut self, text: &str, face: Face, complete: bool) -> usize {
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
@@ -252,7 +253,7 @@ impl Markdown {
             let length = match span {
                 Span::Unknown if may_wait => return at,
                 Span::None | Span::Unknown => {
-                    // A run of marks that is none stays together.
+                    // A run of marks that is not a span stays together.
                     let run = match c {
                         '`' | '*' | '_' => run_of(rest, c),
                         _ => 0,
@@ -302,7 +303,7 @@ impl Markdown {
         at
     }
 
-    /// Adds text to words.
+    /// Appends text to the current word or begins new ones.
     fn plain(&mut self, text: &str, face: Face) {
         let mut piece = String::new();
         for c in text.chars() {
@@ -315,7 +316,8 @@ impl Markdown {
             piece.push(c);
             let width = c.width().unwrap_or(0);
             self.word.width += width;
-            // Scripts with wide characters have no spaces; a line may end after any of them.
+            // Scripts with wide characters have no spaces, so a line may be wrapped after each of
+            // them.
             if width > 1 {
                 self.add(&mut piece, face);
                 self.end_word();
@@ -329,7 +331,7 @@ impl Markdown {
         piece.clear();
     }
 
-    /// Writes the word, in the next line if it does not fit.
+    /// Writes the word, on the next line if it does not fit.
     fn end_word(&mut self) {
         if self.word.text.is_empty() {
             return;
@@ -366,9 +368,9 @@ impl Markdown {
 
 /// The construct that begins at a mark.
 enum Span<'a> {
-    /// Nothing: it is a character as others.
+    /// No construct: the mark is an ordinary character.
     None,
-    /// Unknown until more text arrives.
+    /// Unknown until more text is received.
     Unknown,
     Code {
         inner: &'a str,
@@ -425,7 +427,7 @@ fn emphasis(text: &str, mark: char) -> Span<'_> {
         if closing != run || spaced {
             continue;
         }
-        // `_` inside of a word closes nothing.
+        // `_` inside of a word does not end a span.
         if mark == '_' && text[at..].starts_with(char::is_alphanumeric) {
             continue;
         }

@@ -1,12 +1,12 @@
 //! `acp chat`: a conversation in a terminal.
 //!
-//! One thread reads the keyboard, tokio's threads write to the terminal, and the conversation goes
-//! on between them; a terminal that accepts nothing stops neither the connection nor Ctrl-C.
+//! One thread reads the keyboard, tokio's threads write to the terminal, and the conversation runs
+//! between them. A blocked terminal delays neither the connection nor Ctrl-C.
 
 mod ask;
 mod commands;
 mod diff;
-mod form;
+mod elicitation;
 mod input;
 mod markdown;
 mod screen;
@@ -32,13 +32,13 @@ use super::stop::{Reason, Stop};
 use super::{complain, folders, run, text};
 use crate::error::Error;
 
-/// Why a conversation ends other than by the user.
+/// The error that ends a conversation.
 enum Failure {
     Error(Error),
     Usage(String),
-    /// The session that is asked for cannot be had.
+    /// The requested session is not available.
     Session(String),
-    /// The user could not log in.
+    /// Authentication failed.
     Login(String),
     /// The terminal cannot be used.
     Terminal(String),
@@ -67,7 +67,7 @@ impl From<opening::Failure> for Failure {
     }
 }
 
-/// Holds a conversation.
+/// Runs a conversation and returns the exit code.
 pub(super) async fn chat(args: ChatArgs) -> Code {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if dumb || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
@@ -117,7 +117,7 @@ async fn converse(
     talk.converse(keyboard, questions, stop).await
 }
 
-/// The file of earlier prompts. Its folder is made for the user alone.
+/// Returns the file of earlier prompts. Creates its folder with access for the user only.
 fn history() -> Option<std::path::PathBuf> {
     let folder = folders::data()?;
     let mut builder = std::fs::DirBuilder::new();

@@ -1,4 +1,4 @@
-//! The terminal: text that stays, and below it lines that change until they are erased.
+//! The terminal: permanent text, and below it live lines that are redrawn or erased.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::style::{Paint, clean};
 
-/// A line that changes: as it is shown, and the columns that it takes.
+/// A live line: its text and its width in columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Live {
     shown: String,
@@ -31,7 +31,7 @@ pub(super) struct Screen {
     /// Output that the terminal has not accepted yet.
     writing: Vec<u8>,
     live: Vec<Live>,
-    /// The cursor is at the beginning of a line, apart from live lines.
+    /// Whether the cursor is at the beginning of a line, not counting live lines.
     at_start: bool,
     hidden: bool,
 }
@@ -48,30 +48,30 @@ impl Screen {
         }
     }
 
-    /// Columns of the terminal as it is now.
+    /// Returns the current width of the terminal, in columns.
     pub(super) fn width() -> usize {
         let size = crossterm::terminal::size();
         size.map_or(80, |(columns, _)| usize::from(columns))
             .clamp(20, 1000)
     }
 
-    /// Lines of the terminal as it is now.
+    /// Returns the current height of the terminal, in lines.
     pub(super) fn height() -> usize {
         crossterm::terminal::size().map_or(24, |(_, lines)| usize::from(lines))
     }
 
-    /// Writes text that stays. Its lines end in `\n`; it holds nothing else that moves the cursor.
+    /// Writes permanent text. Its lines end in `\n`; it must not move the cursor in any other way.
     pub(super) fn print(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
         self.erase();
-        // The terminal is in raw mode, where a line feed only goes down.
+        // In raw mode a line feed does not return to the first column.
         self.gathered.push_str(&text.replace('\n', "\r\n"));
         self.at_start = text.ends_with('\n');
     }
 
-    /// Shows these lines below the text, if it ends with a whole line.
+    /// Shows live lines below the text, if it ends with a whole line.
     pub(super) fn set_live(&mut self, lines: Vec<Live>) {
         if !self.at_start || lines == self.live {
             return;
@@ -82,7 +82,7 @@ impl Screen {
         self.live = lines;
     }
 
-    /// Hides the cursor, or shows it.
+    /// Hides or shows the cursor.
     pub(super) fn hide_cursor(&mut self, hide: bool) {
         if self.hidden != hide {
             let sequence = if hide { "\u{1b}[?25l" } else { "\u{1b}[?25h" };
@@ -95,7 +95,7 @@ impl Screen {
         if self.live.is_empty() {
             return;
         }
-        // A terminal that has become narrower has wrapped them.
+        // The terminal has wrapped them if it has become narrower.
         let width = Self::width();
         let rows: usize = self
             .live
@@ -110,7 +110,7 @@ impl Screen {
         self.live.clear();
     }
 
-    /// Erases the lines that change.
+    /// Erases the live lines.
     pub(super) fn end_live(&mut self) {
         self.erase();
     }
@@ -119,7 +119,7 @@ impl Screen {
     ///
     /// # Errors
     ///
-    /// When the terminal is closed.
+    /// Fails when the terminal is closed.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         self.writing
             .append(&mut std::mem::take(&mut self.gathered).into_bytes());

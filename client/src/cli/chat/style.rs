@@ -1,8 +1,8 @@
-//! Colours, columns, and text of an agent made harmless.
+//! Colours, columns, and sanitized text of agents.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// How a piece of text looks. Several apply at once.
+/// The style of text. Several attributes may be set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Face {
     pub(super) bold: bool,
@@ -44,7 +44,7 @@ impl Face {
     }
 }
 
-/// Paints text, or leaves it plain where colours are not wanted.
+/// Applies styles to text, if colours are enabled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paint {
     pub(super) colours: bool,
@@ -76,8 +76,8 @@ impl Paint {
     }
 }
 
-/// Text without what controls a terminal: escape sequences, control characters, and those that
-/// reverse the direction of writing. Tabs become spaces; line feeds stay.
+/// Removes control sequences from text: escape sequences, control characters, and characters that
+/// reverse the direction of text. Tabs become spaces; line feeds stay.
 pub(super) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -85,7 +85,7 @@ pub(super) fn clean(text: &str) -> String {
         match c {
             '\n' => cleaned.push(c),
             '\t' => cleaned.push_str("    "),
-            // The whole sequence: its rest means nothing without its beginning.
+            // Removes the whole sequence, because its rest would be shown as text.
             '\u{1b}' if characters.next_if_eq(&'[').is_some() => {
                 while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
                 characters.next_if(|c| matches!(c, '@'..='~'));
@@ -97,12 +97,12 @@ pub(super) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Returns whether a character changes how the following text looks.
+/// Returns whether a character changes the direction of the following text.
 fn reverses(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The first line of harmless text, with at most so many columns.
+/// Returns the first line of text, sanitized, with at most `columns` columns.
 pub(super) fn fit(text: &str, columns: usize) -> String {
     let text = clean(text);
     let text = text.trim_end_matches('\n').replace('\n', " ");
@@ -122,7 +122,7 @@ pub(super) fn fit(text: &str, columns: usize) -> String {
     shown
 }
 
-/// Lines of harmless text, wrapped at words.
+/// Returns the lines of text, sanitized and wrapped at words.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let text = clean(text);
     let mut lines = Vec::new();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(clean("a\u{1b}[2J\u{1b}[1;31mb\r\u{7}\tc\nd"), "ab    c\nd");
         assert_eq!(clean("\u{1b}]0;title\u{7}x\u{9b}2J"), "]0;titlex2J");
         assert_eq!(clean("rm \u{202e}gpj.exe\u{2066}"), "rm gpj.exe");
-        // A sequence in two pieces leaves letters, not a sequence.
+        // A sequence in two chunks leaves letters, not a sequence.
         assert_eq!(clean("\u{1b}[") + &clean("2J"), "2J");
         assert_eq!(clean("\u{1b}\u{1b}[2Jx"), "x");
     }

@@ -32,7 +32,7 @@ pub(super) struct Talk<'a> {
     opening: Opening,
     pub(super) session: Session,
     pub(super) events: Events,
-    /// The connection to the agent has ended.
+    /// Whether the connection to the agent has ended.
     pub(super) lost: bool,
     pub(super) paint: Paint,
     pub(super) screen: Screen,
@@ -49,7 +49,7 @@ enum Next {
 }
 
 impl<'a> Talk<'a> {
-    /// Starts the agent, and opens a session.
+    /// Starts the agent and opens a session.
     pub(super) async fn begin(
         args: &'a ChatArgs,
         ask: Keys,
@@ -168,7 +168,7 @@ impl<'a> Talk<'a> {
         keyboard: &mut Keyboard,
         questions: &mut mpsc::Receiver<Asked>,
     ) -> Result<Input, Failure> {
-        // Waiting events come before the prompt.
+        // Queued events are shown before the prompt.
         while let Some(event) = self.events.next_ready() {
             let shown = self.view.event(&event, Screen::width());
             self.screen.print(&shown);
@@ -179,7 +179,7 @@ impl<'a> Talk<'a> {
         self.screen.flush().await?;
         keyboard.set_completions(commands::completions(&self.session.settings()));
         keyboard.read_line(std::mem::take(&mut self.typed));
-        // Pieces of text come together in lines.
+        // Chunks of text are joined to lines.
         let mut shown = String::new();
         let mut unfinished = false;
         loop {
@@ -219,7 +219,7 @@ impl<'a> Talk<'a> {
                     shown += &self.view.end(Screen::width());
                     keyboard.show(&std::mem::take(&mut shown));
                 }
-                // Dropping a question refuses it.
+                // Dropping a request rejects it.
                 Some(_) = questions.recv() => {
                     let note = "the agent asked something outside of a turn, and was refused";
                     shown += &self.view.note(Colour::Yellow, note);
@@ -229,7 +229,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Reconnects if the connection has ended, and opens the session again if the agent can. Returns
+    /// Reconnects if the connection has ended, and continues the session if the agent can. Returns
     /// whether there is a session.
     async fn reconnect(&mut self) -> Result<bool, Failure> {
         if !self.lost {
@@ -266,8 +266,8 @@ impl<'a> Talk<'a> {
         Ok(true)
     }
 
-    /// Starts the agent again, and opens the session again if the agent can. Returns also whether
-    /// it is the same one.
+    /// Starts the agent again and continues the session if the agent can. Returns also whether it
+    /// is the same session.
     async fn open_again(&mut self) -> Result<(Session, Events, bool), opening::Failure> {
         let asked = Some(self.ask.clone());
         let setup = &self.args.setup;
@@ -293,7 +293,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Writes a line of our own.
+    /// Writes a line of acp.
     pub(super) async fn say(&mut self, colour: Colour, line: &str) -> Result<(), Failure> {
         let line = self.view.note(colour, line);
         self.screen.print(&line);
@@ -378,13 +378,13 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// Has elicitations shown here.
+/// Shows elicitations in the conversation.
 fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
     let keys = keys.clone();
     move |builder| builder.elicitation(keys.clone())
 }
 
-/// How long nothing may follow until a line that is not complete is shown above the editor.
+/// The time without new text after which an incomplete line is shown above the editor.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
 const LOST: &str = "the connection to the agent was lost; the next prompt connects again";

@@ -1,4 +1,4 @@
-//! Tool calls: a line that changes while one runs, and the lines that stay afterwards.
+//! Tool calls: a live line while one runs, and permanent lines afterwards.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::diff;
 use super::style::{Colour, Face, Paint, clean, fit};
 use crate::session::merge;
 
-/// Tool calls of a turn that are remembered; more are shown when they begin.
+/// Maximum number of tracked tool calls of a turn; further calls are shown when they begin.
 const MOST_CALLS: usize = 1000;
 
-/// Lines of text of a tool call that are shown.
+/// Maximum number of displayed lines of a tool call's text.
 const MOST_LINES: usize = 6;
 
-/// Frames of the sign that something goes on.
+/// The frames of the progress indicator.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Returns the sign that something goes on, ten of them a second.
+/// Returns the current frame of the progress indicator; it changes every 100 ms.
 pub(super) fn spinner(elapsed: Duration) -> &'static str {
     let frame = elapsed.as_millis() / 100 % FRAMES.len() as u128;
     FRAMES[usize::try_from(frame).unwrap_or_default()]
@@ -31,7 +31,7 @@ pub(super) fn spinner(elapsed: Duration) -> &'static str {
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     calls: Vec<Running>,
-    /// Where a call stands in the list.
+    /// The index of each call in the list.
     places: HashMap<ToolCallId, usize>,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct Tools {
 struct Running {
     call: ToolCall,
     begun: Instant,
-    /// Nothing more is shown of it.
+    /// Whether the call was shown completely.
     done: bool,
-    /// A question for permission has shown its diffs.
+    /// Whether a permission request has shown its diffs.
     diffs_shown: bool,
 }
 
 impl Tools {
-    /// Takes a call that is announced. Returns its lines if it has ended.
+    /// Adds an announced call. Returns its lines if it has ended.
     pub(super) fn announced(
         &mut self,
         call: &ToolCall,
@@ -85,7 +85,7 @@ impl Tools {
         &mut calls[place]
     }
 
-    /// Lines of the calls that run.
+    /// Returns the lines of running calls.
     pub(super) fn live(&self, width: usize) -> Vec<String> {
         let running = self.calls.iter().filter(|running| !running.done);
         let line = |running: &Running| {
@@ -97,7 +97,7 @@ impl Tools {
         running.map(line).collect()
     }
 
-    /// The diffs of a call, for a question about it.
+    /// Returns the diffs of a call, for a permission request.
     pub(super) fn diffs(
         &mut self,
         update: &ToolCallUpdate,
@@ -115,7 +115,7 @@ impl Tools {
         lines
     }
 
-    /// The turn has ended: lines of the calls that have not.
+    /// Ends the turn. Returns the lines of the calls that have not ended.
     pub(super) fn end(&mut self, width: usize, paint: Paint) -> String {
         let mut text = String::new();
         for running in &mut self.calls {
@@ -210,13 +210,13 @@ fn of_file(diff: &Diff, width: usize, paint: Paint) -> Vec<String> {
     )
 }
 
-/// The first lines of a text.
+/// Returns the first lines of a text.
 fn of_block(block: &ContentBlock, width: usize, paint: Paint) -> Vec<String> {
     let ContentBlock::Text(text) = block else {
         return vec![paint.text(Face::DIM, &format!("  {}", kind(block)))];
     };
     let text = clean(text.text.trim_matches('\n'));
-    // Code often stands between fences, which say nothing.
+    // Fences around code are omitted.
     let lines: Vec<_> = text
         .lines()
         .filter(|line| !line.trim_start().starts_with("```"))
@@ -234,7 +234,7 @@ fn of_block(block: &ContentBlock, width: usize, paint: Paint) -> Vec<String> {
     shown
 }
 
-/// A word for content that is no text.
+/// Returns a word for content that is not text.
 pub(super) fn kind(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Image(_) => "[image]".to_owned(),
@@ -245,7 +245,7 @@ pub(super) fn kind(block: &ContentBlock) -> String {
     }
 }
 
-/// A duration: tenths of seconds, later seconds, and minutes.
+/// Formats a duration: tenths of seconds, later seconds, then minutes.
 pub(super) fn seconds(duration: Duration) -> String {
     match duration.as_secs() {
         0..10 => format!("{:.1} s", duration.as_secs_f64()),

@@ -1,4 +1,4 @@
-//! A turn: events, keys, questions and the clock.
+//! A turn: events, keys, requests and timers.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use super::{Failure, interrupt};
 use crate::cli::stop::Stop;
 use crate::session::SessionEvent;
 
-/// How often lines that change are written.
+/// Interval at which live lines are redrawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Prompts that are typed ahead; more wait in the line.
+/// Maximum number of prompts queued during a turn; further ones stay in the line.
 const MOST_QUEUED: usize = 10;
 
-/// Bytes that are typed ahead.
+/// Maximum size of input typed during a turn, in bytes.
 const MOST_TYPED: usize = 1 << 20;
 
-/// How one turn is being ended.
+/// The state of ending one turn.
 struct Ending {
     cancel: CancellationToken,
     announced: bool,
@@ -71,7 +71,7 @@ impl Talk<'_> {
                     self.screen.print(&shown);
                     question = Some(asked);
                 }
-                // Everything before the end of the turn has been shown.
+                // All events before the end of the turn were shown.
                 outcome = turn.finish() => break outcome,
                 _ = clock.tick() => {
                     question = question.filter(Asked::is_open);
@@ -84,7 +84,7 @@ impl Talk<'_> {
                 turn.cancel();
             }
             self.draw(begun.elapsed(), question.as_ref(), &ending);
-            // A terminal that accepts nothing must not keep Ctrl-C from cancelling.
+            // A blocked terminal must not keep Ctrl-C from cancelling.
             loop {
                 tokio::select! {
                     biased;
@@ -94,7 +94,7 @@ impl Talk<'_> {
                             Some(asked) if !asked.shown => asked.shown = true,
                             _ => break,
                         }
-                        // From now on its keys answer, and so they are shown.
+                        // Keys answer the request from now on, so it must be displayed.
                         self.draw(begun.elapsed(), question.as_ref(), &ending);
                     }
                     Some(input) = keyboard.inputs.recv() => {
@@ -131,7 +131,7 @@ impl Talk<'_> {
         let width = Screen::width();
         let shown = self.view.event(event, width);
         self.screen.print(&shown);
-        // Buffered output is written at once.
+        // Buffered output is written immediately.
         for _ in 0..1000 {
             let Some(event) = self.events.next_ready() else {
                 break;
@@ -260,7 +260,7 @@ impl Talk<'_> {
     }
 }
 
-/// Opens a page in the system's browser. Its output is discarded, and its end is not awaited.
+/// Opens a page in the system's browser. Discards its output and does not wait for its exit.
 fn browse(url: &str) -> std::io::Result<()> {
     use std::process::{Command, Stdio};
     let mut command = if cfg!(windows) {
@@ -277,7 +277,7 @@ fn browse(url: &str) -> std::io::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // It is to be waited for, or its entry stays as long as acp.
+    // The child must be reaped, or its process entry stays until acp exits.
     std::thread::spawn(move || child.wait());
     Ok(())
 }

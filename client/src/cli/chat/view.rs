@@ -1,4 +1,4 @@
-//! Session events as text that stays and lines that change.
+//! Formats session events as permanent text and live lines.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::session::{Answered, Event, Joint, Outcome, Phase, SessionEvent};
 /// The kind of the last output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// Nothing, or an empty line.
+    /// No output, or an empty line.
     Empty,
     Text,
     Thought,
@@ -25,11 +25,11 @@ enum Last {
     Note,
 }
 
-/// Turns events into text whose lines end in `\n`.
+/// Converts events to text whose lines end in `\n`.
 #[derive(Debug)]
 pub(super) struct View {
     paint: Paint,
-    /// Columns of the terminal, when something was shown last.
+    /// The width of the terminal at the last output, in columns.
     width: usize,
     text: Markdown,
     thought: Markdown,
@@ -39,7 +39,7 @@ pub(super) struct View {
     tools: Tools,
     lines: Lines,
     plan: Option<Plan>,
-    /// The plan has changed since it was shown.
+    /// Whether the plan has changed since it was shown.
     plan_changed: bool,
     usage: Option<UsageUpdate>,
 }
@@ -167,7 +167,7 @@ impl View {
         }
     }
 
-    /// Ends a line of text that is not complete, for something goes on that is shown below it.
+    /// Ends an incomplete line of text, because output of a running turn follows below it.
     fn end_line(&mut self) -> String {
         match self.last {
             Last::Text => self.text.finish(),
@@ -180,7 +180,7 @@ impl View {
         self.dim(&text::permission(answered))
     }
 
-    /// Returns the question below the previous output.
+    /// Returns a permission request below the previous output.
     pub(super) fn question(&mut self, question: &PermissionRequest, width: usize) -> String {
         let update = &question.request.tool_call;
         let diffs = self.tools.diffs(update, width, self.paint);
@@ -188,12 +188,12 @@ impl View {
         self.turn_to(Last::Note) + &shown
     }
 
-    /// A line of our own.
+    /// Returns a line of acp.
     pub(super) fn note(&mut self, colour: Colour, line: &str) -> String {
         self.painted(Face::of(colour), line)
     }
 
-    /// A line of less importance.
+    /// Returns a dimmed line.
     pub(super) fn dim(&mut self, line: &str) -> String {
         self.painted(Face::DIM, line)
     }
@@ -207,18 +207,18 @@ impl View {
         shown
     }
 
-    /// Text that is finished.
+    /// Returns a complete block of text.
     pub(super) fn block(&mut self, text: &str) -> String {
         self.turn_to(Last::Note) + text
     }
 
-    /// A turn begins.
+    /// Resets the state for a turn.
     pub(super) fn begin(&mut self) {
         self.last = Last::Empty;
         self.message = Joint::default();
     }
 
-    /// Nothing has followed for a moment: the word that is not complete.
+    /// Returns an incomplete word, when no text has followed for a moment.
     pub(super) fn settle(&mut self) -> String {
         match self.last {
             Last::Text => self.text.settle(),
@@ -267,7 +267,7 @@ impl View {
         shown
     }
 
-    /// Tokens and cost so far.
+    /// Returns the tokens and the cost so far.
     pub(super) fn usage(&self) -> String {
         match &self.usage {
             Some(usage) => {
@@ -278,7 +278,7 @@ impl View {
         }
     }
 
-    /// The plan as it is.
+    /// Returns the current plan.
     pub(super) fn plan(&self, width: usize) -> String {
         let Some(plan) = &self.plan else {
             return "There is no plan.\n".to_owned();
@@ -296,7 +296,7 @@ impl View {
         shown
     }
 
-    /// Lines that change while a turn runs.
+    /// Returns the live lines of a running turn.
     pub(super) fn live(&self, elapsed: Duration, width: usize, height: usize) -> Vec<String> {
         let room = height.saturating_sub(8).clamp(1, 8);
         let mut lines = Vec::new();

@@ -9,7 +9,7 @@ use crate::cli::args::{ExportFormat, SessionArgs};
 use crate::cli::open;
 use crate::cli::task::{Failure, Results};
 
-/// Prints the history of a session as it arrives.
+/// Prints the history of a session while it is received.
 pub(super) async fn export(
     args: &SessionArgs,
     format: ExportFormat,

@@ -1,7 +1,7 @@
-//! The history of a session, as the agent repeats it for `session/load`.
+//! The history of a session, as replayed for `session/load`.
 //!
-//! A layer takes the updates before any session does, as the agent wrote them. The agent waits
-//! while more than a few are unread, so a history of any length passes through little memory.
+//! A layer receives the unmodified updates before the session does. The agent waits while 64
+//! updates are unread, so a history of any length needs little memory.
 
 use std::fmt;
 use std::path::Path;
@@ -17,40 +17,40 @@ use crate::cli::task::Failure;
 use crate::client::Client;
 use crate::v2::Converter;
 
-/// Updates that wait to be read.
+/// Capacity of the queue of updates.
 const WAITING: usize = 64;
 
 /// An update of a session.
 #[derive(Debug)]
 pub(super) struct Update {
-    /// As the agent wrote it, in one line.
+    /// The unmodified JSON, in one line.
     pub(super) raw: String,
-    /// What was understood of it. An update of version 2 may become several.
+    /// The deserialized update. An update of version 2 may become several.
     pub(super) typed: Vec<SessionUpdate>,
 }
 
 enum Event {
     Update(Box<Update>),
-    /// Everything before is the history.
+    /// The end of the history.
     End,
 }
 
-/// Updates as they arrive.
+/// Receives the updates.
 pub(super) struct Updates {
     arrived: mpsc::Receiver<Event>,
     tap: Tap,
 }
 
-/// Takes the updates of one session.
+/// Intercepts the updates of one session.
 #[derive(Clone)]
 pub(super) struct Tap {
     session: Arc<str>,
     arrive: mpsc::Sender<Event>,
-    /// Converts those of an agent of version 2.
+    /// Converts the updates of an agent of version 2.
     converter: Arc<Mutex<Option<Converter>>>,
 }
 
-/// Returns a layer that takes the updates of a session, and where they come out.
+/// Returns a layer that intercepts the updates of a session, and their receiver.
 pub(super) fn tap(session: &str) -> (Tap, Updates) {
     let (arrive, arrived) = mpsc::channel(WAITING);
     let tap = Tap {
@@ -102,7 +102,7 @@ impl Service for Tapped {
 }
 
 impl Tap {
-    /// Reads the params of an update of this session.
+    /// Parses the params of an update of this session.
     fn read(&self, params: &str) -> Option<Update> {
         #[derive(Deserialize)]
         struct Raw<'a> {
@@ -129,7 +129,7 @@ impl Tap {
             None => serde_json::from_str(update).into_iter().collect(),
         };
         Some(Update {
-            // Line feeds stand only between tokens: strings have them escaped.
+            // Line feeds are only between tokens, because strings escape them.
             raw: update.replace(['\n', '\r'], " "),
             typed,
         })
@@ -140,7 +140,7 @@ impl Tap {
 ///
 /// # Errors
 ///
-/// When the agent cannot load it, or `each` fails.
+/// Fails when the agent cannot load the session, or `each` fails.
 pub(super) async fn replay(
     client: &Client,
     id: &str,
@@ -156,7 +156,7 @@ pub(super) async fn replay(
     let arrive = tap.arrive;
     let loading = async {
         let session = client.load_session(id, cwd).await?;
-        // Senders wait in order, so nothing of the history comes after it.
+        // Senders wait in order, so all updates of the history precede this.
         let _ = arrive.send(Event::End).await;
         Ok::<_, Failure>(session)
     };
@@ -171,7 +171,7 @@ pub(super) async fn replay(
     Ok(())
 }
 
-/// How long a history is.
+/// The length of a history.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
@@ -190,7 +190,7 @@ enum Writer {
 }
 
 impl Counts {
-    /// Counts an update, and takes the title from it.
+    /// Counts an update and records the title in it.
     pub(super) fn count(&mut self, update: &Update, info: &mut SessionInfo) {
         self.updates += 1;
         for update in &update.typed {
@@ -215,7 +215,7 @@ impl Counts {
             }
             _ => return,
         };
-        // Chunks that follow each other are one message.
+        // Consecutive chunks are one message.
         if self.last.replace(writer) != Some(writer) {
             match writer {
                 Writer::User => self.user_messages += 1,

@@ -1,7 +1,7 @@
-//! A conversation as Markdown, update by update.
+//! Formats a conversation as Markdown, update by update.
 //!
-//! A tool call is written when something else follows it, so that it has its result; what is heard
-//! of it later is a line of its own.
+//! A tool call is written when another update follows, so that it includes its result. Later
+//! updates of the call are separate lines.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use acp_sdk::v1::{
 
 use crate::text::one_line;
 
-/// Characters of a title.
+/// Maximum number of characters of a title.
 const LONGEST_TITLE: usize = 200;
 
-/// Tool calls whose titles are remembered.
+/// Maximum number of tool calls whose titles are remembered.
 const REMEMBERED_CALLS: usize = 1000;
 
 /// The author of the current paragraph.
@@ -30,11 +30,11 @@ enum Part {
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
     part: Option<Part>,
-    /// The last heading: thoughts and tool calls stand below the agent's.
+    /// The last heading. Thoughts and tool calls are below the agent's.
     heading: Option<Part>,
-    /// Tool calls that are still to be written, in their order.
+    /// Tool calls that are not written yet, in order.
     open: Vec<(ToolCallId, Call)>,
-    /// Titles of those that have been.
+    /// Titles of the written tool calls.
     written: HashMap<ToolCallId, String>,
 }
 
@@ -47,7 +47,7 @@ struct Call {
 }
 
 impl Markdown {
-    /// Returns what an update adds to the text.
+    /// Returns the text that an update adds.
     pub(super) fn update(&mut self, update: &SessionUpdate) -> String {
         let mut text = String::new();
         match update {
@@ -99,7 +99,7 @@ impl Markdown {
         text
     }
 
-    /// Returns what is still to be written.
+    /// Returns the remaining text.
     pub(super) fn end(&mut self) -> String {
         let mut text = String::new();
         self.end_part(&mut text);
@@ -141,7 +141,7 @@ impl Markdown {
         }
     }
 
-    /// The tool call of an id, which is written later.
+    /// Returns a tool call that is not written yet.
     fn call(&mut self, id: &ToolCallId, text: &mut String) -> &mut Call {
         self.end_part(text);
         if self.heading.replace(Part::Agent) != Some(Part::Agent) {
@@ -190,7 +190,7 @@ impl Markdown {
     }
 }
 
-/// A block as text; what is no text is named.
+/// Formats a block as text; content other than text is named.
 fn words(content: &ContentBlock) -> String {
     match content {
         ContentBlock::Text(text) => text.text.clone(),
@@ -207,7 +207,7 @@ fn words(content: &ContentBlock) -> String {
     }
 }
 
-/// Text between fences that do not occur in it.
+/// Encloses text in fences that do not occur in it.
 fn fenced(info: &str, text: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
@@ -229,7 +229,7 @@ fn changes(diff: &Diff) -> String {
     fenced("diff", &text)
 }
 
-/// Adds a block below an item of a list.
+/// Appends a block below an item of a list.
 fn indented(block: &str, text: &mut String) {
     for line in block.lines() {
         if !line.is_empty() {

@@ -21,7 +21,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::text::one_line;
 
-/// Characters shown of a title.
+/// Maximum number of characters of a title.
 const LONGEST_TITLE: usize = 80;
 
 /// Runs a command about sessions.
@@ -48,7 +48,7 @@ pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Resu
         }
         SessionsCommand::Delete(session) => {
             let named = by_name(session)?;
-            // A session that a run works in stays.
+            // A session that a run uses is not deleted.
             let kept = match named.id == session.id {
                 true => None,
                 false => {
@@ -69,7 +69,7 @@ pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Resu
     Ok(Code::EndTurn)
 }
 
-/// Returns the session that is meant: that of a name if there is such a name, or else that of an id.
+/// Returns the session with a name; without such a name, the session with this id.
 fn by_name(session: &SessionArgs) -> Result<SessionArgs, Failure> {
     let directory = named_directory(session);
     let found = Kept::find(&session.id, &session.agent.identity(), &directory);
@@ -81,17 +81,17 @@ fn by_name(session: &SessionArgs) -> Result<SessionArgs, Failure> {
     Ok(named)
 }
 
-/// The directory that a name belongs to.
+/// Returns the directory that a name belongs to.
 fn named_directory(session: &SessionArgs) -> String {
     let cwd = session.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
-    // A directory that is not here has no names.
+    // A directory that does not exist on this machine stays as it is.
     cwd.canonicalize()
         .unwrap_or(cwd)
         .to_string_lossy()
         .into_owned()
 }
 
-/// An entry of the list, with the names that `acp` keeps for it.
+/// An entry of the list, with the names that `acp` stores for it.
 #[derive(Debug, Serialize)]
 struct Listed<'a> {
     #[serde(flatten)]
@@ -119,7 +119,7 @@ async fn list(
             ListFormat::Text => {
                 let updated = session.updated_at.as_deref().unwrap_or("-");
                 let title = session.title.as_deref().unwrap_or("-");
-                // The id comes first, for it is what other commands take.
+                // The id is the first column, because other commands take it.
                 let named = match names.is_empty() {
                     true => String::new(),
                     false => format!("  [{}]", one_line(&names.join(", "), LONGEST_TITLE)),
@@ -219,7 +219,7 @@ async fn text(shown: &Shown, results: &mut Results) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// When the agent lists sessions, and not this one, and cannot load it either.
+/// Fails when the agent lists sessions without this one, and cannot load it either.
 async fn listed(client: &Client, id: &str) -> Result<Option<SessionInfo>, Failure> {
     let capabilities = &client.agent_info().agent_capabilities;
     if capabilities.session_capabilities.list.is_none() {

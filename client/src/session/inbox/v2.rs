@@ -1,5 +1,5 @@
-//! What a session of version 2 needs besides: its updates are converted, and the work for a prompt
-//! ends with an update.
+//! The state of a session of version 2: its updates are converted, and an update ends the work for
+//! a prompt.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use super::{Inbox, TurnState};
 use crate::session::TokenUsage;
 use crate::v2::{Converted, Converter, End, Work};
 
-/// How the work for a prompt has ended.
+/// The end of the work for a prompt.
 type Ended = Result<StopReason, RpcError>;
 
 #[derive(Debug, Default)]
 pub(super) struct StateV2 {
     pub(super) converter: Converter,
     work: Work,
-    /// The turn of the prompt that the agent works for, and who waits for its end.
+    /// The turn that the agent works for, and the receiver of its end.
     turn: Option<(Arc<TurnState>, oneshot::Sender<Ended>)>,
 }
 
 impl Inbox {
-    /// Converts an update; also returns the end of the turn, if that is what it says. It is
-    /// [passed on](Self::end_work) when the update was delivered.
+    /// Converts an update. Also returns the end of the turn if the update is one; it is [passed
+    /// on](Self::end_work) after the update was delivered.
     pub(crate) fn convert(&self, update: v2::SessionUpdate) -> (Converted, Option<End>) {
         let mut state = self.lock();
         let end = state.v2.work.update(&update);
         (state.v2.converter.update(update), end)
     }
 
-    /// A prompt is about to be sent. Returns how its turn ends, once the agent says so.
+    /// Prepares for a prompt that is sent next. Returns a receiver of the end of its turn.
     pub(crate) fn begin_work(&self, turn: &Arc<TurnState>) -> oneshot::Receiver<Ended> {
         let (sender, ended) = oneshot::channel();
         let mut state = self.lock();
@@ -42,7 +42,7 @@ impl Inbox {
         ended
     }
 
-    /// The agent has accepted the prompt as this message, if it says which.
+    /// Records that the agent accepted the prompt, and the id of its message if there is one.
     pub(crate) fn accept_work(&self, message: Option<&str>) {
         let end = self.lock().v2.work.accepted(message);
         if let Some(end) = end {
@@ -50,18 +50,18 @@ impl Inbox {
         }
     }
 
-    /// The agent has answered the prompt with an error.
+    /// Records that the agent rejected the prompt.
     pub(crate) fn refuse_work(&self, error: &RpcError) {
         self.lock().v2.work.refused();
         let stop = match error.code {
-            // It was not in the conversation yet.
+            // The prompt is not part of the conversation.
             ErrorCode::REQUEST_CANCELLED => Ok(StopReason::Cancelled),
             _ => Err(error.clone()),
         };
         self.end_work(End { stop, meta: None });
     }
 
-    /// The connection was lost, and the agent has no cursor: whether it still works is unknown.
+    /// Fails the turn after a lost connection: without a cursor, the state of its work is unknown.
     pub(crate) fn lose_work(&self) {
         if !self.lock().v2.work.lost() {
             return;
@@ -75,7 +75,7 @@ impl Inbox {
         });
     }
 
-    /// The work for the prompt has ended, and its turn with it.
+    /// Ends the turn with the end of its work.
     pub(crate) fn end_work(&self, end: End) {
         let Some((turn, sender)) = self.lock().v2.turn.take() else {
             return;
@@ -87,7 +87,8 @@ impl Inbox {
     }
 }
 
-/// The tokens that the end of the work reports, where [`crate::v2::Usage`] has put them.
+/// Returns the token usage reported with the end of the work; [`crate::v2::Usage`] moves it to
+/// `_meta`.
 fn tokens(end: &End) -> Option<TokenUsage> {
     #[derive(Deserialize)]
     struct Ours {

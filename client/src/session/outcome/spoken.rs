@@ -1,4 +1,4 @@
-//! The text of messages, of which an agent of version 2 may replace one.
+//! The text of messages. An agent of version 2 may replace a message.
 
 use acp_sdk::Patch;
 use acp_sdk::json::UnknownVariant;
@@ -6,14 +6,14 @@ use acp_sdk::v1::{ContentBlock, ContentChunk, MessageId};
 
 use super::{Joint, separator};
 
-/// Where the messages stand in a text, as far as they have ids.
+/// The positions of messages with ids in a text.
 #[derive(Debug, Default)]
 pub(super) struct Spoken {
     pub(super) joint: Joint,
     parts: Vec<Part>,
 }
 
-/// A piece of a message. Those of several messages may alternate.
+/// A piece of a message. Pieces of several messages may alternate.
 #[derive(Debug)]
 struct Part {
     id: MessageId,
@@ -44,7 +44,7 @@ impl Spoken {
         }
     }
 
-    /// Replaces a message by what an update of version 2 says it is.
+    /// Replaces a message by the content of a version 2 update.
     pub(super) fn replace(&mut self, text: &mut String, update: &UnknownVariant) {
         let id: Option<MessageId> = update.get("messageId").and_then(|id| id.parse().ok());
         let content: Option<Patch<Vec<ContentBlock>>> = update
@@ -60,13 +60,13 @@ impl Spoken {
         });
         let mut words: String = words.collect();
         if !self.parts.iter().any(|part| part.id == id) {
-            // It was said in an earlier turn.
+            // The message belongs to an earlier turn.
             let chunk = ContentChunk::new(ContentBlock::from(words.as_str())).with_message_id(id);
             return self.append(text, &chunk);
         }
         let (mut before, mut after) = (0, 0);
         for part in &mut self.parts {
-            // As far as the text in front of it has become longer and shorter.
+            // The offset changes by the change in length of the preceding text.
             let start = part.start + after - before;
             let end = part.end + after - before;
             if part.id == id {

@@ -1,4 +1,4 @@
-//! Questions and their answers.
+//! Permission requests, elicitations and their answers.
 
 use acp_sdk::v1;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Requests, and what agents answer.
+//! Requests and responses.
 
 use acp_sdk::v1;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn the_answer_to_initialize_says_what_an_agent_can() {
         {"type": "_odd", "id": "odd", "name": "Odd"},
     ]);
     let mut written = written(&info.auth_methods);
-    // Version 1 may leave it out.
+    // Optional in version 1.
     written[0]["type"] = json!("agent");
     assert_eq!(written, methods);
 }

@@ -1,4 +1,4 @@
-//! Updates, one after the other.
+//! Sequences of updates.
 
 use acp_sdk::{v1, v2};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn convert(converter: &mut Converter, update: Value) -> Vec<v1::SessionUpdate> {
     converter.update(update).into_iter().collect()
 }
 
-/// What one update becomes, as JSON.
+/// Converts one update; returns the results as JSON.
 fn converted(converter: &mut Converter, update: Value) -> Vec<Value> {
     convert(converter, update).iter().map(written).collect()
 }
@@ -24,7 +24,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// A piece of a tool call's content.
+/// A chunk of a tool call's content.
 fn piece(id: &str, said: &str) -> Value {
     json!({"sessionUpdate": "tool_call_content_chunk", "toolCallId": id,
         "content": {"type": "content", "content": text(said)}})
@@ -34,7 +34,7 @@ fn call(id: &str) -> Value {
     json!({"sessionUpdate": "tool_call_update", "toolCallId": id})
 }
 
-/// The texts of the content that an update of a tool call has.
+/// Returns the texts in the content of a tool call update.
 fn contents(update: &Value) -> Option<Vec<&str>> {
     let items = update.get("content")?.as_array()?;
     items
@@ -163,7 +163,7 @@ fn pieces_are_the_content_so_far() {
     converted(&mut converter, replaced);
     let said = converted(&mut converter, piece("c", "er"));
     assert_eq!(contents(&said[0]), Some(vec!["new", "er"]));
-    // Of a call that was never announced.
+    // A tool call that was never announced.
     let said = converted(&mut converter, piece("d", "one"));
     assert_eq!(contents(&said[0]), Some(vec!["one"]));
 }
@@ -181,7 +181,7 @@ fn long_content_is_not_repeated_with_each_piece_and_never_cut() {
     }
     assert!(updates < 200, "{updates}");
     assert!(bytes < 20 * 5000 * 100, "{bytes}");
-    // Whatever is said next of the call, or of the session, has all of it.
+    // The next update contains all content.
     let mut other = Converter::default();
     for _ in 0..5000 {
         converted(&mut other, piece("c", &line));
@@ -211,7 +211,7 @@ fn content_is_remembered_within_bounds_and_the_rest_stays_as_it_is() {
         converted(&mut converter, piece("c", "more")),
         [piece("c", "more")]
     );
-    // Another one takes its place, and it is not continued from nothing.
+    // Another call replaces it in the table; later chunks do not continue it.
     for id in ["d", "e", "f", "g"] {
         assert_eq!(
             contents(&converted(&mut converter, piece(id, &long))[0]).map(|all| all.len()),
@@ -224,7 +224,7 @@ fn content_is_remembered_within_bounds_and_the_rest_stays_as_it_is() {
     );
     let said = converted(&mut converter, piece("g", &long));
     assert_eq!(contents(&said[0]).map(|all| all.len()), Some(2));
-    // After its end a call is not continued either.
+    // A chunk after the end of the call does not continue it.
     let mut done = call("g");
     done["status"] = json!("failed");
     converted(&mut converter, done);

@@ -1,4 +1,4 @@
-//! Runs `acp` and looks at what it prints and how it ends.
+//! Runs `acp` and captures its output and exit code.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use super::script::script;
 use crate::agent::within;
 
-/// What is left of a run.
+/// The output and the exit code of a run.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -143,7 +143,7 @@ pub async fn run(args: &[&str], agent: &str) -> Ended {
     Acp::start(args, agent).end().await
 }
 
-/// Where an agent waits until a test lets it go on.
+/// A gate at which an agent waits until a test opens it.
 pub struct Gate(tempfile::TempDir);
 
 impl Gate {
@@ -161,7 +161,7 @@ impl Gate {
         format!("read -r _ <'{}/gate'", self.0.path().display())
     }
 
-    /// Waits for the agent to come to the gate, and lets it pass.
+    /// Waits until the agent is at the gate, and opens it.
     pub fn open(&self) {
         std::fs::write(self.0.path().join("gate"), "go\n").unwrap();
     }

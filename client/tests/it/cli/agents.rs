@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::acp::{Acp, Ended};
 use super::script::script;
 
-/// A home with files of configuration.
+/// A home folder with configuration files.
 pub struct Home(pub TempDir);
 
 impl Home {
@@ -95,7 +95,7 @@ async fn an_unknown_name_is_told_with_the_known_ones() {
     assert_eq!(home.acp(&["agents", "codex"]).await.code, Some(2));
 }
 
-/// One agent in each of the four files, and one that two have.
+/// One agent in each of the four files, and one in two of them.
 fn everywhere(home: &Home) {
     home.configure(&json!({"own": {"command": "sh"}, "both": {"command": "no-such-program"}}));
     home.write(
@@ -136,13 +136,13 @@ async fn every_file_is_read() {
     let listed = row(&lines, "an-agent", "zed");
     assert_eq!(listed["version"], "1.2.3");
     assert_eq!(listed["command"], "npx --yes an-agent@1.2.3");
-    // The registry itself is listed on demand.
+    // The registry is listed on request only.
     let all = home
         .acp(&["agents", "--all", "--format", "json"])
         .await
         .lines();
     assert_eq!(row(&all, "an-agent", "registry")["description"], "It works");
-    // The first file counts.
+    // The first file has precedence.
     let ended = home.acp(&["run", "both", "hi"]).await;
     assert!(
         ended.stderr.contains("no-such-program is not found"),
@@ -172,7 +172,7 @@ async fn a_file_that_is_broken_spoils_no_other() {
         ended.stderr
     );
     assert!(ended.stdout.contains("jet ") && ended.stdout.contains("own "));
-    // A pipe would never end.
+    // Reading a named pipe would block.
     let pipe = home.path("config/zed/settings.json");
     std::fs::remove_file(&pipe).unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! What goes wrong: a clear message, a hint where there is one, and an exit code.
+//! Failures: a clear message, a hint if there is one, and an exit code.
 
 use std::process::Stdio;
 
@@ -81,7 +81,7 @@ async fn output_that_cannot_be_written_is_an_error() {
     );
 }
 
-/// What acp has to say of an agent must not keep it from working when nobody listens.
+/// A blocked standard error must not delay the agent.
 #[tokio::test]
 async fn a_closed_standard_error_does_no_harm() {
     let agent = "send noise; echo words >&2; start; prompt; say text; end end_turn";
@@ -127,7 +127,7 @@ async fn an_agent_that_exits_during_initialize() {
     assert!(text.contains("many agents need an argument"), "{text}");
 }
 
-/// `cat` says hello to whoever says hello, in the same words.
+/// `cat` repeats `initialize` instead of responding to it.
 #[tokio::test]
 async fn a_program_that_is_no_agent() {
     for program in ["cat", "exec >&-; cat"] {

@@ -1,4 +1,4 @@
-//! What is printed, format by format, and the exit code of each stop reason.
+//! The output of each format, and the exit code of each stop reason.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ async fn text_is_printed_as_it_arrives() {
     );
     let mut acp = Acp::start(&["--deny-all", "hi"], &agent);
     acp.printed("one").await;
-    // The agent goes on only now, so what was printed was not held back for more.
+    // The agent continues only now, so the earlier output was not buffered until more followed.
     gate.open();
     let ended = acp.end().await;
     assert_eq!(ended.stdout, "one two\n");
@@ -23,7 +23,7 @@ async fn text_is_printed_as_it_arrives() {
     assert_eq!(ended.stderr, "");
 }
 
-/// A turn with something of everything.
+/// A turn with updates of each kind.
 const FULL: &str = r#"start; prompt
 update '{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"Let me"}}'
 update '{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":" see.\nWell"}}'

@@ -1,4 +1,4 @@
-//! Logging in: by the agent, or by a program in the terminal.
+//! Authentication: by the agent, or by a program in the terminal.
 
 use super::acp::run;
 use super::agents::Home;
@@ -121,7 +121,7 @@ async fn without_a_terminal_no_method_is_offered_that_needs_one() {
             .stdout
             .contains("I know you")
     );
-    // An agent that offers one all the same.
+    // An agent that offers such a method to any client.
     let pushy = r#"answer '{"protocolVersion":1,"authMethods":[{"id":"t","name":"T","type":"terminal"}]}'; message"#;
     let ended = run(&["--deny-all", "--auth", "t", "hi"], pushy).await;
     assert_eq!(ended.code, Some(4));

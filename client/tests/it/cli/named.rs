@@ -17,7 +17,7 @@ fn started(home: &Home, args: &[&str], agent: &str) -> Acp {
     Acp::spawn(command)
 }
 
-/// Says which method opened the session, with its id or its servers.
+/// Reports the method that opened the session, with its id or its servers.
 const OPENS: &str = r#"
 case $line in *'"method":"session/new"'*) send '{"jsonrpc":"2.0","id":'"$id"',"result":{"sessionId":"s"}}'; how=new;;
 *'"method":"session/load"'*'"sessionId":"s"'*) how=load; say 'old words'; send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}';;
@@ -42,7 +42,7 @@ async fn a_name_continues_its_session() {
             "{}",
             first.stderr
         );
-        // What the history has is not printed again.
+        // The history is not printed again.
         let second = run(&home, &["--session", "a b"], &agent).await;
         assert_eq!(
             (second.code, second.stdout.as_str()),
@@ -78,7 +78,7 @@ async fn what_cannot_be_continued_is_never_replaced() {
             ended.stderr
         );
     }
-    // The agent forgets: the command line is the same, its mood is in a file.
+    // The agent loses its sessions. Its state is in a file, so its command line is unchanged.
     let mood = home.path("mood");
     let agent = format!(
         "{LOADS}; if [ -e '{}' ]; then line=; fi; {OPENS}",
@@ -104,7 +104,7 @@ async fn what_cannot_be_continued_is_never_replaced() {
         "{}",
         ended.stderr
     );
-    // It is still there when the agent remembers.
+    // The name is still stored when the agent has its sessions again.
     std::fs::remove_file(&mood).unwrap();
     assert_eq!(
         run(&home, &["--session", "n"], &agent).await.stdout,
@@ -176,7 +176,7 @@ async fn mcp_servers_are_sent_as_far_as_the_agent_can_use_them() {
     );
 }
 
-/// An agent with one session, which says what it is asked.
+/// An agent with one session that repeats the prompt.
 const KEEPS: &str = r#"
 answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"delete":{},"fork":{},"resume":{}}}}'
 while message; do case $line in
@@ -215,7 +215,7 @@ async fn a_name_stands_for_its_session_in_other_commands() {
     assert!(exported.stdout.contains("Old"), "{exported:?}");
     let forked = home.acp(&["sessions", "fork", "keeper", "fix it"]).await;
     assert_eq!(forked.stdout, "copy\n", "{forked:?}");
-    // An id is an id still, and another directory has other names.
+    // An id is still accepted, and another directory has other names.
     assert_eq!(
         home.acp(&["sessions", "export", "keeper", "the-id"])
             .await

@@ -1,4 +1,4 @@
-//! Flags that answer the agent's questions, and what it may do through `acp`.
+//! Flags that answer permission requests, and the agent's access through `acp`.
 
 use super::acp::{Acp, run};
 
@@ -53,7 +53,7 @@ async fn rules_decide_before_flags_and_are_shown() {
     let answered = lines.iter().find(|line| line["type"] == "permission");
     let reason = format!("rule 2 (edits) of {file}");
     assert_eq!(answered.unwrap()["reason"], reason);
-    // What no rule matches is the flag's.
+    // The flag decides requests that no rule matches.
     let ended = run(&["--deny-all", "--rules", file, "hi"], &ask("fetch")).await;
     assert!(ended.stderr.contains(": refused\n"), "{ended:?}");
 
@@ -63,7 +63,7 @@ async fn rules_decide_before_flags_and_are_shown() {
     assert!(ended.stderr.contains("unknown field `efect`"), "{ended:?}");
 }
 
-/// Without a terminal there is nobody to ask. `setsid` is how a test gets rid of its own.
+/// Without a terminal, no user can be asked. `setsid` detaches the test from its terminal.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn where_nobody_can_be_asked_only_reads_are_approved_and_only_if_so_wanted() {

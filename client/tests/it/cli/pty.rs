@@ -1,4 +1,4 @@
-//! A pseudo-terminal in which `acp` runs.
+//! Runs `acp` in a pseudo-terminal.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use super::script::script;
 use crate::agent::within;
 
-/// A terminal, and the command that runs in it.
+/// A terminal and the command that runs in it.
 pub struct Terminal {
     child: Child,
     keys: File,
     shown: mpsc::Receiver<Vec<u8>>,
-    /// What was shown and not looked for yet.
+    /// Output that was not searched yet.
     seen: String,
     _data: tempfile::TempDir,
 }
@@ -63,12 +63,12 @@ impl Terminal {
         let (sender, shown) = mpsc::channel(1000);
         let mut screen = keys.try_clone().unwrap();
         let mut answers = keys.try_clone().unwrap();
-        // It ends when the last process has closed the terminal.
+        // Ends when the last process has closed the terminal.
         thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(length @ 1..) = screen.read(&mut piece) {
                 let piece = &piece[..length];
-                // The editor asks where the cursor is.
+                // The editor requests the position of the cursor.
                 if piece.windows(4).any(|bytes| bytes == b"\x1b[6n") {
                     answers.write_all(b"\x1b[1;1R").unwrap();
                 }
@@ -90,7 +90,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until this is shown, behind what was waited for before.
+    /// Waits for a text in the output after the previous match.
     pub async fn shows(&mut self, text: &str) {
         loop {
             if let Some(at) = self.seen.find(text) {

@@ -7,7 +7,7 @@ use super::acp::Acp;
 use super::agents::{Home, server};
 use super::script::script;
 
-/// Answers a request, and ends with its input.
+/// Answers a request and exits at the end of its input.
 const ECHO: &str = "answer '{\"text\":\"s3cret\"}'; message; exit 7";
 
 fn started(home: &Home, args: &[&str], agent: &str) -> (Acp, std::path::PathBuf) {
@@ -77,7 +77,7 @@ async fn the_exit_code_is_the_agents() {
         .acp(&["record", "--agent", "bob", file.to_str().unwrap()])
         .await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(7), "oops\n"));
-    // The file is there now.
+    // The file exists now.
     let ended = home
         .acp(&["record", "--agent", "bob", file.to_str().unwrap()])
         .await;
@@ -95,7 +95,7 @@ async fn the_exit_code_is_the_agents() {
 #[tokio::test]
 async fn the_agent_ends_with_the_editor() {
     let home = Home::new();
-    // Ignores the end of its input.
+    // An agent that ignores the end of its input.
     let agent = "trap 'echo bye; exit 3' TERM; echo here; while :; do sleep 0.05; done";
     let (mut acp, file) = started(&home, &["--verbatim"], agent);
     acp.printed("here").await;

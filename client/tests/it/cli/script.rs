@@ -1,6 +1,6 @@
-//! Agents as shell scripts: raw lines, no typed layer that could repair anything.
+//! Agents as shell scripts: they send raw lines, which no typed layer repairs.
 
-/// Functions that agents are made of. The session is always `s`.
+/// Functions for scripts. The session is always `s`.
 pub const PRELUDE: &str = r#"
 # Reads a message; its id goes to $id.
 message() { IFS= read -r line || exit 0; id=${line#*'"id":'}; id=${id%%[,\}]*}; }

@@ -115,7 +115,7 @@ async fn a_history_is_exported() {
             "new_kind"
         ]
     );
-    // As the agent wrote it, numbers included.
+    // Unmodified, including numbers.
     assert!(ended.stdout.contains(r#""big":12345678901234567890123"#));
 }
 
@@ -144,7 +144,7 @@ async fn a_session_is_shown() {
     );
     let ended = sessions(&["show", "s", "--format", "json"], &agent).await;
     assert_eq!(ended.lines()[0]["history"]["toolCalls"], 1);
-    // What the agent does not know, it refuses.
+    // The agent rejects unknown sessions.
     let agent = format!("{LISTS}lists; refuse -32002 'No such session'; message");
     let ended = sessions(&["show", "other"], &agent).await;
     assert_eq!(ended.code, Some(1));

@@ -1,16 +1,16 @@
-//! Ctrl-C, time limits, readers that leave, and what is left behind: nothing.
+//! Ctrl-C, timeouts, readers that disconnect, and processes that must not survive.
 
 use rustix::process::Signal;
 
 use super::acp::{Acp, Gate, run};
 use crate::lifeline::Lifeline;
 
-/// An agent together with a child, which holds none of its streams and would outlive it.
+/// An agent with a child that holds none of its streams and would outlive it.
 fn with_child(agent: &str) -> String {
     format!("sleep 1000 </dev/null >/dev/null 2>&1 & {agent}")
 }
 
-/// Awaits to be cancelled.
+/// Waits for the cancellation.
 const CANCELLED: &str = "message
     case $line in *session/cancel*) say ' stopped'; end cancelled;; *) say \"$(quoted)\";; esac
     message";
@@ -122,7 +122,8 @@ async fn the_time_limit_counts_from_the_beginning() {
 #[tokio::test]
 async fn a_reader_that_leaves_cancels_the_turn() {
     let gate = Gate::new();
-    // More than a pipe holds: a process that another test starts may share our end for a moment.
+    // More than the capacity of a pipe: a process that another test starts may share our end for a
+    // moment.
     let more = "say \"$(head -c 200000 /dev/zero | tr '\\0' x)\"";
     let agent = format!(
         "start; prompt; say one; {}; {more}; {CANCELLED}",

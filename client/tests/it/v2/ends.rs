@@ -1,4 +1,4 @@
-//! Turns that are cancelled, and agents that end in the middle of one.
+//! Turns that are cancelled, and agents that disconnect during a turn.
 
 use std::time::Duration;
 
@@ -13,9 +13,7 @@ use crate::agent::within;
 async fn a_cancelled_turn_goes_on_until_the_session_is_idle() {
     let (session, mut agent) = session().await;
     let turn = session.prompt("hi").await.unwrap();
-    agent.called("session/prompt").await;
-    agent.accept().await;
-    agent.state("running").await;
+    agent.start_work().await;
     turn.cancel();
     let cancel = agent.raw.next().await;
     assert_eq!(
@@ -39,12 +37,12 @@ async fn a_prompt_that_is_cancelled_before_it_is_accepted_is_cancelled() {
     agent.refuse(-32800, "cancelled").await;
     ends(turn, StopReason::Cancelled, "").await;
     assert_eq!(ready(&mut events).last().unwrap().1, "ended cancelled");
-    // By somebody else.
+    // Cancelled by another client.
     let turn = session.prompt("hi").await.unwrap();
     agent.called("session/prompt").await;
     agent.refuse(-32800, "cancelled").await;
     ends(turn, StopReason::Cancelled, "").await;
-    // Without ever having begun.
+    // Cancelled before it began.
     let turn = session.prompt("hi").await.unwrap();
     agent.called("session/prompt").await;
     turn.cancel();
@@ -61,9 +59,7 @@ async fn what_comes_after_a_turn_that_was_given_up_is_not_part_of_the_next() {
     let session = open(&client, &mut agent).await;
     let mut events = session.events();
     let turn = session.prompt("first").await.unwrap();
-    agent.called("session/prompt").await;
-    agent.accept().await;
-    agent.state("running").await;
+    agent.start_work().await;
     turn.cancel();
     let error = within(turn.outcome()).await.unwrap_err();
     assert!(matches!(error, Error::NotCancelled { .. }), "{error}");

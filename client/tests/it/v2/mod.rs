@@ -1,4 +1,4 @@
-//! The client with agents of version 2, which a test plays message by message.
+//! The client with agents of version 2, whose messages a test sends one by one.
 
 mod ends;
 mod questions;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Raw, within};
 
-/// An agent of version 2, and the id of the request that it has not answered.
+/// An agent of version 2, with the id of its pending request.
 struct Agent {
     raw: Raw,
     open: Value,
@@ -57,7 +57,7 @@ impl Agent {
         params
     }
 
-    /// Awaits a call, which waits for its answer.
+    /// Awaits a call that is answered later; returns its params.
     async fn called(&mut self, method: &str) -> Value {
         let mut request = self.raw.next().await;
         assert_eq!(request["method"], method, "{request}");
@@ -79,6 +79,13 @@ impl Agent {
     /// Accepts a prompt as the message `user-1`.
     async fn accept(&mut self) {
         self.answer(json!({"messageId": "user-1"})).await;
+    }
+
+    /// Awaits a prompt, accepts it and reports that the session is running.
+    async fn start_work(&mut self) {
+        self.called("session/prompt").await;
+        self.accept().await;
+        self.state("running").await;
     }
 
     async fn update(&mut self, update: Value) {
@@ -130,14 +137,14 @@ impl Agent {
         }
     }
 
-    /// Waits until the client has handled everything so far: a request is answered after it.
+    /// Waits until the client has handled all earlier messages: it answers a request after them.
     async fn handled(&mut self) {
         let answer = self.ask("_test/after", json!({})).await;
         assert_eq!(answer["code"], -32601, "{answer}");
     }
 }
 
-/// What an event is about, in a word.
+/// Returns an event in one word.
 fn word(event: &Event) -> String {
     match event {
         Event::Update(SessionUpdate::AgentMessageChunk(chunk)) => match &chunk.content {
@@ -159,7 +166,7 @@ fn word(event: &Event) -> String {
     }
 }
 
-/// The events that are there, each with its turn.
+/// Returns the queued events, each with its turn.
 fn ready(events: &mut Events) -> Vec<(Option<u64>, String)> {
     let events = std::iter::from_fn(|| events.next_ready());
     events

@@ -1,4 +1,4 @@
-//! What an agent of version 2 asks its client.
+//! Requests of an agent of version 2 to its client.
 
 use acp_client::{Client, Elicitation, Event, Policy, SessionContext};
 use acp_sdk::v1::{
@@ -51,9 +51,7 @@ async fn permission_is_decided_by_what_the_tool_call_was_announced_as() {
 async fn a_question_of_a_cancelled_turn_is_cancelled() {
     let (session, mut agent) = session().await;
     let turn = session.prompt("hi").await.unwrap();
-    agent.called("session/prompt").await;
-    agent.accept().await;
-    agent.state("running").await;
+    agent.start_work().await;
     turn.cancel();
     assert_eq!(agent.raw.next().await["method"], "session/cancel");
     let answer = agent.ask("session/request_permission", question()).await;

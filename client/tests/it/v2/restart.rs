@@ -1,26 +1,22 @@
-//! Agents of version 2 whose processes end, and are started again.
+//! Agents of version 2 whose processes exit and are restarted.
 
-use std::time::Duration;
-
-use acp_client::{AgentCommand, Client, Error, Phase, Reconnect};
+use acp_client::{Client, Error, Phase};
 use acp_sdk::v1::StopReason;
 
 use super::{ends, word};
 use crate::agent::within;
-use crate::cli::script::script;
+use crate::restart::agent;
 
-/// The first process dies at work. The next one replays the conversation.
+/// The first process is killed during a turn. The next one replays the conversation.
 const AGENT: &str = r#"
-echo run >> runs
 chunk() { update '{"sessionUpdate":"agent_message_chunk","messageId":"m'"$1"'","content":{"type":"text","text":"'"$1"'"}}'; }
 answer '{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}'
-if [ $(wc -l < runs) = 1 ]; then
+if [ $run = 1 ]; then
     answer '{"sessionId":"s"}'; answer '{"messageId":"u"}'
     update '{"sessionUpdate":"state_update","state":"running"}'
     chunk one; kill -9 $$
 fi
-message
-case $line in *session/resume*replayFrom*) ;; *) exit 77;; esac
+expect session/resume; case $line in *replayFrom*) ;; *) exit 77;; esac
 chunk one
 send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'
 answer '{"messageId":"v"}'
@@ -32,10 +28,7 @@ cat >/dev/null"#;
 #[tokio::test]
 async fn a_turn_is_lost_with_its_process_and_the_session_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let wait = Duration::from_millis(10);
-    let restart = Reconnect::default().with_waits(wait, wait);
-    let agent = AgentCommand::new("sh").args(["-c".to_owned(), script(AGENT)]);
-    let agent = agent.current_dir(dir.path()).restart(restart);
+    let agent = agent(dir.path(), AGENT);
     let client = within(Client::builder().offer_v2().spawn(agent))
         .await
         .unwrap();

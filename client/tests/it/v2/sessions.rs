@@ -1,4 +1,4 @@
-//! What is asked of an agent outside of turns.
+//! Requests outside of turns.
 
 use acp_client::{Client, Error, Phase};
 use serde_json::{Value, json};

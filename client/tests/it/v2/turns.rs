@@ -1,4 +1,4 @@
-//! A turn ends when the session becomes idle, wherever the response to the prompt stands.
+//! A turn ends when the session becomes idle, regardless of the position of the response.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn a_turn_goes_on_after_the_response_until_the_session_is_idle() {
     assert_eq!(ready(&mut events), expected);
 }
 
-/// The same on several threads, where the task of the turn and that of the connection run at once.
+/// The same on several threads, where the tasks of the turn and of the connection run in parallel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_event_of_one_turn_is_seen_by_the_next() {
     let (session, mut agent) = session().await;
@@ -69,7 +69,7 @@ async fn no_event_of_one_turn_is_seen_by_the_next() {
         }
         agent.say("between").await;
         ends(turn, StopReason::EndTurn, &text).await;
-        // What is handled after the next prompt belongs to its turn.
+        // Messages that are handled after the next prompt belong to its turn.
         agent.handled().await;
     }
 }
@@ -98,9 +98,7 @@ async fn an_idle_before_the_response_ends_the_turn_with_it() {
 async fn a_repeated_idle_ends_nothing() {
     let (session, mut agent) = session().await;
     let turn = session.prompt("one").await.unwrap();
-    agent.called("session/prompt").await;
-    agent.accept().await;
-    agent.state("running").await;
+    agent.start_work().await;
     agent.idle("end_turn").await;
     ends(turn, StopReason::EndTurn, "").await;
     agent.idle("end_turn").await;
@@ -127,7 +125,7 @@ async fn work_without_a_prompt_is_no_turn_and_its_end_is_not_that_of_a_prompt() 
         .map(|word| (None, word.to_owned()))
         .into();
     assert_eq!(ready(&mut events), own);
-    // It is at work, and takes a prompt all the same.
+    // The session is running and accepts a prompt nevertheless.
     let turn = session.prompt("hi").await.unwrap();
     agent.called("session/prompt").await;
     agent.accept().await;
@@ -205,9 +203,7 @@ async fn an_agent_of_an_older_draft_does_not_name_the_message() {
 async fn an_outcome_has_what_was_said_at_last() {
     let (session, mut agent) = session().await;
     let mut turn = session.prompt("hi").await.unwrap();
-    agent.called("session/prompt").await;
-    agent.accept().await;
-    agent.state("running").await;
+    agent.start_work().await;
     agent.say("Hel").await;
     let whole = |text: &str| {
         json!({"sessionUpdate": "agent_message", "messageId": "agent-1",
