@@ -35,6 +35,9 @@ pub struct AgentInfo {
     pub logout: Option<bool>,
     /// `_meta` of the capabilities (default: none). The member `acp-sdk` is the server's.
     pub meta: Option<Meta>,
+    /// Prompts by purpose, which `initialize` names in `_meta["acp-sdk"].prompts`, so that
+    /// `acp-conformance` knows what to say to an agent that understands no English (default: none).
+    pub test_prompts: Vec<(String, String)>,
 }
 
 impl AgentInfo {
@@ -48,6 +51,7 @@ impl AgentInfo {
             auth_required: false,
             logout: None,
             meta: None,
+            test_prompts: Vec::new(),
         }
     }
 
@@ -76,6 +80,15 @@ impl AgentInfo {
     #[must_use]
     pub fn auth_method(mut self, method: impl Into<AuthMethod>) -> Self {
         self.auth_methods.push(method.into());
+        self
+    }
+
+    /// Adds the prompt with which a test makes the agent do something: `hello` is to be answered with
+    /// text, `slow` to run until it is cancelled, `tool` to make a tool call. `{folder}` in a text
+    /// stands for the working directory.
+    #[must_use]
+    pub fn test_prompt(mut self, word: impl Into<String>, text: impl Into<String>) -> Self {
+        self.test_prompts.push((word.into(), text.into()));
         self
     }
 

@@ -75,6 +75,8 @@ pub use hosted::{
 pub use limits::{
     Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, SecondPrompt,
 };
+#[doc(hidden)]
+pub use reference::McpConnection;
 pub use reference::{HELP, Reference, reference_agent};
 pub use server::{Link, NextSession, Server, ServerBuilder, Statistics};
 pub use session::{

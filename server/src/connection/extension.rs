@@ -20,6 +20,20 @@ pub(super) fn advertised(handler: Option<&Meta>) -> Meta {
     handler.cloned().unwrap_or_default().with("acp-sdk", &ours)
 }
 
+/// Returns the `_meta` of the answer to `initialize`, if the handler names prompts for tests.
+pub(super) fn test_prompts(prompts: &[(String, String)]) -> Option<Meta> {
+    if prompts.is_empty() {
+        return None;
+    }
+    let prompts = prompts
+        .iter()
+        .map(|(word, text)| (word.as_str(), json!(text)));
+    let prompts: serde_json::Map<_, _> = prompts
+        .map(|(word, text)| (word.to_owned(), text))
+        .collect();
+    Some(Meta::default().with("acp-sdk", &json!({ "prompts": prompts })))
+}
+
 /// Answers a method of ours; `None` if it is none.
 pub(super) async fn request(
     connection: &ServerConnection,

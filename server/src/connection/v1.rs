@@ -294,10 +294,14 @@ impl Agent for ServerConnection {
             let auth = AgentAuthCapabilities::new().with_logout(LogoutCapabilities::new());
             capabilities = capabilities.with_auth(auth);
         }
-        Ok(InitializeResponse::new(ProtocolVersion::V1)
+        let response = InitializeResponse::new(ProtocolVersion::V1)
             .with_agent_capabilities(capabilities)
             .with_auth_methods(methods)
-            .with_agent_info(info.implementation.clone()))
+            .with_agent_info(info.implementation.clone());
+        Ok(match extension::test_prompts(&info.test_prompts) {
+            Some(meta) => response.with_meta(meta),
+            None => response,
+        })
     }
 
     async fn authenticate(
