@@ -18,9 +18,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use acp_conformance::passive::Diagnostic;
 use acp_conformance::proxy::Recorder;
 use acp_conformance::transcript::{Judge, Record};
-use acp_conformance::wire::{Finding, Party, Schema, Tracker};
+use acp_conformance::wire::{Party, Schema, Tracker};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -72,10 +73,10 @@ fn row(name: &str, texts: &[&String], schema: &Arc<Schema>, round: Duration) {
         let observed = tracker.observe(Party::Agent, 0, value);
         assert!(observed.findings.is_empty(), "{observed:?}");
     };
-    let sound = |finding: Finding| panic!("{finding:?}");
+    let sound = |finding: Diagnostic| panic!("{finding:?}");
     let mut judge = Judge::new(schema.clone(), None);
     let log = Some(Box::new(io::sink()) as _);
-    let findings = Box::new(move |finding: &Finding| sound(finding.clone()));
+    let findings = Box::new(move |finding: &Diagnostic| sound(finding.clone()));
     let mut recorder = Recorder::new(schema.clone(), log, true, findings);
     let now = SystemTime::now();
     for (from, value) in beginning() {

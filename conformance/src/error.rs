@@ -1,4 +1,4 @@
-//! Why the suite could not do its work. What it finds in its subject is not here.
+//! Why the suite could not do its work. Findings about the target are not errors.
 
 use std::path::PathBuf;
 
@@ -65,6 +65,14 @@ pub enum Error {
         /// The path.
         path: PathBuf,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// A file of accepted findings cannot be used.
+    #[error("cannot use the accepted findings in {path}: {reason}")]
+    Known {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
         reason: String,
     },
     /// A file is no report that can be used.

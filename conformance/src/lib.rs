@@ -4,9 +4,9 @@
 //!
 //! - [`wire`]: what is wrong with a message, judged by the protocol's schema and
 //!   by what was sent before it;
-//! - [`watch`]: what is wrong with a sequence of them;
+//! - [`passive`]: what is wrong with a sequence of them;
 //! - [`transcript`]: recordings, checked message by message;
-//! - [`subject`]: an agent, started and spoken to in raw bytes;
+//! - [`target`]: an agent, started and spoken to in raw bytes;
 //! - [`harness`]: the client that the suite plays towards it;
 //! - [`requirements`]: what the protocol demands, as rows of data with checks;
 //! - [`suite`]: a run of them, and [`report`]: what it came to;
@@ -16,20 +16,21 @@
 //! - [`testing`]: all of it in one call of a `#[test]`: [`assert_conformant`];
 //! - `proxy`: live traffic between an editor and an agent;
 //! - `script`: a peer that says what a file tells it to;
-//! - [`broken`]: agents that break the rules, which prove the checks.
+//! - [`mutants`]: agents that break the rules, which prove the checks.
 //!
 //! The suite speaks to its subjects in raw bytes. It uses the schema, never the
 //! typed messages generated from it: a typed layer cannot send what is malformed,
 //! and would hide what it repairs.
 
-pub mod broken;
 pub mod cli;
 pub mod clients;
 mod error;
 pub mod fuzz;
-#[cfg(unix)]
-pub mod guard;
 pub mod harness;
+pub mod mutants;
+#[cfg(unix)]
+pub mod orphan_reaper;
+pub mod passive;
 mod progress;
 #[cfg(unix)]
 pub mod proxy;
@@ -40,11 +41,10 @@ pub mod requirements;
 #[cfg(unix)]
 pub mod script;
 pub mod specification;
-pub mod subject;
 pub mod suite;
+pub mod target;
 pub mod testing;
 pub mod transcript;
-pub mod watch;
 pub mod wire;
 mod workdir;
 

@@ -47,7 +47,7 @@ impl Workdir {
     fn within(place: &Path) -> std::io::Result<Self> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
         #[cfg(unix)]
-        crate::guard::keep_tidy(folder.path());
+        crate::orphan_reaper::keep_tidy(folder.path());
         let lock = File::create(folder.path().join(LOCK))?;
         locked(&lock);
         let path = folder.path().join("work");

@@ -1,44 +1,59 @@
 //! `acp-conformance agent`: the suite against an agent.
 
 use std::ffi::OsString;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Verdict;
 use super::outputs::{Chosen, Outputs};
 use super::remote::RemoteArgs;
-use crate::broken;
 use crate::fuzz;
-use crate::harness::{Env, Profile, Silence};
+use crate::harness::{Conditions, Env, Profile, Unresponsive};
+use crate::mutants;
 use crate::progress::Progress;
-use crate::report::{Again, Document, Setting};
-use crate::subject::Subject;
-use crate::suite::{self, Options};
-use crate::wire::{Schema, Version};
+use crate::report::{Document, Rerun, RunInfo};
+use crate::suite::{self, Effort, Options};
+use crate::target::Target;
+use crate::wire::{Party, Schema, Version};
 use crate::workdir::Workdir;
 use crate::{Error, Result};
 
-/// How long an answer may take, in seconds, unless it is said otherwise.
+/// How long an answer may take, in seconds, unless the agent turns out to be slower.
 const TIMEOUT: f64 = 5.0;
 
-/// How long a prompt turn may take, in seconds, unless it is said otherwise.
+/// How long a prompt turn may take, in seconds, unless the agent turns out to be slower.
 const TURN_TIMEOUT: f64 = 60.0;
+
+const EXAMPLES: &str = "Examples:
+  acp-conformance agent --quick -- my-agent --acp        in less than a minute, with few prompts
+  acp-conformance agent --auth-method key --env KEY=… -- my-agent
+  acp-conformance agent --only cancellation -- my-agent  one area; `acp-conformance list` has all
+  acp-conformance agent --known known.toml --junit report.xml -- my-agent";
+
+/// The profile that is built in.
+const REFERENCE: &str = "reference";
 
 /// Run the suite against an agent
 ///
-/// The agent is a command that speaks the protocol on its standard input and
-/// output; without one, the bundled reference agent is tested. It is started
-/// several times, in the current directory; its sessions work in an empty one. Every message in
-/// both directions is held against the schema. It is ended by the end of its input, and two
-/// seconds later by SIGTERM.
+/// The agent is a command that speaks the protocol on its standard input and output. Without one,
+/// the bundled reference agent is tested. It is started many times, in the current directory.
 ///
-/// What the agent is asked to do is in its prompts: `hello` (answered with text),
-/// `slow` (runs until cancelled) and `tool` (makes a tool call). A profile may have
-/// more words: permission, read, write, terminal, form, url, plan, usage, commands,
-/// and any other for coverage. In version 2 it is hello, slow, tool, plan, form and url.
+/// First the suite tries the steps that most checks need: initialize, login, session, one prompt.
+/// If a step fails, the cause is reported once, and everything that depends on it is `blocked`.
+///
+/// Side effects: sessions work in an empty temporary folder and are deleted or closed afterwards,
+/// where the agent can do that. Prompts go to the agent's model; their number is printed before the
+/// run. Permission is granted only for paths in that folder. Modes that bypass permissions, and
+/// other models, are not selected without --allow-privileged.
+///
+/// The prompts are texts by word: `hello` is answered with text, `slow` runs until it is
+/// cancelled, `tool` makes a tool call. A profile may have more words: permission, read, write,
+/// terminal, form, url, plan, usage, commands, and any other for coverage. An agent can
+/// name its own in `_meta["acp-sdk"].prompts` of its answer to initialize.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Args {
     /// The agent's command; the bundled reference agent by default
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
@@ -47,28 +62,36 @@ pub(super) struct Args {
     remote: RemoteArgs,
     #[command(flatten)]
     chosen: Chosen,
-    /// The version of the protocol to test: 1, or 2 for the draft, as far as it is covered
+    /// Test this version of the protocol: 1, or 2 for the draft
     #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
     protocol: Version,
-    /// How long an answer may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = seconds)]
-    timeout: f64,
-    /// How long a prompt turn or the start of a session may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = TURN_TIMEOUT, value_parser = seconds)]
-    turn_timeout: f64,
-    /// How many agents run at once
+    /// Wait so many seconds for an answer [default: 5, or 5 times what the first session took, at most 30]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<f64>,
+    /// Wait so many seconds for the end of a turn or the start of a session [default: 60, or 5 times
+    /// what the first turn took, at most 600; with --quick 15]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    turn_timeout: Option<f64>,
+    /// Take less than a minute: all checks without a prompt, and at most 12 prompts; no check begins
+    /// after 40 seconds
+    #[arg(long, conflicts_with_all = ["thorough", "fuzz"])]
+    quick: bool,
+    /// Repeat a check that was inconclusive, at most twice, because a model may act otherwise
+    #[arg(long, conflicts_with = "fuzz")]
+    thorough: bool,
+    /// Run so many agents at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// The prompt that is answered with text
+    /// Send this prompt where the agent is to answer with text
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// The prompt that makes a tool call
+    /// Send this prompt where the agent is to make a tool call
     #[arg(long, value_name = "TEXT")]
     tool_prompt: Option<String>,
-    /// The prompt that runs until it is cancelled
+    /// Send this prompt where the agent is to work until it is cancelled
     #[arg(long, value_name = "TEXT")]
     cancel_prompt: Option<String>,
-    /// Prompts and settings from a TOML file
+    /// Read prompts and settings from a TOML file; `reference` is the built-in profile of the reference agent
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Start the agent in this directory; the current one by default. Sessions have another one
@@ -77,9 +100,12 @@ pub(super) struct Args {
     /// Set a variable in the agent's environment; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable, requires = "command")]
     env: Vec<(OsString, OsString)>,
-    /// Authenticate by this method before opening sessions
+    /// Log in by this method, on every connection whose sessions need it
     #[arg(long, value_name = "ID")]
     auth_method: Option<String>,
+    /// Let the suite select modes that bypass permissions, and other models
+    #[arg(long)]
+    allow_privileged: bool,
     /// Break the reference agent in this way, to see what a failure looks like
     #[arg(long, value_name = "NAME", conflicts_with = "command", hide = true)]
     broken: Option<String>,
@@ -112,18 +138,25 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
-    super::guard::protect();
+    super::orphan_reaper::protect();
     args.outputs.probe()?;
+    let known = args.chosen.known()?;
     let workdir = Workdir::new()?;
+    let profile = profile(args)?;
     let env = Arc::new(Env {
-        subject: subject(args)?,
-        profile: profile(args)?,
+        target: target(args)?,
         schema: Arc::new(Schema::of(args.protocol)?),
         folder: workdir.path().to_owned(),
-        timeout: Duration::from_secs_f64(args.timeout),
-        turn_timeout: Duration::from_secs_f64(args.turn_timeout),
+        timeout: Duration::from_secs_f64(args.timeout.unwrap_or(TIMEOUT)),
+        turn_timeout: Duration::from_secs_f64(args.turn_timeout.unwrap_or(TURN_TIMEOUT)),
         quiet: Duration::from_millis(100),
-        silence: Silence::default(),
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions {
+            allow_privileged: args.allow_privileged || profile.allow_privileged,
+            cleans_up: true,
+            ..Conditions::default()
+        },
+        profile,
     });
     if let Some(count) = args.fuzz {
         return fuzzed(args, &env, count, out);
@@ -131,21 +164,36 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let options = Options {
         choice: args.chosen.choice(),
         jobs: args.jobs.into(),
+        effort: match (args.quick, args.thorough) {
+            (true, _) => Effort::Quick,
+            (_, true) => Effort::Thorough,
+            _ => Effort::Normal,
+        },
+        tries_setup: true,
+        adapts_timeout: args.timeout.is_none(),
+        adapts_turn_timeout: args.turn_timeout.is_none(),
+        takes_words: args.profile.is_none(),
+        transcripts: args.outputs.transcripts()?,
     };
+    let prompts = suite::estimate(&env, &options)?;
+    // Nobody may read it.
+    let _ = writeln!(io::stderr(), "acp-conformance: up to {prompts} prompts");
     let mut progress = Progress::checks();
     let report = suite::run(&env, &options, |done, all| progress.reach(done, all))?;
     drop(progress);
     let rest = again(args);
-    let setting = Setting {
+    let setting = RunInfo {
         strict: args.chosen.strict,
         choice: &options.choice,
-        again: Again::Command {
+        again: Rerun::Command {
             start: "acp-conformance agent",
             rest: &rest,
         },
     };
-    let report = Document::of_agent(&report, &setting);
-    args.outputs.write(&report, out)
+    let mut report = Document::of_agent(&report, &setting);
+    report.accept(&known);
+    let transcripts = options.transcripts.as_deref();
+    args.outputs.write(report, transcripts, out)
 }
 
 fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Result<Verdict> {
@@ -160,31 +208,33 @@ fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Resul
     Ok(Verdict::of(report.failures.is_empty()))
 }
 
-fn subject(args: &Args) -> Result<Subject> {
-    let subject = match (args.remote.subject()?, args.command.as_slice()) {
+fn target(args: &Args) -> Result<Target> {
+    let target = match (args.remote.target()?, args.command.as_slice()) {
         (Some(remote), _) => remote,
-        (None, []) => Subject::reference(args.protocol)?,
+        (None, []) => Target::reference(args.protocol)?,
         (None, command) => {
-            let mut subject = Subject::command(command.to_vec());
+            let mut target = Target::command(command.to_vec());
             if let Some(folder) = &args.cwd {
-                subject = subject.current_dir(folder);
+                target = target.current_dir(folder);
             }
             let env = args.env.iter().cloned();
-            env.fold(subject, |subject, (name, value)| subject.env(name, value))
+            env.fold(target, |target, (name, value)| target.env(name, value))
         }
     };
     match &args.broken {
-        None => Ok(subject),
-        Some(name) => match broken::find(name) {
-            Some(broken) => Ok(subject.behind(broken.filter)),
-            None => Err(Error::NoBroken(name.clone())),
-        },
+        None => Ok(target),
+        Some(name) => {
+            let mutant = mutants::find(Party::Agent, name);
+            let rewrite = mutant.and_then(mutants::Mutant::rewrite);
+            let rewrite = rewrite.ok_or_else(|| Error::NoBroken(name.clone()))?;
+            Ok(target.behind(rewrite))
+        }
     }
 }
 
 /// What follows to run one requirement against the same agent in the same way.
 fn again(args: &Args) -> String {
-    let mut words: Vec<OsString> = args.chosen.strict_option().into_iter().collect();
+    let mut words: Vec<OsString> = args.chosen.verdict_options();
     let mut option = |name: &str, value: Option<OsString>| {
         if let Some(value) = value {
             words.extend([name.into(), value]);
@@ -209,19 +259,26 @@ fn again(args: &Args) -> String {
         option("--env", Some(variable));
     }
     option("--broken", text(&args.broken));
-    let limit = |given: f64, usual: f64| (given != usual).then(|| given.to_string().into());
-    option("--timeout", limit(args.timeout, TIMEOUT));
-    option("--turn-timeout", limit(args.turn_timeout, TURN_TIMEOUT));
+    let limit = |given: Option<f64>| given.map(|given| given.to_string().into());
+    option("--timeout", limit(args.timeout));
+    option("--turn-timeout", limit(args.turn_timeout));
+    if args.thorough {
+        words.push("--thorough".into());
+    }
+    if args.allow_privileged {
+        words.push("--allow-privileged".into());
+    }
     words.extend(args.remote.again());
     super::outputs::again(words, &args.command)
 }
 
 fn profile(args: &Args) -> Result<Profile> {
     let is_reference = args.command.is_empty() && !args.remote.is_given();
+    let is_built_in = args.profile.as_deref() == Some(Path::new(REFERENCE));
+    let is_reference = is_built_in || (is_reference && args.profile.is_none());
     let mut profile = match (&args.profile, is_reference) {
-        (Some(path), _) => Profile::read(path)?,
-        (None, true) if args.protocol == Version::V2 => Profile::second_reference(),
-        (None, true) => Profile::reference()?,
+        (_, true) => Profile::reference()?,
+        (Some(path), false) => Profile::read(path)?,
         (None, false) => Profile::unknown_agent(),
     };
     let given = [
@@ -231,7 +288,7 @@ fn profile(args: &Args) -> Result<Profile> {
     ];
     for (word, text) in given {
         if let Some(text) = text {
-            profile.prompts.insert(word.to_owned(), text.clone());
+            profile.set_prompt(word, text);
         }
     }
     if let Some(method) = &args.auth_method {

@@ -8,9 +8,10 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{Verdict, write_json};
+use crate::passive::{Diagnostic, Level};
 use crate::progress::Progress;
 use crate::transcript::{self, CheckOptions, LINE_LIMIT, Spoken, Summary, Tally};
-use crate::wire::{Basis, Finding, Level, Party, Schemas, Version};
+use crate::wire::{Basis, Party, Schemas, Version};
 use crate::{Error, Result};
 
 /// Check recorded traffic, message by message
@@ -20,16 +21,13 @@ use crate::{Error, Result};
 /// from the method, else from the request that an answer belongs to; where both
 /// sides have one with that id, from the schema, else from age.
 ///
-/// Every finding is one line: file, line, level and rule, who wrote the message,
-/// its method, a JSON Pointer into it and what is wrong. Errors are messages that
-/// the schema or JSON-RPC forbids, and messages that break a MUST by what was said
-/// before: a terminal that was never created, a capability that the client does not
-/// declare. The rule is then the id of a requirement, which `list` explains. Warnings
-/// are valid messages in the wrong place, and those that break a SHOULD, or a MUST of
-/// clients, for clients in recordings are often tests that probe. Where the beginning
-/// of a connection or part of it is missing, nothing is held against anybody that it
-/// may explain.
-/// A malformed request of the client that the agent refused is a probe, a note.
+/// Every finding is one line: file, line, level and requirement, who wrote the message,
+/// its method, a JSON Pointer into it and what is wrong. The requirements are those of `agent`
+/// and `client`, which `list` explains, and so are the verdicts: what breaks a MUST is an
+/// error, what breaks a SHOULD or follows from the schema a warning, and what the protocol
+/// leaves open a note. Known extensions and a request of the client that the agent
+/// refused, a probe, are notes. Where the beginning of a connection or part of it is
+/// missing, nothing is held against anybody that it may explain.
 ///
 /// A recording is judged by the version of the protocol that its `initialize` agrees on,
 /// and by version 1 where it has none, which is then said. In version 2 the entries of a
@@ -41,13 +39,13 @@ pub(super) struct Args {
     paths: Vec<PathBuf>,
     /// Who wrote the messages that carry no direction; inferred otherwise
     #[arg(long, value_name = "PARTY")]
-    from: Option<Subject>,
+    from: Option<Target>,
     /// The version of the protocol to judge by, 1, or 2 for the draft, whatever `initialize` says
     #[arg(long, value_name = "N", value_parser = super::version)]
     protocol: Option<Version>,
     /// Whose errors decide the verdict; both parties' by default
     #[arg(long, value_name = "PARTY")]
-    subject: Option<Subject>,
+    side: Option<Target>,
     /// Let warnings decide the verdict too
     #[arg(long)]
     strict: bool,
@@ -63,16 +61,16 @@ pub(super) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Subject {
+enum Target {
     Agent,
     Client,
 }
 
-impl From<Subject> for Party {
-    fn from(subject: Subject) -> Self {
-        match subject {
-            Subject::Agent => Self::Agent,
-            Subject::Client => Self::Client,
+impl From<Target> for Party {
+    fn from(side: Target) -> Self {
+        match side {
+            Target::Agent => Self::Agent,
+            Target::Client => Self::Client,
         }
     }
 }
@@ -84,7 +82,7 @@ pub(super) enum Entry<'a> {
     Finding {
         file: &'a str,
         #[serde(flatten)]
-        finding: &'a Finding,
+        finding: &'a Diagnostic,
     },
     File {
         file: &'a str,
@@ -140,7 +138,7 @@ impl Run<'_> {
         let mut written = Ok(());
         let (args, progress) = (self.args, &mut self.progress);
         let (out, decisive) = (&mut *self.out, &mut self.decisive);
-        let found = |finding: Finding| {
+        let found = |finding: Diagnostic| {
             if decides(args, &finding) {
                 *decisive += 1;
             }
@@ -212,21 +210,22 @@ impl Run<'_> {
     }
 }
 
-fn decides(args: &Args, finding: &Finding) -> bool {
+fn decides(args: &Args, diagnostic: &Diagnostic) -> bool {
     let floor = if args.strict {
         Level::Warning
     } else {
         Level::Error
     };
-    let subject = args.subject.map(Party::from);
-    finding.level >= floor && (subject.is_none() || finding.by.is_none() || finding.by == subject)
+    let (side, by) = (args.side.map(Party::from), diagnostic.finding.by);
+    diagnostic.level >= floor && (side.is_none() || by.is_none() || by == side)
 }
 
-fn print(args: &Args, out: &mut dyn Write, file: &str, finding: &Finding) -> Result<()> {
+fn print(args: &Args, out: &mut dyn Write, file: &str, found: &Diagnostic) -> Result<()> {
     if args.json {
+        let finding = found;
         return write_json(out, &Entry::Finding { file, finding });
     }
-    writeln!(out, "{file}:{}: {finding}", finding.place).map_err(Error::Output)
+    writeln!(out, "{file}:{}: {found}", found.finding.place).map_err(Error::Output)
 }
 
 fn messages(count: u64) -> String {
@@ -273,6 +272,9 @@ pub(super) fn spoken(summary: Summary) -> String {
     match (summary.messages(), basis) {
         (0, _) => String::new(),
         (_, Basis::Given | Basis::Agreed) => format!(", version {version}"),
+        (_, Basis::Unsupported) => {
+            format!(", version {version}, which has no schema here: only JSON-RPC was checked")
+        }
         (_, Basis::Asked) => format!(", version {version} as asked for"),
         (_, Basis::Assumed) => format!(", version {version} assumed without `initialize`"),
     }

@@ -10,12 +10,12 @@ use super::Verdict;
 use super::outputs::{Chosen, Outputs};
 use crate::clients::{self, ClientEnv};
 use crate::progress::Progress;
-use crate::report::{Again, Document, Setting};
+use crate::report::{Document, Rerun, RunInfo};
 use crate::requirements::Choice;
 use crate::wire::{Schema, Version};
 use crate::{Error, Result};
 
-/// How long a scene may take, in seconds, unless it is said otherwise.
+/// How long a scenario may take, in seconds, unless it is said otherwise.
 const TIMEOUT: f64 = 30.0;
 
 /// What the client is to say, unless it is said otherwise.
@@ -23,14 +23,20 @@ const PROMPT: &str = "Hello, agent";
 
 /// Run the suite against a client
 ///
-/// The client is a command that launches an agent; the suite gives it one that acts
-/// a scene each time: permission, files, terminals, strangeness from the future,
-/// cancellation, death. In the command, `{agent}` stands for the agent to launch (as
-/// several words when it stands alone), `{cwd}` for the working directory and
-/// `{prompt}` for what to say. Without a command, the bundled `acp run` is tested.
+/// The client is a command that launches an agent; the suite gives it one that acts a scenario
+/// each time: permission, files, terminals, unknown methods and update kinds, cancellation, death.
+/// Without a command, the bundled `acp run` is tested.
+///
+/// In the command, these are replaced:
+///   {agent}         the agent's command: its words where it stands alone, a line of text within a word
+///   {agent-line}    the same as one word, for clients that take a command line
+///   {agent-script}  a script that starts the agent, for clients that take a path
+///   {cwd}           the working directory
+///   {prompt}        what the client is to say
 ///
 /// Where a turn is to be cancelled, the client is interrupted as by Ctrl-C.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The client's command; the bundled client by default
     #[arg(last = true, value_name = "COMMAND")]
@@ -44,15 +50,15 @@ pub(super) struct Args {
     /// The version of the protocol to test: 1, or 2 for the draft, as far as it is covered
     #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
     protocol: Version,
-    /// How long a scene may take, in seconds
+    /// How long a scenario may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = super::agent::seconds)]
     timeout: f64,
     /// A word of the command, and what to say instead so that the client declares no
-    /// terminals: for the scene about clients without
-    #[arg(long, num_args = 2, value_names = ["WORD", "INSTEAD"], requires = "command")]
+    /// terminals: for the scenario about clients without
+    #[arg(long, num_args = 2, value_names = ["WORD", "INSTEAD"], requires = "command", allow_hyphen_values = true)]
     without_terminals: Vec<OsString>,
     /// The command that has the client list its agent's sessions, words with spaces between: for
-    /// the scene of version 2 about pages
+    /// the scenario of version 2 about pages
     #[arg(long, value_name = "LINE", requires = "command")]
     listing: Option<String>,
     /// What the client is to say
@@ -62,10 +68,10 @@ pub(super) struct Args {
     outputs: Outputs,
 }
 
-/// Act a scene as the agent of a client under test
+/// Act a scenario as the agent of a client under test
 #[derive(Debug, clap::Args)]
 pub(super) struct ActArgs {
-    scene: String,
+    scenario: String,
     record: PathBuf,
 }
 
@@ -92,8 +98,9 @@ const LISTING: [&str; 7] = [CLIENT, "sessions", "list", V2[0], V2[1], "--", "{ag
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
-    super::guard::protect();
+    super::orphan_reaper::protect();
     args.outputs.probe()?;
+    let known = args.chosen.known()?;
     let program = std::env::current_exe().map_err(|source| Error::Start {
         command: "acp-conformance".into(),
         source,
@@ -117,6 +124,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         prompt: args.prompt.clone(),
         schema: Arc::new(Schema::of(args.protocol)?),
         timeout: Duration::from_secs_f64(args.timeout),
+        transcripts: args.outputs.transcripts()?,
     };
     let mut progress = Progress::checks();
     let choice = args.chosen.choice();
@@ -127,16 +135,17 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     };
     drop(progress);
     let rest = again(args);
-    let setting = Setting {
+    let setting = RunInfo {
         strict: args.chosen.strict,
         choice: &choice,
-        again: Again::Command {
+        again: Rerun::Command {
             start: "acp-conformance client",
             rest: &rest,
         },
     };
-    args.outputs
-        .write(&Document::of_client(&report, &setting), out)
+    let mut report = Document::of_client(&report, &setting);
+    report.accept(&known);
+    args.outputs.write(report, env.transcripts.as_deref(), out)
 }
 
 #[cfg(all(unix, feature = "remote"))]
@@ -177,7 +186,7 @@ fn without_terminals(args: &Args, command: &[OsString]) -> Result<Option<Vec<OsS
 
 /// What follows to run one requirement against the same client in the same way.
 fn again(args: &Args) -> String {
-    let mut words: Vec<OsString> = args.chosen.strict_option().into_iter().collect();
+    let mut words: Vec<OsString> = args.chosen.verdict_options();
     if args.remote {
         words.push("--remote".into());
     }
@@ -202,18 +211,18 @@ fn again(args: &Args) -> String {
 
 /// Be a client of version 2 without any type of this project
 #[derive(Debug, clap::Args)]
-pub(super) struct SecondArgs {
+pub(super) struct V2Args {
     prompt: String,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
-pub(super) fn second(args: &SecondArgs) -> Result<Verdict> {
+pub(super) fn v2_client(args: &V2Args) -> Result<Verdict> {
     clients::reference(&args.prompt, &args.command).map(Verdict::of)
 }
 
 pub(super) fn act(args: &ActArgs) -> Result<Verdict> {
-    clients::act(&args.scene, &args.record)?;
+    clients::act(&args.scenario, &args.record)?;
     Ok(Verdict::Conformant)
 }
 

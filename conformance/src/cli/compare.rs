@@ -1,4 +1,4 @@
-//! `acp-conformance compare`: reports side by side.
+//! `acp-conformance compare`: reports side by side, or of one agent over time.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,25 @@ use crate::Result;
 use crate::report;
 use crate::report::compare::{Comparison, html_comparison, markdown_comparison, text_comparison};
 
-/// Compare the reports on several agents, or on several clients
+/// Compare reports: on several agents, on several clients, or on one over time
 ///
 /// Reports are what `agent --json FILE` and `client --json FILE` have written. What each
-/// came to is shown by area, then only the requirements in which they differ, then what
-/// of the protocol only some of them have exercised.
+/// came to is shown by area, then only the requirements in which they differ: regressions, which
+/// pass in the first report and fail in the last, then what was fixed, then other differences.
+/// Requirements that are new or removed, and what of the protocol only some of them have
+/// exercised, follow.
 ///
-/// The exit code says whether they could be compared, not what came of it.
+/// The exit code says whether they could be compared, and with --fail-on-regression also whether
+/// there is a regression (1).
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The reports, two or more
+    /// The reports, two or more; the first is what the last is compared with
     #[arg(value_name = "REPORT", required = true, num_args = 2..)]
     reports: Vec<PathBuf>,
+    /// Exit with 1 if a requirement passes in the first report and fails in the last, where it is not
+    /// accepted
+    #[arg(long)]
+    fail_on_regression: bool,
     /// Write the comparison as JSON to a file, or instead of the text to `-`
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -55,5 +62,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     for (path, text) in made.iter().filter(|(path, _)| !printed(path)) {
         save(path, text)?;
     }
-    Ok(Verdict::Conformant)
+    let has_regression = comparison.regressions().next().is_some();
+    Ok(Verdict::of(!(args.fail_on_regression && has_regression)))
 }

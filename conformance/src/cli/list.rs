@@ -1,8 +1,10 @@
 //! `acp-conformance list`: the table of requirements.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use super::Verdict;
+use super::outputs::save;
 use crate::report;
 use crate::wire::Version;
 use crate::{Error, Result};
@@ -13,13 +15,25 @@ pub(super) struct Args {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// Write a page of Markdown for each area to this folder, with the requirements of both versions: what
+    /// each is founded on, and how it is checked
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "protocol"])]
+    pages: Option<PathBuf>,
     /// The version of the protocol: 1, or 2 for the draft
     #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
     protocol: Version,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
-    if args.json {
+    if let Some(folder) = &args.pages {
+        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
+            path: folder.clone(),
+            source,
+        })?;
+        for page in report::area_pages() {
+            save(&folder.join(&page.file), &page.text)?;
+        }
+    } else if args.json {
         super::write_json(out, &report::Listed::of(args.protocol))?;
     } else {
         let text = report::list(args.protocol);

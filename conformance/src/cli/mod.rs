@@ -1,15 +1,15 @@
 //! The command line: arguments in, result on standard output, exit code out.
 //!
 //! Exit codes: 0 conformant, 1 not conformant, 2 the suite could not do its work
-//! (usage, files, a command that does not start).
+//! (usage, files, a command that does not start), 3 incomplete: too little could be judged.
 
 mod agent;
 mod check;
 mod client;
 mod compare;
-#[cfg(unix)]
-mod guard;
 mod list;
+#[cfg(unix)]
+mod orphan_reaper;
 mod outputs;
 #[cfg(unix)]
 mod proxy;
@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 
+use crate::report::Conformity;
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -37,13 +38,14 @@ struct Args {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 conformant, 1 not conformant, 2 usage or failure";
+const EXIT_CODES: &str = "Exit codes: 0 conformant, 1 not conformant, 2 usage or failure, \
+                          3 incomplete (too little could be judged)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Agent(Box<agent::Args>),
     Check(check::Args),
-    Client(client::Args),
+    Client(Box<client::Args>),
     Compare(compare::Args),
     List(list::Args),
     Specification(specification::Args),
@@ -52,13 +54,13 @@ enum Command {
     /// End the agents of a process that was killed
     #[cfg(unix)]
     #[command(hide = true)]
-    Guard(guard::Args),
+    Guard(orphan_reaper::Args),
     #[command(hide = true)]
     Act(client::ActArgs),
     #[command(hide = true)]
     BrokenClient(client::BrokenArgs),
     #[command(hide = true)]
-    SecondClient(client::SecondArgs),
+    V2Client(client::V2Args),
     /// Be the bundled client
     #[command(hide = true, disable_help_flag = true)]
     ReferenceClient {
@@ -73,11 +75,12 @@ enum Command {
     ReferenceAgent(reference_agent::Args),
 }
 
-/// Whether the subject passed.
+/// Whether the target passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Conformant,
     NotConformant,
+    Incomplete,
 }
 
 /// Runs the command line of this process.
@@ -96,14 +99,14 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args, &mut out),
         Command::Act(args) => client::act(args),
         Command::BrokenClient(args) => client::broken(args),
-        Command::SecondClient(args) => client::second(args),
+        Command::V2Client(args) => client::v2_client(args),
         Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),
         Command::Specification(args) => specification::run(args, &mut out),
         #[cfg(unix)]
         Command::Proxy(args) => return proxy::run(args),
         #[cfg(unix)]
-        Command::Guard(args) => return guard::run(args),
+        Command::Guard(args) => return orphan_reaper::run(args),
         #[cfg(unix)]
         Command::Script(args) => return script::run(args),
         Command::ReferenceAgent(args) => reference_agent::run(args),
@@ -112,6 +115,7 @@ pub fn main() -> ExitCode {
     match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
         Ok(Verdict::Conformant) => ExitCode::SUCCESS,
         Ok(Verdict::NotConformant) => ExitCode::from(1),
+        Ok(Verdict::Incomplete) => ExitCode::from(3),
         Err(error) => failed(&error),
     }
 }
@@ -130,6 +134,16 @@ impl Verdict {
             Self::Conformant
         } else {
             Self::NotConformant
+        }
+    }
+}
+
+impl From<Conformity> for Verdict {
+    fn from(conformity: Conformity) -> Self {
+        match conformity {
+            Conformity::Conformant => Self::Conformant,
+            Conformity::NotConformant => Self::NotConformant,
+            Conformity::Incomplete => Self::Incomplete,
         }
     }
 }

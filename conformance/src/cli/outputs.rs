@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use super::Verdict;
-use crate::report::{self, Document};
+use crate::harness::Transcripts;
+use crate::report::{self, Document, KnownFinding};
 use crate::requirements::Choice;
-use crate::subject::Subject;
+use crate::target::Target;
 use crate::{Error, Result};
 
 /// Options that choose requirements.
@@ -20,9 +22,13 @@ pub(super) struct Chosen {
     /// Leave this requirement, area or tier out; may be repeated
     #[arg(long, value_name = "NAME")]
     skip: Vec<String>,
-    /// Let requirements of the tier `should` decide the verdict too
+    /// Let requirements of the tiers `derived` and `should` decide the verdict too
     #[arg(long)]
     pub(super) strict: bool,
+    /// Accept the findings in this TOML file, each an `id` and a `reason` under `[[known]]`: they stay
+    /// in the report and do not decide; entries that pass now are reported as stale
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
 }
 
 /// Options that say where the report goes.
@@ -41,6 +47,23 @@ pub(super) struct Outputs {
     /// Write the report as a page for a browser to a file too
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write a badge with the verdict to a file too: FILE.svg is a picture, FILE.json an endpoint badge
+    /// of shields.io; may be repeated
+    #[arg(long, value_name = "FILE", value_parser = badge)]
+    badge: Vec<PathBuf>,
+    /// Write the traffic of each check to files in a new or empty folder, a file for each connection, in
+    /// the format that `acp-conformance check` reads. Secrets are redacted; prompts and files are not
+    #[arg(long, value_name = "DIR")]
+    transcripts: Option<PathBuf>,
+}
+
+/// A file whose name says which format of badge it is to have.
+fn badge(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    match report::is_badge(&path) {
+        true => Ok(path),
+        false => Err("expected a name that ends in .svg or .json".to_owned()),
+    }
 }
 
 impl Chosen {
@@ -52,9 +75,20 @@ impl Chosen {
         }
     }
 
-    /// The option `--strict`, if it was given.
-    pub(super) fn strict_option(&self) -> Option<OsString> {
-        self.strict.then(|| "--strict".into())
+    /// The findings that are accepted.
+    pub(super) fn known(&self) -> Result<Vec<KnownFinding>> {
+        match &self.known {
+            Some(path) => KnownFinding::read(path),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The options `--strict` and `--known`, as far as they were given.
+    pub(super) fn verdict_options(&self) -> Vec<OsString> {
+        let strict = self.strict.then(|| "--strict".into());
+        let known = self.known.iter();
+        let known = known.flat_map(|path| ["--known".into(), path.clone().into_os_string()]);
+        strict.into_iter().chain(known).collect()
     }
 }
 
@@ -62,6 +96,8 @@ impl Outputs {
     /// Makes sure that the files can be written, while there is no report to lose.
     pub(super) fn probe(&self) -> Result<()> {
         let paths = self.formats().map(|(path, _)| path);
+        let others = self.html.iter().chain(&self.badge);
+        let paths = paths.chain(others.map(PathBuf::as_path));
         for path in paths.filter(|path| *path != Path::new("-")) {
             let found = std::fs::metadata(path).ok();
             // Whoever reads a pipe would take this for its end.
@@ -84,8 +120,22 @@ impl Outputs {
         Ok(())
     }
 
+    /// Creates the folder for transcripts, if there is to be one.
+    pub(super) fn transcripts(&self) -> Result<Option<Arc<Transcripts>>> {
+        let transcripts = self.transcripts.as_deref().map(Transcripts::create);
+        Ok(transcripts.transpose()?.map(Arc::new))
+    }
+
     /// Writes the report wherever it is wanted.
-    pub(super) fn write(&self, report: &Document, out: &mut dyn Write) -> Result<Verdict> {
+    pub(super) fn write(
+        &self,
+        mut report: Document,
+        transcripts: Option<&Transcripts>,
+        out: &mut dyn Write,
+    ) -> Result<Verdict> {
+        let folder = transcripts.map(Transcripts::folder);
+        report.transcripts = folder.map(|folder| folder.to_string_lossy().into_owned());
+        let report = &report;
         let mut printed = false;
         // What is printed comes first: a file that cannot be written does not lose it.
         for (path, format) in self.formats() {
@@ -102,20 +152,50 @@ impl Outputs {
                 save(path, &format(report)?)?;
             }
         }
-        Ok(Verdict::of(report.conformant))
+        if let Some(path) = &self.html {
+            let mut report = report.clone();
+            report.transcripts = folder.map(|folder| link(path, folder));
+            save(path, &report::html_report(&report))?;
+        }
+        for path in &self.badge {
+            save(path, &report::badge_for(path, report))?;
+        }
+        if let Some(transcripts) = transcripts {
+            transcripts.finish()?;
+        }
+        Ok(report.verdict.into())
     }
 
     fn formats(&self) -> impl Iterator<Item = (&Path, Format)> {
-        let formats: [(&Option<PathBuf>, Format); 4] = [
+        let formats: [(&Option<PathBuf>, Format); 3] = [
             (&self.json, super::json),
             (&self.markdown, |report| Ok(report::markdown_report(report))),
             (&self.junit, |report| Ok(report::junit(report))),
-            (&self.html, |report| Ok(report::html_report(report))),
         ];
         formats
             .into_iter()
             .filter_map(|(path, format)| Some((path.as_deref()?, format)))
     }
+}
+
+/// Returns the path of a folder as a page at `page` links to it: relative, where both are below one
+/// root.
+fn link(page: &Path, folder: &Path) -> String {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (page, folder) = (absolute(page), absolute(folder));
+    let base: Vec<_> = page.parent().unwrap_or(&page).components().collect();
+    let names: Vec<_> = folder.components().collect();
+    let pairs = base.iter().zip(&names);
+    let shared = pairs.take_while(|(one, other)| one == other).count();
+    if shared == 0 {
+        return folder.to_string_lossy().into_owned();
+    }
+    let up = base.iter().skip(shared).map(|_| Component::ParentDir);
+    let down = names.iter().skip(shared).copied();
+    let words = up
+        .chain(down)
+        .map(|part| part.as_os_str().to_string_lossy());
+    words.collect::<Vec<_>>().join("/")
 }
 
 /// What follows to run one requirement against the same command: these options, and
@@ -127,7 +207,7 @@ pub(super) fn again(mut options: Vec<OsString>, command: &[OsString]) -> String 
     }
     match options.as_slice() {
         [] => String::new(),
-        words => format!(" {}", Subject::command(words.to_vec()).command_line()),
+        words => format!(" {}", Target::command(words.to_vec()).command_line()),
     }
 }
 
@@ -143,4 +223,23 @@ pub(super) fn save(path: &Path, text: &str) -> Result<()> {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_links_to_the_folder_of_transcripts_from_where_it_is() {
+        for (page, folder, expected) in [
+            ("report.html", "traffic", "traffic"),
+            ("out/report.html", "out/traffic", "traffic"),
+            ("out/a/report.html", "out/b/traffic", "../../out/b/traffic"),
+            ("/x/report.html", "/x", ""),
+        ] {
+            let found = link(Path::new(page), Path::new(folder));
+            let expected = expected.replace("../../out/b", "../b");
+            assert_eq!(found, expected, "{page}");
+        }
+    }
 }

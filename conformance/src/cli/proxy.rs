@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use super::check::{Entry, findings, is_assumed, spoken};
 use super::{failed, write_json};
+use crate::passive::{Diagnostic, Level};
 use crate::proxy::{self, Options, Outcome};
-use crate::wire::{Finding, Level, Version};
+use crate::wire::Version;
 use crate::{Error, Result};
 
-/// How many findings standard error is told, so that a stream of them does not
+/// How many findings are written to standard error, so that a stream of them does not
 /// fill an editor's log.
 const TOLD: u64 = 100;
 
@@ -163,7 +164,7 @@ enum Out {
 }
 
 impl Report {
-    fn into_sink(mut self) -> Box<dyn FnMut(&Finding) + Send> {
+    fn into_sink(mut self) -> Box<dyn FnMut(&Diagnostic) + Send> {
         Box::new(move |finding| {
             if finding.level >= self.floor {
                 // Nobody may be reading; the wire is what matters.
@@ -172,15 +173,16 @@ impl Report {
         })
     }
 
-    fn tell(&mut self, finding: &Finding) -> Result<()> {
+    fn tell(&mut self, finding: &Diagnostic) -> Result<()> {
         let mut line = Vec::new();
         let file = self.log.as_deref().unwrap_or_default();
         if self.json {
             write_json(&mut line, &Entry::Finding { file, finding })?;
         } else if self.log.is_some() {
-            writeln!(line, "{file}:{}: {finding}", finding.place).map_err(Error::Output)?;
+            writeln!(line, "{file}:{}: {finding}", finding.finding.place).map_err(Error::Output)?;
         } else {
-            writeln!(line, "message {}: {finding}", finding.place).map_err(Error::Output)?;
+            writeln!(line, "message {}: {finding}", finding.finding.place)
+                .map_err(Error::Output)?;
         }
         match &mut self.out {
             Out::File(file) => file.write_all(&line),

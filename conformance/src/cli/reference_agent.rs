@@ -5,7 +5,7 @@ use std::io;
 use acp_server::Reference;
 
 use super::Verdict;
-use crate::subject::second;
+use crate::target::v2;
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         source,
     };
     if args.protocol == Version::V2 {
-        second::serve(io::stdin().lock(), io::stdout()).map_err(failed)?;
+        v2::serve(&v2::Store::default(), io::stdin().lock(), io::stdout()).map_err(failed)?;
         return Ok(Verdict::Conformant);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::Result;
-use crate::subject::Subject;
+use crate::target::Target;
 
 /// Where the agent is, and what its server wants to see.
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ impl RemoteArgs {
     }
 
     /// Returns the agent at the URL, if there is one.
-    pub(super) fn subject(&self) -> Result<Option<Subject>> {
+    pub(super) fn target(&self) -> Result<Option<Target>> {
         match &self.url {
             Some(url) => self.at(url).map(Some),
             None => Ok(None),
@@ -47,7 +47,7 @@ impl RemoteArgs {
     }
 
     #[cfg(all(unix, feature = "remote"))]
-    fn at(&self, url: &str) -> Result<Subject> {
+    fn at(&self, url: &str) -> Result<Target> {
         use acp_client::remote::{RemoteAgent, RemoteError, Token};
         let token = match &self.token_file {
             Some(path) => Some(Token::from_file(path)?),
@@ -68,11 +68,11 @@ impl RemoteArgs {
         if let Some(fingerprint) = &self.fingerprint {
             agent = agent.fingerprint(fingerprint)?;
         }
-        Ok(Subject::url(agent))
+        Ok(Target::url(agent))
     }
 
     #[cfg(not(all(unix, feature = "remote")))]
-    fn at(&self, _: &str) -> Result<Subject> {
+    fn at(&self, _: &str) -> Result<Target> {
         Err(crate::Error::NoRemote)
     }
 

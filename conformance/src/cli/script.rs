@@ -88,7 +88,7 @@ const EXAMPLE: &str = r#"Example: a prompt that is cut in two, and an agent that
 Exit codes: 0 all steps done, 1 a step failed, 2 usage or failure; or that of `die`"#;
 
 pub(super) fn run(args: &Args) -> ExitCode {
-    super::guard::protect();
+    super::orphan_reaper::protect();
     match played(args) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(failure)) => {

@@ -1,4 +1,4 @@
-//! Acts a scene: the agent that the client under test launches.
+//! Acts a scenario: the agent that the client under test launches.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -7,38 +7,38 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::marks;
-use super::scenes::Scene;
-use super::second;
-use super::stage::{CLOSED, SESSION, Stage};
+use super::control_channel;
+use super::scenarios::Scenario;
+use super::scripted_agent::{CLOSED, SESSION, ScriptedAgent};
+use super::v2;
 use crate::wire::Version;
 use crate::{Error, Result};
 
-/// How long a scene may take, whatever the client does.
+/// How long a scenario may take, whatever the client does.
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// Acts the scene of this name on standard input and output, and writes it down.
+/// Acts the scenario of this name on standard input and output, and writes it down.
 ///
 /// # Errors
-/// When there is no such scene, or no record can be written.
+/// When there is no such scenario, or no record can be written.
 pub fn act(name: &str, record: &Path) -> Result<()> {
-    let scene = Scene::find(name)?;
+    let scenario = Scenario::find(name)?;
     let file = File::create(record).map_err(Error::Output)?;
     let record = record.to_owned();
-    let tell = move |mark: &str| marks::tell(&record, mark);
-    act_on(scene, file, tell, std::io::stdin(), std::io::stdout());
+    let tell = move |mark: &str| control_channel::tell(&record, mark);
+    act_on(scenario, file, tell, std::io::stdin(), std::io::stdout());
     Ok(())
 }
 
-/// Acts a scene on any pair of streams; `tell` is told of each mark once it is recorded.
+/// Acts a scenario on any pair of streams; `tell` is told of each mark once it is recorded.
 pub(super) fn act_on(
-    scene: &Scene,
+    scenario: &Scenario,
     record: File,
     tell: impl FnMut(&str) + Send + 'static,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
-    let mut stage = Stage::new(record, tell, input, output);
+    let mut stage = ScriptedAgent::new(record, tell, input, output);
     let deadline = Instant::now() + LIMIT;
     loop {
         let message = if stage.waiting.is_empty() {
@@ -53,9 +53,9 @@ pub(super) fn act_on(
         } else {
             stage.waiting.remove(0)
         };
-        let lives = match scene.protocol {
-            Version::V1 => serve(&mut stage, scene, &message),
-            Version::V2 => second::serve(&mut stage, scene, &message),
+        let lives = match scenario.protocol {
+            Version::V1 => serve(&mut stage, scenario, &message),
+            Version::V2 => v2::serve(&mut stage, scenario, &message),
         };
         if !lives {
             return;
@@ -64,7 +64,7 @@ pub(super) fn act_on(
 }
 
 /// Serves one message. Whether the agent lives on.
-fn serve(stage: &mut Stage, scene: &Scene, message: &Value) -> bool {
+fn serve(stage: &mut ScriptedAgent, scenario: &Scenario, message: &Value) -> bool {
     let method = message.get("method").and_then(Value::as_str);
     let params = message.get("params").cloned().unwrap_or_default();
     match method {
@@ -73,7 +73,7 @@ fn serve(stage: &mut Stage, scene: &Scene, message: &Value) -> bool {
             stage.answer(
                 message,
                 &json!({
-                    "protocolVersion": scene.version,
+                    "protocolVersion": scenario.version,
                     "agentCapabilities": {},
                     "agentInfo": {"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")},
                     "authMethods": [],
@@ -87,7 +87,7 @@ fn serve(stage: &mut Stage, scene: &Scene, message: &Value) -> bool {
         }
         Some("session/prompt") => {
             stage.cancelled = false;
-            if !(scene.turn)(stage) {
+            if !(scenario.turn)(stage) {
                 return false;
             }
             let stop = stage.stop_reason();

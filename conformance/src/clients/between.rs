@@ -6,9 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::broken::clients::{self, How};
-use crate::subject::{Event, Subject};
+use crate::mutants;
+use crate::target::{Event, Target};
 use crate::transcript::LINE_LIMIT;
+use crate::wire::Party;
 use crate::{Error, Result};
 
 /// How long a wait for the agent's next line is, before there is another.
@@ -21,11 +22,10 @@ const WAIT: Duration = Duration::from_secs(60);
 /// When there is no such client, or the agent cannot be started.
 pub fn filter(name: &str, command: &[OsString]) -> Result<()> {
     let unknown = || Error::NoRequirement(name.to_owned());
-    let broken = clients::find(name).ok_or_else(unknown)?;
-    let How::Filter(filter) = broken.how else {
-        return Err(unknown());
-    };
-    let mut link = Subject::command(command.to_vec()).behind(filter).start()?;
+    let mutant = mutants::find(Party::Client, name);
+    let rewrite = mutant.and_then(mutants::Mutant::rewrite);
+    let target = Target::command(command.to_vec()).behind(rewrite.ok_or_else(unknown)?);
+    let mut link = target.start()?;
     let inlet = link.inlet().ok_or_else(unknown)?;
     thread::spawn(move || {
         let mut input = BufReader::new(std::io::stdin());

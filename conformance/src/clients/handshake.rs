@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::Played;
-use super::look::{expect, first};
+use super::assertions::{expect, first};
+use super::live::ONLY_MESSAGES;
 use super::table::ClientCheck;
-use crate::harness::{Outcome, Stop, fail};
-use crate::wire::{Party, Rule};
+use crate::harness::{Entry, Outcome, Stop, fail};
+use crate::wire::{Finding, FindingKind, Party};
 
 pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.initialize-first", initialize_first),
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
         no_undeclared_directories,
     ),
     ("client.custom-fields", custom_fields),
+    ("client.method-names", method_names),
     ("client.comes-to-an-end", comes_to_an_end),
 ];
 
@@ -87,16 +89,7 @@ pub(super) fn closes_on_other_version(played: &Played) -> Outcome {
 
 pub(super) fn only_messages(played: &Played) -> Outcome {
     for (index, entry) in played.recording.entries.iter().enumerate() {
-        if let Some(finding) = entry.findings.iter().find(|finding| {
-            let rules = [
-                Rule::Schema,
-                Rule::Envelope,
-                Rule::NotJson,
-                Rule::TooLong,
-                Rule::UnmatchedAnswer,
-            ];
-            finding.by == Some(Party::Client) && rules.contains(&finding.rule)
-        }) {
+        if let Some(finding) = of_client(entry, ONLY_MESSAGES) {
             return Err(Stop::at(&played.recording, index, finding.to_string()));
         }
     }
@@ -176,16 +169,29 @@ fn no_undeclared_directories(played: &Played) -> Outcome {
 }
 
 pub(super) fn custom_fields(played: &Played) -> Outcome {
+    free_of(played, FindingKind::CustomField)
+}
+
+pub(super) fn method_names(played: &Played) -> Outcome {
+    free_of(played, FindingKind::UnknownMethod)
+}
+
+fn free_of(played: &Played, kind: FindingKind) -> Outcome {
     for (index, entry) in played.recording.entries.iter().enumerate() {
-        let found = entry
-            .findings
-            .iter()
-            .find(|finding| finding.rule == Rule::CustomField);
-        if let (Party::Client, Some(finding)) = (entry.from, found) {
+        if let Some(finding) = of_client(entry, &[kind]) {
             return Err(Stop::at(&played.recording, index, finding.to_string()));
         }
     }
     first(played, "initialize").map(drop)
+}
+
+/// A finding of these kinds in a message of the client.
+fn of_client<'a>(entry: &'a Entry, kinds: &[FindingKind]) -> Option<&'a Finding> {
+    entry.findings.iter().find(|finding| {
+        finding.by == Some(Party::Client)
+            && finding.excuse.is_none()
+            && kinds.contains(&finding.rule)
+    })
 }
 
 pub(super) fn comes_to_an_end(played: &Played) -> Outcome {

@@ -1,50 +1,96 @@
 //! What clients must obey in any connection, whatever agent they talk to: the rules of
-//! their table that need no scene.
+//! their table that need no scenario.
 
 use serde_json::Value;
 
-use crate::watch::{Look, Seen, View, fault};
-use crate::wire::Party;
+use super::requests;
+use crate::passive::{Rule, RuleResult, View, violation};
+use crate::wire::{FindingKind, Party, Version};
 
-/// Rules of version 1 by the ids of the table.
-pub(crate) const RULES: &[(&str, Look)] = &[
-    ("client.info", Look::Messages(info)),
-    ("client.absolute-cwd", Look::Messages(absolute_cwd)),
-    ("client.no-undeclared-methods", Look::Messages(methods)),
-    ("client.no-undeclared-content", Look::Messages(content)),
-    ("client.no-undeclared-servers", Look::Messages(servers)),
+/// The rules of a version by the ids of its table.
+pub(crate) fn rules(version: Version) -> &'static [(&'static str, Rule)] {
+    match version {
+        Version::V1 => V1,
+        Version::V2 => V2,
+    }
+}
+
+/// Findings about what is no valid message of a client.
+pub(crate) const ONLY_MESSAGES: &[FindingKind] = &[
+    FindingKind::Schema,
+    FindingKind::Envelope,
+    FindingKind::NotJson,
+    FindingKind::TooLong,
+    FindingKind::MissingId,
+    FindingKind::NotificationAnswered,
+    FindingKind::UnmatchedAnswer,
+];
+
+const V1: &[(&str, Rule)] = &[
+    ("client.only-messages", Rule::Findings(ONLY_MESSAGES)),
+    (
+        "client.custom-fields",
+        Rule::Findings(&[FindingKind::CustomField]),
+    ),
+    (
+        "client.method-names",
+        Rule::Findings(&[FindingKind::UnknownMethod]),
+    ),
+    ("client.info", Rule::Messages(info)),
+    ("client.absolute-cwd", Rule::Messages(absolute_cwd)),
+    ("client.no-undeclared-methods", Rule::Messages(methods)),
+    ("client.no-undeclared-content", Rule::Messages(content)),
+    ("client.no-undeclared-servers", Rule::Messages(servers)),
     (
         "client.no-undeclared-directories",
-        Look::Messages(directories),
+        Rule::Messages(directories),
     ),
-    ("client.permission", Look::Messages(permission)),
+    ("client.permission", Rule::Messages(permission)),
     (
         "client.cancels-permission",
-        Look::Messages(cancels_permission),
+        Rule::Messages(cancels_permission),
+    ),
+    (
+        "client.initializes-once",
+        Rule::Messages(requests::initializes_once),
+    ),
+    (
+        "client.cancel-is-notification",
+        Rule::Messages(requests::cancel_is_notification),
     ),
 ];
 
-/// Rules of version 2 by the ids of its table.
-pub(crate) const SECOND: &[(&str, Look)] = &[
-    ("client.info", Look::Messages(second_info)),
-    ("client.absolute-cwd", Look::Messages(absolute_cwd)),
+const V2: &[(&str, Rule)] = &[
+    ("client.only-messages", Rule::Findings(ONLY_MESSAGES)),
     (
-        "client.no-undeclared-methods",
-        Look::Messages(second_methods),
+        "client.custom-fields",
+        Rule::Findings(&[FindingKind::CustomField]),
     ),
     (
-        "client.no-undeclared-content",
-        Look::Messages(second_content),
+        "client.method-names",
+        Rule::Findings(&[FindingKind::UnknownMethod]),
     ),
-    ("client.permission", Look::Messages(permission)),
+    ("client.info", Rule::Messages(v2_info)),
+    ("client.absolute-cwd", Rule::Messages(absolute_cwd)),
+    ("client.no-undeclared-methods", Rule::Messages(v2_methods)),
+    ("client.no-undeclared-content", Rule::Messages(v2_content)),
+    ("client.permission", Rule::Messages(permission)),
     (
         "client.cancels-permission",
-        Look::Messages(cancels_permission),
+        Rule::Messages(cancels_permission),
+    ),
+    (
+        "client.initializes-once",
+        Rule::Messages(requests::initializes_once),
+    ),
+    (
+        "client.cancel-is-notification",
+        Rule::Messages(requests::cancel_is_notification),
     ),
 ];
 
 /// Kinds of content that need a capability of an agent of version 2.
-const SECOND_CONTENT: [(&str, &str); 3] = [
+const V2_CONTENT: [(&str, &str); 3] = [
     ("image", "/session/prompt/image"),
     ("audio", "/session/prompt/audio"),
     ("resource", "/session/prompt/embeddedContext"),
@@ -74,24 +120,24 @@ const SERVERS: [(&str, &str); 2] = [
 ];
 
 /// The client uses something that needs this capability.
-fn needs(view: &View<'_>, pointer: &str, what: &str) -> Seen {
+fn needs(view: &View<'_>, pointer: &str, what: &str) -> RuleResult {
     match view.state.agent_declares(pointer) {
-        Some(false) => fault(format!("the agent does not declare {what}")),
+        Some(false) => violation(format!("the agent does not declare {what}")),
         Some(true) => Ok(1),
         None => Ok(0),
     }
 }
 
-fn info(view: &View<'_>) -> Seen {
+fn info(view: &View<'_>) -> RuleResult {
     named(view, "clientInfo")
 }
 
-fn second_info(view: &View<'_>) -> Seen {
+fn v2_info(view: &View<'_>) -> RuleResult {
     named(view, "info")
 }
 
 /// The client tells its name and version in this member of `initialize`.
-fn named(view: &View<'_>, member: &str) -> Seen {
+fn named(view: &View<'_>, member: &str) -> RuleResult {
     if !view.calls(Party::Client, "initialize") {
         return Ok(0);
     }
@@ -103,10 +149,10 @@ fn named(view: &View<'_>, member: &str) -> Seen {
     if has("name") && has("version") {
         return Ok(1);
     }
-    fault(format!("no `{member}` with a name and a version"))
+    violation(format!("no `{member}` with a name and a version"))
 }
 
-fn second_methods(view: &View<'_>) -> Seen {
+fn v2_methods(view: &View<'_>) -> RuleResult {
     if view.calls(Party::Client, "session/delete") {
         return needs(view, "/session/delete", "session/delete");
     }
@@ -120,15 +166,15 @@ fn second_methods(view: &View<'_>) -> Seen {
     let offered = agent.get("authMethods").and_then(Value::as_array);
     match offered.is_some_and(|offered| !offered.is_empty()) {
         true => Ok(1),
-        false => fault(format!("the agent offers no login, so it has no {method}")),
+        false => violation(format!("the agent offers no login, so it has no {method}")),
     }
 }
 
-fn second_content(view: &View<'_>) -> Seen {
+fn v2_content(view: &View<'_>) -> RuleResult {
     if !view.calls(Party::Client, "session/prompt") {
         return Ok(0);
     }
-    kinds(view, list(view, "prompt"), &SECOND_CONTENT)
+    kinds(view, list(view, "prompt"), &V2_CONTENT)
 }
 
 /// Whether it is a request of the client that sets a session up.
@@ -137,17 +183,17 @@ fn sets_up(view: &View<'_>) -> bool {
     view.is_call(Party::Client) && methods.contains(&view.method)
 }
 
-fn absolute_cwd(view: &View<'_>) -> Seen {
+fn absolute_cwd(view: &View<'_>) -> RuleResult {
     let cwd = view.params().get("cwd").and_then(Value::as_str);
     match cwd.filter(|_| sets_up(view)) {
         Some(cwd) if !crate::requirements::is_absolute(cwd) => {
-            fault(format!("`cwd` is {cwd:?}, not an absolute path"))
+            violation(format!("`cwd` is {cwd:?}, not an absolute path"))
         }
         cwd => Ok(usize::from(cwd.is_some())),
     }
 }
 
-fn methods(view: &View<'_>) -> Seen {
+fn methods(view: &View<'_>) -> RuleResult {
     let called = |(method, _): &&(&str, &str)| view.calls(Party::Client, method);
     match METHODS.iter().find(called) {
         Some((method, pointer)) => needs(view, pointer, method),
@@ -160,7 +206,7 @@ fn kinds<'a>(
     view: &View<'_>,
     things: impl Iterator<Item = &'a Value>,
     known: &[(&str, &str)],
-) -> Seen {
+) -> RuleResult {
     let mut seen = 0;
     for kind in things.filter_map(|thing| thing.get("type")?.as_str()) {
         if let Some((kind, pointer)) = known.iter().find(|(known, _)| *known == kind) {
@@ -175,21 +221,21 @@ fn list<'a>(view: &View<'a>, member: &str) -> impl Iterator<Item = &'a Value> {
     list.into_iter().flatten()
 }
 
-fn content(view: &View<'_>) -> Seen {
+fn content(view: &View<'_>) -> RuleResult {
     if !view.calls(Party::Client, "session/prompt") {
         return Ok(0);
     }
     kinds(view, list(view, "prompt"), &CONTENT)
 }
 
-fn servers(view: &View<'_>) -> Seen {
+fn servers(view: &View<'_>) -> RuleResult {
     if !sets_up(view) {
         return Ok(0);
     }
     kinds(view, list(view, "mcpServers"), &SERVERS)
 }
 
-fn directories(view: &View<'_>) -> Seen {
+fn directories(view: &View<'_>) -> RuleResult {
     if !sets_up(view) || list(view, "additionalDirectories").next().is_none() {
         return Ok(0);
     }
@@ -203,7 +249,7 @@ fn chosen<'a>(view: &View<'a>) -> Option<&'a str> {
     result.pointer("/outcome/optionId")?.as_str()
 }
 
-fn permission(view: &View<'_>) -> Seen {
+fn permission(view: &View<'_>) -> RuleResult {
     let (Some(chosen), Some(asked)) = (chosen(view), view.asked) else {
         return Ok(0);
     };
@@ -212,13 +258,13 @@ fn permission(view: &View<'_>) -> Seen {
     if offered.any(|option| option.get("optionId").and_then(Value::as_str) == Some(chosen)) {
         return Ok(1);
     }
-    fault(format!("{chosen:?} was not offered"))
+    violation(format!("{chosen:?} was not offered"))
 }
 
-fn cancels_permission(view: &View<'_>) -> Seen {
+fn cancels_permission(view: &View<'_>) -> RuleResult {
     let asked = view.asked.filter(|asked| asked.cancelled);
     match (asked, chosen(view)) {
-        (Some(_), Some(_)) => fault("an option was chosen although the turn was cancelled"),
+        (Some(_), Some(_)) => violation("an option was chosen although the turn was cancelled"),
         (asked, _) => Ok(usize::from(asked.is_some())),
     }
 }
@@ -232,8 +278,8 @@ mod tests {
     use super::*;
     use crate::clients;
     use crate::harness::Caps;
-    use crate::watch::{Said, State};
-    use crate::wire::{Kind, Version};
+    use crate::passive::{Said, State};
+    use crate::wire::Kind;
 
     /// The rules that a conversation breaks. A message with an id and a method is a
     /// request; the agent's have ids of text.
@@ -259,8 +305,8 @@ mod tests {
                 value,
             };
             let view = View::new(&state, said);
-            for (id, look) in RULES {
-                if let Look::Messages(look) = look
+            for (id, look) in V1 {
+                if let Rule::Messages(look) = look
                     && look(&view).is_err()
                 {
                     found.insert(*id);
@@ -278,7 +324,7 @@ mod tests {
     /// A handshake with an agent of these capabilities, and then this.
     fn after(capabilities: Value, then: &[Value]) -> Vec<&'static str> {
         let mut all = vec![
-            call("initialize", Caps::Full.initialize()),
+            call("initialize", Caps::Full.initialize(Version::V1)),
             json!({"id": 1, "result": {"agentCapabilities": capabilities}}),
         ];
         // Answers of the agent have the client's ids, which are numbers.
@@ -358,8 +404,8 @@ mod tests {
 
     #[test]
     fn every_rule_is_of_the_table() {
-        for (version, rules) in [(Version::V1, RULES), (Version::V2, SECOND)] {
-            for (id, _) in rules {
+        for version in [Version::V1, Version::V2] {
+            for (id, _) in rules(version) {
                 assert!(clients::of(version).any(|row| row.id == *id), "{id}");
             }
         }

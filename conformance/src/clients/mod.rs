@@ -1,34 +1,35 @@
 //! Clients under test: the suite plays the agent.
 //!
 //! A client is a command that launches an agent; the suite gives it one of its own.
-//! That agent acts a [`Scene`] and writes down everything that is said; when the
+//! That agent acts a [`Scenario`] and writes down everything that is said; when the
 //! client has ended, the requirements look at it. Nothing but the agent's standard
 //! input and output connects the two, so any client can be tested that can be told
 //! which agent to launch.
 
 mod act;
+mod assertions;
 mod between;
-mod conduct;
+mod control_channel;
 mod handshake;
 pub(crate) mod live;
-mod look;
-mod marks;
 #[cfg(all(unix, feature = "remote"))]
 pub mod remote;
+mod requests;
+mod robustness;
 mod run;
-mod scenes;
-mod second;
+mod scenarios;
+mod scripted_agent;
 mod services;
-mod stage;
 mod table;
+mod v2;
 #[cfg(unix)]
 mod within;
 
 pub use self::act::act;
 pub use self::between::filter;
 pub use self::run::{ClientEnv, Played, Report, play, run};
-pub use self::scenes::{SCENES, Scene, scenes};
-pub(crate) use self::second::reference;
+pub use self::scenarios::{SCENES, Scenario, scenarios};
 pub use self::table::{ClientRequirement, all, of, of_remote};
+pub(crate) use self::v2::reference;
 #[cfg(unix)]
 pub use self::within::{Interrupt, Launched, Within};

@@ -1,34 +1,34 @@
-//! Plays the scenes to a client, and judges what it said.
+//! Plays the scenarios to a client, and judges what it said.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
-use super::marks::Marks;
-use super::scenes::{Scene, scenes};
-use super::stage::CLOSED;
+use super::control_channel::Marks;
+use super::scenarios::{Scenario, scenarios};
+use super::scripted_agent::CLOSED;
 use super::table::{self, ClientRequirement};
-use crate::harness::{Recorder, Recording};
+use crate::harness::{Recorder, Recording, Transcripts};
 use crate::requirements::Choice;
-use crate::subject::{Event, Link, Subject};
 use crate::suite::Verdict;
-use crate::wire::{Judged, Party, Rule, Schema, Version};
+use crate::target::{Event, Link, Target};
+use crate::wire::{FindingKind, Judged, Party, Schema, Version};
 use crate::workdir::{Folder, Workdir};
 use crate::{Error, Result};
 
 /// The client, and what the suite needs to play to it.
 #[derive(Clone, Debug)]
 pub struct ClientEnv {
-    /// Its command; `{agent}`, `{cwd}` and `{prompt}` are replaced.
+    /// Its command; `{agent}`, `{agent-line}`, `{agent-script}`, `{cwd}` and `{prompt}` are replaced.
     pub command: Vec<OsString>,
-    /// The command that has it declare no terminals, if there is one; for scenes about what
+    /// The command that has it declare no terminals, if there is one; for scenarios about what
     /// is not declared.
     pub without_terminals: Option<Vec<OsString>>,
     /// The command that has it list sessions, if that is not done in every conversation; for the
-    /// scene about pages.
+    /// scenario about pages.
     pub listing: Option<Vec<OsString>>,
     /// The program that acts as the agent: this one.
     pub program: PathBuf,
@@ -36,8 +36,10 @@ pub struct ClientEnv {
     pub prompt: String,
     /// The protocol.
     pub schema: Arc<Schema>,
-    /// How long a scene may take.
+    /// How long a scenario may take.
     pub timeout: Duration,
+    /// Where the traffic of each scenario goes, if it is kept.
+    pub transcripts: Option<Arc<Transcripts>>,
 }
 
 /// What a run against a client came to.
@@ -49,6 +51,8 @@ pub struct Report {
     pub client: String,
     /// In the order of the table.
     pub rows: Vec<(&'static ClientRequirement, Verdict)>,
+    /// Files of the scenarios that were kept, in the folder of the transcripts.
+    pub transcripts: Vec<(&'static str, String)>,
     /// Messages of the agent that the suite played.
     pub from_agent: usize,
     /// Messages of the client.
@@ -61,13 +65,15 @@ pub struct Report {
     pub took: Duration,
 }
 
-/// A scene that was played.
+/// A scenario that was played.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// The record, as the agent of the scene wrote it.
+    /// The record, as the agent of the scenario wrote it.
     pub record: String,
     /// What was said.
     pub recording: Recording,
+    /// Its file in the folder of the transcripts, if it is kept.
+    pub transcript: Option<String>,
     /// Whether the client closed the agent's input.
     pub closed: bool,
     /// How the client ended: its exit code, if it has one; `None` when it had to be
@@ -89,12 +95,19 @@ pub struct Played {
 impl ClientEnv {
     /// The command as a shell would take it.
     fn command_line(&self) -> String {
-        Subject::command(self.command.clone()).command_line()
+        Target::command(self.command.clone()).command_line()
+    }
+
+    /// Keeps the traffic of a scenario that began at this time, if traffic is kept.
+    pub(super) fn keep(&self, scenario: &str, began: SystemTime, played: &mut Played) {
+        played.recording.began = Some(began);
+        let transcripts = self.transcripts.as_ref();
+        played.transcript = transcripts.and_then(|it| it.write(scenario, &played.recording, 0));
     }
 }
 
 impl Report {
-    /// Counts the messages of a scene, and learns the client's name.
+    /// Counts the messages of a scenario, and learns the client's name.
     fn add(&mut self, played: &Played) {
         for entry in &played.recording.entries {
             match entry.from {
@@ -135,6 +148,7 @@ impl Played {
         Self {
             record,
             recording,
+            transcript: None,
             closed,
             exit,
             stderr,
@@ -162,7 +176,7 @@ impl Played {
     }
 }
 
-/// Plays every scene that one of the chosen requirements needs.
+/// Plays every scenario that one of the chosen requirements needs.
 ///
 /// # Errors
 /// When the client cannot be started or does not start the agent, or no requirement is called what
@@ -170,10 +184,16 @@ impl Played {
 pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize)) -> Result<Report> {
     let command = env.command_line();
     let version = env.schema.version();
-    run_scenes(version, command, choice, |scene| play(env, scene), progress)
+    run_scenes(
+        version,
+        command,
+        choice,
+        |scenario| play(env, scenario),
+        progress,
+    )
 }
 
-/// As [`run`], with whatever plays a scene.
+/// As [`run`], with whatever plays a scenario.
 pub(super) fn run_scenes(
     version: Version,
     command: String,
@@ -182,11 +202,14 @@ pub(super) fn run_scenes(
     progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let rows: Vec<_> = table::of(version).collect();
-    let names: Vec<_> = scenes(version).iter().map(|scene| scene.name).collect();
+    let names: Vec<_> = scenarios(version)
+        .iter()
+        .map(|scenario| scenario.name)
+        .collect();
     run_rows(version, &rows, &names, command, choice, play, progress)
 }
 
-/// As [`run_scenes`], with whatever rows and scenes.
+/// As [`run_scenes`], with whatever rows and scenarios.
 pub(super) fn run_rows(
     version: Version,
     rows: &[&'static ClientRequirement],
@@ -197,30 +220,35 @@ pub(super) fn run_rows(
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let started = Instant::now();
-    let rows = choice.of(rows.iter().copied(), |row| (row.id, row.scene, row.tier))?;
-    let needed = |name: &str| rows.iter().any(|row| row.scene == name);
-    let scenes: Vec<_> = names.iter().filter(|name| needed(name)).collect();
+    let rows = choice.of(rows.iter().copied(), |row| (row.id, row.scenario, row.tier))?;
+    let needed = |name: &str| rows.iter().any(|row| row.scenario == name);
+    let scenarios: Vec<_> = names.iter().filter(|name| needed(name)).collect();
     let mut report = Report {
         command,
         client: "a client without a name".to_owned(),
         rows: Vec::new(),
+        transcripts: Vec::new(),
         from_agent: 0,
         from_client: 0,
         invalid: 0,
         protocol: version,
         took: Duration::ZERO,
     };
-    for (done, &&scene) in scenes.iter().enumerate() {
-        let played = play(scene)?;
+    for (done, &&scenario) in scenarios.iter().enumerate() {
+        let played = play(scenario)?;
         if !played.launched {
             return Err(Error::NotLaunched {
                 command: report.command,
                 says: played.stderr.lines().last().unwrap_or("nothing").to_owned(),
             });
         }
-        progress(done + 1, scenes.len());
+        progress(done + 1, scenarios.len());
         report.add(&played);
-        for row in rows.iter().filter(|row| row.scene == scene) {
+        let transcript = played.transcript.clone();
+        report
+            .transcripts
+            .extend(transcript.map(|file| (scenario, file)));
+        for row in rows.iter().filter(|row| row.scenario == scenario) {
             let verdict = Verdict::from((row.check)(&played));
             report.rows.push((*row, verdict));
         }
@@ -231,22 +259,23 @@ pub(super) fn run_rows(
     Ok(report)
 }
 
-/// Returns a client as it is started: one that outlives its scene is killed.
-pub(super) fn subject(words: Vec<OsString>, cwd: &Path) -> Subject {
-    let subject = Subject::command(words).current_dir(cwd);
-    subject.grace(Duration::ZERO)
+/// Returns a client as it is started: one that outlives its scenario is killed.
+pub(super) fn target(words: Vec<OsString>, cwd: &Path) -> Target {
+    let target = Target::command(words).current_dir(cwd);
+    target.grace(Duration::ZERO)
 }
 
-/// Plays one scene.
+/// Plays one scenario.
 ///
 /// # Errors
 /// When the client cannot be started.
-pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
+pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
+    let began = SystemTime::now();
     let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
     let cwd = workdir.path().to_owned();
     let record = stage.path().join("record.jsonl");
-    let words = command(env, Scene::find(scene)?, &record, &cwd);
-    let mut link = subject(words, &cwd).start()?;
+    let words = command(env, Scenario::find(scenario)?, &record, &cwd).map_err(Error::Folder)?;
+    let mut link = target(words, &cwd).start()?;
     let mark = link.marker();
     let marks = Marks::of(&record, move || mark.tell()).map_err(Error::Folder)?;
     // A client that reads its standard input finds it empty.
@@ -265,11 +294,12 @@ pub fn play(env: &ClientEnv, scene: &str) -> Result<Played> {
     let record = std::fs::read_to_string(record).unwrap_or_default();
     let mut played = Played::new(&env.schema, record, exit, stderr, cwd);
     played.launched = launched;
+    env.keep(scenario, began, &mut played);
     played.keep(workdir.into_folder());
     Ok(played)
 }
 
-/// Reads away the client's output until it ends, and interrupts it when the scene
+/// Reads away the client's output until it ends, and interrupts it when the scenario
 /// asks for it. Whether it has ended.
 pub(super) fn watch(link: &mut Link, deadline: Instant) -> bool {
     loop {
@@ -284,37 +314,70 @@ pub(super) fn watch(link: &mut Link, deadline: Instant) -> bool {
     }
 }
 
-/// The client's command for a scene.
-fn command(env: &ClientEnv, scene: &Scene, record: &Path, cwd: &Path) -> Vec<OsString> {
+/// The client's command for a scenario.
+///
+/// # Errors
+/// When the script that starts the agent cannot be written.
+fn command(
+    env: &ClientEnv,
+    scenario: &Scenario,
+    record: &Path,
+    cwd: &Path,
+) -> std::io::Result<Vec<OsString>> {
     let agent = [
         env.program.clone().into_os_string(),
         "act".into(),
-        scene.name.into(),
+        scenario.name.into(),
         record.as_os_str().to_owned(),
     ];
-    let line = Subject::command(agent.to_vec()).command_line();
-    let instead = match scene {
-        Scene { pages: true, .. } => &env.listing,
-        Scene {
+    let line = Target::command(agent.to_vec()).command_line();
+    let instead = match scenario {
+        Scenario { pages: true, .. } => &env.listing,
+        Scenario {
             without_terminals: true,
             ..
         } => &env.without_terminals,
         _ => &None,
     };
+    let words_of_client = instead.as_ref().unwrap_or(&env.command);
+    let names = |name: &str| {
+        let mut words = words_of_client.iter();
+        words.any(|word| word.to_str().is_some_and(|word| word.contains(name)))
+    };
+    let script = record.with_file_name("agent.sh");
+    if names(SCRIPT) {
+        write_script(&script, &line)?;
+    }
     let mut words = Vec::new();
-    for word in instead.as_ref().unwrap_or(&env.command) {
+    for word in words_of_client {
         match word.to_str() {
             // On its own it is as many words as the agent's command has.
             Some("{agent}") => words.extend(agent.iter().cloned()),
             Some(text) => {
-                let text = text.replace("{agent}", &line);
+                let text = text.replace("{agent}", &line).replace(LINE, &line);
+                let text = text.replace(SCRIPT, &script.to_string_lossy());
                 let text = text.replace("{cwd}", &cwd.to_string_lossy());
                 words.push(text.replace("{prompt}", &env.prompt).into());
             }
             None => words.push(word.clone()),
         }
     }
-    words
+    Ok(words)
+}
+
+/// Stands for the agent's command as one word, and for the path of a script that starts the agent.
+const LINE: &str = "{agent-line}";
+const SCRIPT: &str = "{agent-script}";
+
+/// Writes an executable script that starts the agent.
+fn write_script(path: &Path, line: &str) -> std::io::Result<()> {
+    std::fs::write(path, format!("#!/bin/sh\nexec {line}\n"))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
 }
 
 /// Reads a record back; whether the client closed the agent's input.
@@ -338,7 +401,13 @@ fn read(schema: &Arc<Schema>, record: &str) -> (Recording, bool) {
                 recorder.message(from, value.clone(), at);
             }
             (None, Some(raw)) => {
-                recorder.noise(from, raw.to_owned(), Rule::NotJson, "it is not JSON", at);
+                recorder.noise(
+                    from,
+                    raw.to_owned(),
+                    FindingKind::NotJson,
+                    "it is not JSON",
+                    at,
+                );
             }
             (None, None) => {}
         }

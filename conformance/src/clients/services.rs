@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Played;
-use super::look::{expect, needs, refused, result};
+use super::assertions::{expect, needs, refused, result};
 use super::table::ClientCheck;
 use crate::harness::{Outcome, skip};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Played, conduct, handshake, second, services};
+use super::{Played, handshake, requests, robustness, services, v2};
 use crate::harness::Outcome;
 use crate::requirements::{File, Tier, embedded};
 use crate::wire::Version;
@@ -24,8 +24,8 @@ pub struct ClientRequirement {
     pub quote: &'static str,
     /// How it follows from the sentence; present for [`Tier::Derived`].
     pub because: Option<&'static str>,
-    /// The scene after which it is checked.
-    pub scene: &'static str,
+    /// The scenario after which it is checked.
+    pub scenario: &'static str,
     /// The check.
     pub check: fn(&Played) -> Outcome,
 }
@@ -40,11 +40,16 @@ pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> 
     static FILE: LazyLock<File> =
         LazyLock::new(|| embedded(include_str!("../../requirements/client.toml")));
     static V1: LazyLock<Vec<ClientRequirement>> = LazyLock::new(|| {
-        let checks = [handshake::CHECKS, services::CHECKS, conduct::CHECKS];
+        let checks = [
+            handshake::CHECKS,
+            requests::CHECKS,
+            services::CHECKS,
+            robustness::CHECKS,
+        ];
         joined(&FILE, Version::V1, &checks)
     });
     static V2: LazyLock<Vec<ClientRequirement>> =
-        LazyLock::new(|| joined(&FILE, Version::V2, &second::CHECKS));
+        LazyLock::new(|| joined(&FILE, Version::V2, &v2::CHECKS));
     match version {
         Version::V1 => V1.iter(),
         Version::V2 => V2.iter(),
@@ -86,7 +91,7 @@ fn joined(
 ///
 /// # Errors
 ///
-/// When a row has no check or no scene, or a check has no row.
+/// When a row has no check or no scenario, or a check has no row.
 fn try_joined(
     file: &'static File,
     version: Version,
@@ -96,9 +101,9 @@ fn try_joined(
     let mut rows = Vec::new();
     for entry in file.entries(version)? {
         let check = checks.remove(entry.id);
-        let scene = entry.scene;
-        let (Some(check), Some(scene)) = (check, scene) else {
-            return Err(format!("{} has no check or no scene", entry.id));
+        let scenario = entry.scenario;
+        let (Some(check), Some(scenario)) = (check, scenario) else {
+            return Err(format!("{} has no check or no scenario", entry.id));
         };
         rows.push(ClientRequirement {
             id: entry.id,
@@ -106,7 +111,7 @@ fn try_joined(
             cite: entry.cite,
             quote: entry.quote,
             because: entry.because,
-            scene,
+            scenario,
             check,
         });
     }
@@ -121,7 +126,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::clients::scenes;
+    use crate::clients::scenarios;
     use crate::requirements::pages;
 
     #[test]
@@ -138,8 +143,8 @@ mod tests {
                     row.cite
                 );
                 assert!((8..=120).contains(&row.quote.chars().count()), "{}", row.id);
-                let mut scenes = scenes(version).iter();
-                let is_known = scenes.any(|scene| scene.name == row.scene);
+                let mut scenarios = scenarios(version).iter();
+                let is_known = scenarios.any(|scenario| scenario.name == row.scenario);
                 assert!(
                     is_known || row.id.starts_with("client.remote-"),
                     "{}",

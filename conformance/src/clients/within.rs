@@ -16,7 +16,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
 use super::act::act_on;
-use super::{Played, Report, Scene};
+use super::{Played, Report, Scenario};
 use crate::requirements::Choice;
 use crate::wire::Schema;
 use crate::workdir::Workdir;
@@ -39,8 +39,8 @@ pub struct Launched {
     pub prompt: String,
     /// Asks the client to cancel its turn.
     pub interrupt: Interrupt,
-    /// Whether it is to declare no terminals: in the scene about those that do without. One
-    /// that declares them all the same is not judged by that scene.
+    /// Whether it is to declare no terminals: in the scenario about those that do without. One
+    /// that declares them all the same is not judged by that scenario.
     pub without_terminals: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Launched {
 pub struct Interrupt(Arc<Notify>);
 
 impl Interrupt {
-    /// Returns when the user wants the turn to be cancelled; in most scenes never.
+    /// Returns when the user wants the turn to be cancelled; in most scenarios never.
     pub async fn requested(&self) {
         self.0.notified().await;
     }
@@ -67,7 +67,7 @@ pub struct Within {
     pub prompt: String,
     /// The protocol.
     pub schema: Arc<Schema>,
-    /// How long a scene may take.
+    /// How long a scenario may take.
     pub timeout: Duration,
 }
 
@@ -102,7 +102,7 @@ impl Within {
         }
     }
 
-    /// Plays every scene that one of the chosen requirements needs.
+    /// Plays every scenario that one of the chosen requirements needs.
     ///
     /// # Errors
     /// When the sockets cannot be made, or no requirement is called what the choice says.
@@ -112,21 +112,21 @@ impl Within {
             version,
             String::new(),
             choice,
-            |scene| self.play(scene),
+            |scenario| self.play(scenario),
             |_, _| {},
         )
     }
 
-    /// Plays one scene.
+    /// Plays one scenario.
     fn play(&self, name: &str) -> Result<Played> {
-        let scene = Scene::find(name)?;
+        let scenario = Scenario::find(name)?;
         let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
         let record = stage.path().join("record.jsonl");
         let (agent, client) = UnixStream::pair().map_err(Error::Folder)?;
         let interrupt = Interrupt::default();
 
-        let played = spawn_agent(agent, scene, &record, interrupt.clone())?;
-        let launched = (workdir.path(), scene.without_terminals);
+        let played = spawn_agent(agent, scenario, &record, interrupt.clone())?;
+        let launched = (workdir.path(), scenario.without_terminals);
         let ended = self.spawn_client(client, launched, &interrupt)?;
         // The time is up, or it ended without a word.
         let exit = ended.recv_timeout(self.timeout).ok();
@@ -208,10 +208,10 @@ impl End {
     }
 }
 
-/// Acts the scene on a thread; the sender goes when it is over.
+/// Acts the scenario on a thread; the sender goes when it is over.
 fn spawn_agent(
     socket: UnixStream,
-    scene: &'static super::Scene,
+    scenario: &'static super::Scenario,
     record: &Path,
     interrupt: Interrupt,
 ) -> Result<Receiver<()>> {
@@ -221,7 +221,7 @@ fn spawn_agent(
     let (playing, played): (Sender<()>, _) = channel();
     thread::spawn(move || {
         act_on(
-            scene,
+            scenario,
             file,
             move |_| interrupt.0.notify_one(),
             input,

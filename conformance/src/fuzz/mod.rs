@@ -1,5 +1,5 @@
 //! Messages out of the schema: valid but unusual ones, which an agent must accept,
-//! and ones with a single fault, which it must refuse or tolerate and survive.
+//! and ones with a single violation, which it must refuse or tolerate and survive.
 //!
 //! The same seed yields the same messages. Working directories, sessions and
 //! servers are filled in so that the agent starts and touches nothing beyond what a

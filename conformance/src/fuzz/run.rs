@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::case::{Case, Cases, Demand, Setting, demand, smaller};
 use super::random::Random;
 use super::{Broken, Report};
-use crate::harness::{Caps, Conn, Env, Outcome, Stop};
-use crate::requirements::second;
-use crate::wire::{Level, Party, Version};
+use crate::harness::{Capability, Caps, Conn, Env, Outcome, Stop};
+use crate::passive::{Diagnostic, Level};
+use crate::wire::Party;
 use crate::{Error, Result};
 
 /// How many agents are started to shrink one failure.
@@ -21,7 +21,7 @@ const ENOUGH: usize = 10;
 /// The code of "invalid params", and of "invalid request", which says as much.
 const REFUSALS: [i64; 2] = [-32602, -32600];
 
-/// Sends `count` messages; the same ones for the same seed. `tell` is told how many
+/// Sends `count` messages; the same ones for the same seed. `tell` receives how many
 /// are done.
 ///
 /// # Errors
@@ -84,7 +84,7 @@ impl Fuzzed {
             command: "the agent".into(),
             reason: match stop {
                 Stop::Fail(failure) => failure.reason,
-                Stop::Skip(reason) | Stop::Inconclusive(reason) => reason,
+                Stop::Skip(reason) | Stop::Inconclusive(reason) | Stop::Blocked(reason) => reason,
             },
             stderr: String::new(),
         })
@@ -92,12 +92,7 @@ impl Fuzzed {
 
     fn opened(env: &Arc<Env>) -> Outcome<Self> {
         let mut conn = Conn::start(env.clone())?;
-        if env.schema.version() == Version::V2 {
-            let result = conn.result("initialize", second::initialize(&2.into()))?;
-            conn.agent = Some(result);
-        } else {
-            conn.open(&Caps::Full)?;
-        }
+        conn.open(&Caps::Full)?;
         let (session, result) = conn.new_session()?;
         let mode = result.pointer("/modes/currentModeId");
         let setting = Setting {
@@ -105,9 +100,7 @@ impl Fuzzed {
             session,
             prompt: env.profile.prompt("hello", &env.folder).unwrap_or_default(),
             mode: mode.and_then(Value::as_str).map(str::to_owned),
-            // What every agent of version 2 has, an agent of version 1 must declare.
-            lists: env.schema.version() == Version::V2
-                || conn.capability("/sessionCapabilities/list").is_some(),
+            lists: conn.can(Capability::List),
         };
         Ok(Self { conn, setting })
     }
@@ -123,15 +116,16 @@ impl Fuzzed {
         let alive = self.conn.settle();
         alive.map_err(|stop| format!("the agent does not live on: {}", because(stop)))?;
         let findings = self.conn.since(mark).flat_map(|(_, entry)| &entry.findings);
-        let mut wrong =
-            findings.filter(|found| found.by == Some(Party::Agent) && found.level == Level::Error);
-        match wrong.next() {
-            // Without the value, so that one fault is one reason.
-            Some(finding) => Err(format!(
-                "the agent writes what the {} rules forbid: {} at {}",
-                finding.rule.as_str(),
-                finding.method.as_deref().unwrap_or("a message"),
-                finding.pointer
+        let of_agent = findings.filter(|found| found.by == Some(Party::Agent));
+        let version = self.conn.env.schema.version();
+        let mut found = of_agent.map(|finding| Diagnostic::new(version, finding.clone()));
+        match found.find(|found| found.level == Level::Error) {
+            // Without the value, so that one violation is one reason.
+            Some(found) => Err(format!(
+                "the agent breaks {}: {} at {}",
+                found.requirement.unwrap_or(found.finding.rule.as_str()),
+                found.finding.method.as_deref().unwrap_or("a message"),
+                found.finding.pointer
             )),
             None => Ok(came),
         }
@@ -159,7 +153,7 @@ impl Fuzzed {
 fn because(stop: Stop) -> String {
     match stop {
         Stop::Fail(failure) => failure.reason,
-        Stop::Skip(reason) | Stop::Inconclusive(reason) => reason,
+        Stop::Skip(reason) | Stop::Inconclusive(reason) | Stop::Blocked(reason) => reason,
     }
 }
 

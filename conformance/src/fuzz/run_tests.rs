@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::harness::{Profile, Silence};
-use crate::subject::{Filter, Passing, Subject, Tap};
+use crate::harness::{Conditions, Profile, Unresponsive};
+use crate::target::{Filter, Passing, Tap, Target};
 use crate::wire::{Schema, Version};
 
 fn reasons(report: &Report) -> Vec<&str> {
@@ -17,34 +17,35 @@ fn fuzzed(filter: Option<Filter>, count: u64) -> Report {
 }
 
 fn fuzzed_as(version: Version, filter: Option<Filter>, count: u64) -> Report {
-    let subject = match version {
-        Version::V1 => Subject::local(),
-        Version::V2 => Subject::local_second(),
+    let target = match version {
+        Version::V1 => Target::local(),
+        Version::V2 => Target::local_v2(),
     };
-    let subject = match filter {
-        Some(filter) => subject.behind(filter),
-        None => subject,
+    let target = match filter {
+        Some(filter) => target.behind(filter),
+        None => target,
     };
-    let (env, _folder) = env(version, subject);
+    let (env, _folder) = env(version, target);
     run(&Arc::new(env), count, 1, |_| {}).unwrap()
 }
 
 /// What a run needs; the folder goes with the second.
-fn env(version: Version, subject: Subject) -> (Env, tempfile::TempDir) {
+fn env(version: Version, target: Target) -> (Env, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let env = Env {
         profile: match version {
-            Version::V1 if subject.command_line().is_empty() => Profile::reference().unwrap(),
+            Version::V1 if target.command_line().is_empty() => Profile::reference().unwrap(),
             Version::V1 => Profile::unknown_agent(),
-            Version::V2 => Profile::second_reference(),
+            Version::V2 => Profile::reference().unwrap(),
         },
-        subject,
+        target,
         schema: Arc::new(Schema::of(version).unwrap()),
         folder: folder.path().to_owned(),
         timeout: Duration::from_secs(20),
         turn_timeout: Duration::from_secs(20),
         quiet: Duration::from_millis(50),
-        silence: Silence::default(),
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions::default(),
     };
     (env, folder)
 }
@@ -116,9 +117,7 @@ fn what_the_agent_writes_meanwhile_is_valid_too() {
     let report = fuzzed(Some(numbers), 60);
     assert_eq!(
         reasons(&report),
-        [
-            "the agent writes what the schema rules forbid: session/update at /params/update/content/text"
-        ]
+        ["the agent breaks jsonrpc.schema: session/update at /params/update/content/text"]
     );
 }
 
@@ -135,7 +134,7 @@ done"#;
 #[test]
 fn an_agent_must_live_on() {
     let shell = ["sh", "-c", MORTAL].map(Into::into);
-    let (env, _folder) = env(Version::V1, Subject::command(shell.to_vec()));
+    let (env, _folder) = env(Version::V1, Target::command(shell.to_vec()));
     let mut fuzzed = Fuzzed::start(&Arc::new(env)).unwrap();
     let params = json!({"sessionId": "s"});
     let case = Case {
@@ -163,7 +162,7 @@ fn version_2_is_made_of_its_own_schema() {
         });
     };
     let report = fuzzed_as(Version::V2, Some(late), 40);
-    let wrong = "the agent writes what the schema rules forbid: session/update at ";
+    let wrong = "the agent breaks jsonrpc.schema: session/update at ";
     assert!(
         reasons(&report)
             .iter()

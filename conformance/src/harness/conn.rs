@@ -1,34 +1,36 @@
 //! One connection: what is sent, what comes, and the limits on waiting for it.
 //!
-//! Messages are looked at only while a check waits for something; then requests of
+//! Messages are processed only while a check waits for something; then requests of
 //! the agent are answered by the script, in order. Every message of both sides goes
 //! through the wire tracker and into the recording.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
 use super::script::{Said, Script};
-use super::{Entry, Failure, Outcome, Profile, Recorder, Recording, Silence, Stop};
-use crate::subject::{Event, Link, Subject};
-use crate::wire::{Kind, Party, Rule, Schema};
+use super::{
+    Conditions, Entry, Failure, Outcome, Profile, Recorder, Recording, Stop, Unresponsive,
+};
+use crate::target::{Event, Link, Target};
+use crate::wire::{FindingKind, Kind, Party, Schema};
 
 /// How many messages a connection may have, and how many bytes of the agent, before
 /// the suite ends it: it keeps all of them to look at.
 const MESSAGES: usize = 200_000;
 const BYTES: usize = 64 << 20;
 
-/// How many messages are still looked at when time is up, because they have come.
+/// How many messages are still processed when time is up, because they have come.
 const OVERTIME: usize = 4096;
 
 /// What all connections of a run share.
 #[derive(Debug)]
 pub struct Env {
     /// The agent.
-    pub subject: Subject,
+    pub target: Target,
     /// What is said to it.
     pub profile: Profile,
     /// The protocol.
@@ -42,51 +44,9 @@ pub struct Env {
     /// How long to listen for what must not come, where nothing marks the end.
     pub quiet: Duration,
     /// What is not worth waiting for.
-    pub silence: Silence,
-}
-
-/// What the client says it can do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Caps {
-    /// Everything.
-    Full,
-    /// Nothing: no capabilities at all.
-    None,
-    /// These.
-    These(Value),
-}
-
-impl Caps {
-    fn value(&self) -> Option<Value> {
-        match self {
-            Self::Full => Some(json!({
-                "fs": {"readTextFile": true, "writeTextFile": true},
-                "terminal": true,
-                "elicitation": {"form": {}, "url": {}},
-                "session": {
-                    "configOptions": {"boolean": {}},
-                    "notices": {},
-                    "compaction": {},
-                },
-                "auth": {"terminal": true},
-            })),
-            Self::None => None,
-            Self::These(value) => Some(value.clone()),
-        }
-    }
-
-    /// The params of `initialize` that declare this.
-    #[must_use]
-    pub fn initialize(&self) -> Value {
-        let mut params = json!({
-            "protocolVersion": 1,
-            "clientInfo": {"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")},
-        });
-        if let Some(value) = self.value() {
-            params["clientCapabilities"] = value;
-        }
-        params
-    }
+    pub unresponsive: Unresponsive,
+    /// What the preflight has found, and what the run may do.
+    pub conditions: Conditions,
 }
 
 /// What waiting came to.
@@ -122,7 +82,7 @@ pub struct Conn {
     unanswered: BTreeSet<usize>,
     /// Bytes that the agent wrote.
     bytes: usize,
-    /// Messages that were looked at since time was up.
+    /// Messages that were processed since time was up.
     overtime: usize,
 }
 
@@ -132,7 +92,7 @@ impl Conn {
     /// # Errors
     /// When it cannot be started.
     pub fn start(env: Arc<Env>) -> Outcome<Self> {
-        let link = env.subject.start();
+        let link = env.target.start();
         let link = link.map_err(|error| Stop::failed(error.to_string()))?;
         Ok(Self::over(env, link))
     }
@@ -141,8 +101,10 @@ impl Conn {
     pub(crate) fn over(env: Arc<Env>, link: Link) -> Self {
         let mut script = Script::default();
         script.files.folder.clone_from(&env.folder);
+        let mut recorder = Recorder::new(env.schema.clone());
+        recorder.recording.began = Some(SystemTime::now());
         Self {
-            recorder: Recorder::new(env.schema.clone()),
+            recorder,
             env,
             script,
             agent: None,
@@ -264,7 +226,7 @@ impl Conn {
                 Some(Event::Mark) => continue,
                 Some(Event::TooLong(length)) => {
                     let text = format!("a line of {length} bytes");
-                    self.noise(text, Rule::TooLong, "longer than any message may be")
+                    self.noise(text, FindingKind::TooLong, "longer than any message may be")
                 }
                 // An empty line is no message and no harm.
                 Some(Event::Line(line)) if line.trim_ascii().is_empty() => continue,
@@ -272,7 +234,7 @@ impl Conn {
                     Ok(value) => self.record(Party::Agent, value),
                     Err(error) => {
                         let text = String::from_utf8_lossy(&line).into_owned();
-                        self.noise(text, Rule::NotJson, &error.to_string())
+                        self.noise(text, FindingKind::NotJson, &error.to_string())
                     }
                 },
             };
@@ -295,7 +257,7 @@ impl Conn {
         self.wait_on(None, from, what, limit, find)
     }
 
-    /// As [`Conn::wait`], and in vain as soon as it is said that the request at the place
+    /// As [`Conn::wait`], and fails as soon as it is known that the request at the place
     /// `request` will not be answered.
     pub(crate) fn wait_on<T>(
         &mut self,
@@ -383,7 +345,7 @@ impl Conn {
     }
 
     /// Whether the agent's output has ended.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.link.has_ended()
     }
 
@@ -436,7 +398,7 @@ impl Conn {
         }
     }
 
-    fn noise(&mut self, text: String, rule: Rule, reason: &str) -> usize {
+    fn noise(&mut self, text: String, rule: FindingKind, reason: &str) -> usize {
         let at = self.started.elapsed();
         self.recorder.noise(Party::Agent, text, rule, reason, at)
     }

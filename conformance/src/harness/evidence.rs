@@ -1,10 +1,10 @@
 //! Everything that was said on one connection, in order, as checks ask for it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::wire::{Finding, Judged, Kind, Party, shorten};
+use crate::wire::{Finding, Judged, Kind, Party, excerpt_around, shorten};
 
 /// One message.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Entry {
 pub struct Recording {
     /// In the order in which they were seen.
     pub entries: Vec<Entry>,
+    /// When the connection began, if that is known.
+    pub began: Option<SystemTime>,
 }
 
 /// An update of a session, where it stands.
@@ -53,11 +55,17 @@ impl Entry {
     /// The text of the message, shortened for a report.
     #[must_use]
     pub fn excerpt(&self) -> String {
-        let text = match &self.raw {
-            Some(raw) => raw.clone(),
-            None => self.value.to_string(),
-        };
-        shorten(&text, 600)
+        self.excerpt_at("")
+    }
+
+    /// The same, with the place of this JSON Pointer.
+    #[must_use]
+    pub fn excerpt_at(&self, pointer: &str) -> String {
+        const LIMIT: usize = 600;
+        match &self.raw {
+            Some(raw) => shorten(raw, LIMIT),
+            None => excerpt_around(&self.value, pointer, LIMIT),
+        }
     }
 
     /// Whether it is a request or notification by `from` with this method.
@@ -76,6 +84,17 @@ impl Entry {
     #[must_use]
     pub fn params(&self) -> &Value {
         self.value.get("params").unwrap_or(&Value::Null)
+    }
+
+    /// Returns the result or the error object of an answer.
+    ///
+    /// # Errors
+    /// The error object, if it is an error.
+    pub fn answer(&self) -> Result<Value, Value> {
+        match (self.value.get("error"), self.value.get("result")) {
+            (Some(error), _) => Err(error.clone()),
+            (None, result) => Ok(result.cloned().unwrap_or_default()),
+        }
     }
 
     /// The session that the params name.

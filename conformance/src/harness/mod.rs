@@ -5,21 +5,35 @@
 //! without a limit. What the waiting comes to is an [`Outcome`], so that a check
 //! reads as the few steps it consists of.
 
+mod adapter;
+mod conditions;
+mod confined;
 mod conn;
 mod evidence;
 mod expect;
 mod files;
+pub(crate) mod mcp;
 mod outcome;
+mod privileged;
 mod profile;
 mod recorder;
 mod script;
-mod silence;
+mod sessions;
+mod transcripts;
+mod turns;
+mod unresponsive;
 
-pub use self::conn::{Caps, Conn, Env, Waiting};
+pub use self::adapter::{Capability, Caps};
+pub use self::conditions::Conditions;
+pub use self::conn::{Conn, Env, Waiting};
 pub use self::evidence::{Entry, Recording};
-pub use self::expect::{Reply, Turn};
+pub use self::expect::Reply;
 pub use self::outcome::{Failure, Outcome, Stop, fail, inconclusive, skip};
+pub(crate) use self::privileged::{chooses_model, is_privileged};
 pub use self::profile::Profile;
 pub use self::recorder::Recorder;
 pub use self::script::{Consent, Script, Terminals, UserInput};
-pub use self::silence::Silence;
+pub(crate) use self::sessions::AUTH_REQUIRED;
+pub use self::transcripts::Transcripts;
+pub use self::turns::Turn;
+pub use self::unresponsive::Unresponsive;

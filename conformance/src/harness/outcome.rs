@@ -16,6 +16,8 @@ pub enum Stop {
     Skip(String),
     /// Nothing was seen that decides.
     Inconclusive(String),
+    /// A step that the check depends on is impossible with this agent.
+    Blocked(String),
 }
 
 /// What was sent, what came, and why that is wrong.
@@ -57,12 +59,23 @@ impl Stop {
     /// one of the other side that led to it, as far as that can be told, is what was sent.
     #[must_use]
     pub fn at(recording: &Recording, index: usize, reason: impl Into<String>) -> Self {
+        Self::at_place(recording, index, "", reason)
+    }
+
+    /// The same at a place in the message, by its JSON Pointer.
+    #[must_use]
+    pub fn at_place(
+        recording: &Recording,
+        index: usize,
+        pointer: &str,
+        reason: impl Into<String>,
+    ) -> Self {
         let came = recording.entries.get(index);
         let sent = came.and_then(|came| cause(recording, index, came));
         Self::Fail(Box::new(Failure {
             reason: reason.into(),
             sent: sent.map(super::Entry::excerpt),
-            came: came.map(super::Entry::excerpt),
+            came: came.map(|came| came.excerpt_at(pointer)),
         }))
     }
 }

@@ -7,10 +7,11 @@
 //! the client's files and terminals. Every other word is only said, for coverage.
 //! `{folder}` in a text becomes the session's working directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{Error, Result};
 
@@ -24,10 +25,20 @@ pub struct Profile {
     /// Whether the agent may be logged out; it may be the user's own login.
     #[serde(default)]
     pub logout: bool,
+    /// Whether modes that bypass permissions, and other models, may be selected.
+    #[serde(default)]
+    pub allow_privileged: bool,
     /// The texts by word.
     #[serde(default)]
     pub prompts: BTreeMap<String, String>,
+    /// Words whose text the user has set; an agent does not name them anew.
+    #[serde(skip)]
+    fixed: BTreeSet<String>,
 }
+
+/// How many words an agent may name, and how long the text of each may be, in bytes.
+const MAX_WORDS: usize = 64;
+const MAX_TEXT: usize = 4096;
 
 const REFERENCE: &str = include_str!("reference.toml");
 
@@ -61,17 +72,27 @@ impl Profile {
         Self::parse("of the reference agent", REFERENCE)
     }
 
-    /// For the bundled reference agent of version 2, whose prompts are the words themselves.
+    /// Sets the text of a word, whatever the agent names.
+    pub fn set_prompt(&mut self, word: impl Into<String>, text: impl Into<String>) {
+        let word = word.into();
+        self.fixed.insert(word.clone());
+        self.prompts.insert(word, text.into());
+    }
+
+    /// Takes the words that an agent names in its answer to `initialize`:
+    /// `"_meta": {"acp-sdk": {"prompts": {"hello": "…"}}}`. Other members, and texts that are no
+    /// texts, are ignored: what an agent says permits nothing.
     #[must_use]
-    pub fn second_reference() -> Self {
-        let own = |word: &str| (word.to_owned(), word.to_owned());
-        Self {
-            prompts: ["hello", "slow", "tool", "plan", "form", "url"]
-                .map(own)
-                .into_iter()
-                .collect(),
-            ..Self::default()
+    pub fn with_words_of(mut self, agent: Option<&Value>) -> Self {
+        let named = agent.and_then(|agent| agent.pointer("/_meta/acp-sdk/prompts"));
+        let named = named.and_then(Value::as_object).into_iter().flatten();
+        for (word, text) in named.take(MAX_WORDS) {
+            let text = text.as_str().filter(|text| text.len() <= MAX_TEXT);
+            if let Some(text) = text.filter(|_| !self.fixed.contains(word)) {
+                self.prompts.insert(word.clone(), text.to_owned());
+            }
         }
+        self
     }
 
     /// Reads a profile. What it does not say is as for an unknown agent.
@@ -87,6 +108,7 @@ impl Profile {
         let mut profile = Self::unknown_agent();
         profile.auth_method = read.auth_method;
         profile.logout = read.logout;
+        profile.allow_privileged = read.allow_privileged;
         profile.prompts.extend(read.prompts);
         Ok(profile)
     }
@@ -108,6 +130,12 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -128,5 +156,47 @@ mod tests {
     fn the_reference_profile_is_valid() {
         let profile = Profile::reference().unwrap();
         assert!(profile.logout && profile.prompts.contains_key("hello"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_reference_agent_names_the_words_of_its_profile() {
+        use crate::harness::{Caps, Conditions, Conn, Env, Unresponsive};
+        let env = Env {
+            target: crate::target::Target::local(),
+            profile: Profile::default(),
+            schema: Arc::new(crate::wire::Schema::v1().unwrap()),
+            folder: PathBuf::new(),
+            timeout: Duration::from_secs(20),
+            turn_timeout: Duration::from_secs(20),
+            quiet: Duration::from_millis(20),
+            unresponsive: Unresponsive::default(),
+            conditions: Conditions::default(),
+        };
+        let mut conn = Conn::start(Arc::new(env)).unwrap();
+        let agent = conn.initialize(&Caps::Full).unwrap();
+        let named = Profile::default().with_words_of(Some(&agent));
+        assert_eq!(named.prompts, Profile::reference().unwrap().prompts);
+        assert!(!named.logout && !named.allow_privileged);
+    }
+
+    #[test]
+    fn an_agent_names_words_and_nothing_else() {
+        let long = "x".repeat(MAX_TEXT + 1);
+        let prompts = json!({"hello": "hi", "slow": 7, "tool": long});
+        let agent = json!({"_meta": {"acp-sdk": {"prompts": prompts, "allow-privileged": true}}});
+        let profile = Profile::unknown_agent().with_words_of(Some(&agent));
+        assert_eq!(profile.prompts["hello"], "hi");
+        let usual = Profile::unknown_agent();
+        assert_eq!(profile.prompts["slow"], usual.prompts["slow"]);
+        assert_eq!(profile.prompts["tool"], usual.prompts["tool"]);
+        assert!(!profile.allow_privileged);
+        assert_eq!(Profile::unknown_agent().with_words_of(None), usual);
+        let mut mine = Profile::unknown_agent();
+        mine.set_prompt("hello", "my words");
+        assert_eq!(
+            mine.with_words_of(Some(&agent)).prompts["hello"],
+            "my words"
+        );
     }
 }

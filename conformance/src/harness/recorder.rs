@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Entry, Recording};
-use crate::wire::{Finding, Judged, Kind, Level, Party, Rule, Schema, Tracker, Version};
+use crate::wire::{Finding, FindingKind, Judged, Kind, Party, Schema, Tracker, Version};
 
 /// A recording in the making.
 #[derive(Debug)]
@@ -32,13 +32,19 @@ impl Recorder {
     /// Takes a message. Yields its place.
     pub fn message(&mut self, from: Party, value: Value, at: Duration) -> usize {
         let index = self.recording.entries.len();
+        // The checks look into a batch; the tracker needs its requests and answers.
+        let batch = value.as_array();
+        let batch = batch.filter(|_| self.schema.version() == Version::V2);
+        for entry in batch.into_iter().flatten() {
+            self.tracker.observe(from, index as u64, entry);
+        }
+        let batch = batch.is_some();
         let mut observed = self.tracker.observe(from, index as u64, &value);
-        // A batch, which the tracker knows nothing of; the checks look into it.
-        let batch = self.schema.version() == Version::V2 && value.is_array();
         let foreign = self.is_foreign(&value, observed.method.as_deref());
         if batch || foreign {
             observed.judged = Judged::Open;
-            observed.findings.clear();
+            let stays = |finding: &Finding| finding.rule == FindingKind::UnsupportedVersion;
+            observed.findings.retain(stays);
         }
         let answers = matches!(observed.kind, Kind::Result | Kind::Error);
         let id = value.get("id").filter(|_| answers);
@@ -55,10 +61,11 @@ impl Recorder {
             findings: observed.findings,
         });
         if let Some(entry) = self.recording.entries.get_mut(index) {
-            let custom =
-                self.schema
-                    .custom_field(from, index as u64, entry.method.as_deref(), &entry.value);
-            entry.findings.extend(custom.filter(|_| !foreign));
+            let (place, method) = (index as u64, entry.method.as_deref());
+            if !foreign {
+                let custom = self.schema.custom_fields(from, place, method, &entry.value);
+                entry.findings.extend(custom);
+            }
         }
         // What waited for the answer to decide its weight belongs to the request.
         self.hand_back(index);
@@ -79,18 +86,18 @@ impl Recorder {
         &mut self,
         from: Party,
         line: String,
-        rule: Rule,
+        rule: FindingKind,
         reason: &str,
         at: Duration,
     ) -> usize {
         let finding = Finding {
             place: self.recording.entries.len() as u64,
-            level: Level::Error,
             rule,
             by: Some(from),
             method: None,
             pointer: String::new(),
             message: format!("not a message: {reason}"),
+            excuse: None,
         };
         self.push(from, Value::Null, line, Kind::Malformed, at, vec![finding])
     }
@@ -98,7 +105,13 @@ impl Recorder {
     /// Takes what the client wrote off the protocol on purpose. Yields its place.
     pub fn probe(&mut self, line: String, at: Duration) -> usize {
         let value = serde_json::from_str::<Value>(&line).unwrap_or_default();
-        self.tracker.observe_probe(Party::Client, &value);
+        // The requests of a batch may be answered one by one.
+        let parts = value
+            .as_array()
+            .map_or(std::slice::from_ref(&value), Vec::as_slice);
+        for part in parts {
+            self.tracker.observe_probe(Party::Client, part);
+        }
         let kind = match (value.get("method"), value.get("id")) {
             (Some(_), Some(_)) => Kind::Request,
             (Some(_), None) => Kind::Notification,
@@ -159,5 +172,29 @@ impl Recorder {
         };
         let (index, _) = entries.rev().find(with_id)?;
         self.recording.answer(index).is_none().then_some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_requests_of_a_batch_may_be_answered_one_by_one() {
+        let mut recorder = Recorder::new(Arc::new(Schema::of(Version::V2).unwrap()));
+        let request = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "session/list"});
+        recorder.probe(json!([request("a"), 7]).to_string(), Duration::ZERO);
+        let answer = |id: &str| json!({"jsonrpc": "2.0", "id": id, "result": {"sessions": []}});
+        let known = recorder.message(Party::Agent, answer("a"), Duration::ZERO);
+        let unknown = recorder.message(Party::Agent, answer("b"), Duration::ZERO);
+        let is_unmatched = |index: usize| {
+            let findings = &recorder.recording.entries[index].findings;
+            findings
+                .iter()
+                .any(|finding| finding.rule == FindingKind::UnmatchedAnswer)
+        };
+        assert!(!is_unmatched(known) && is_unmatched(unknown));
     }
 }

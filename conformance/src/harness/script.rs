@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use super::confined;
 use super::files::Files;
 
 /// What the user says when asked for permission.
@@ -54,7 +55,11 @@ pub struct Script {
     /// How commands end.
     pub terminals: Terminals,
     pub(super) files: Files,
+    /// The path outside of the working directory for which permission was refused last.
+    pub(crate) refused: Option<String>,
     live: HashSet<String>,
+    /// Terminals whose command was killed; they stay usable until they are released.
+    killed: HashSet<String>,
     created: u64,
 }
 
@@ -119,8 +124,13 @@ impl Script {
         }
     }
 
-    fn permission(&self, params: &Value) -> Said {
+    fn permission(&mut self, params: &Value) -> Said {
+        let outside = confined::outside(params, &self.files.folder);
         let wanted = match self.consent {
+            Consent::Allow if outside.is_some() => {
+                self.refused = outside;
+                "reject"
+            }
             Consent::Allow => "allow",
             Consent::Reject => "reject",
             Consent::Hold => return Said::Later,
@@ -153,6 +163,7 @@ impl Script {
     fn terminal(&mut self, method: &str, params: &Value) -> Said {
         let id = params.get("terminalId").and_then(Value::as_str);
         let known = id.is_some_and(|id| self.live.contains(id));
+        let killed = id.is_some_and(|id| self.killed.contains(id));
         match method {
             "terminal/create" if self.terminals == Terminals::Refuse => {
                 Said::Error(-32603, "the terminal cannot be created".into())
@@ -164,9 +175,12 @@ impl Script {
                 Said::Result(json!({"terminalId": id}))
             }
             _ if !known => Said::Error(-32002, "there is no such terminal".into()),
+            "terminal/wait_for_exit" if killed => Self::cancelled(method),
             "terminal/output" => {
                 let mut output = json!({"output": "hello\n", "truncated": false});
-                if self.terminals == Terminals::End {
+                if killed {
+                    output["exitStatus"] = json!({"signal": "SIGKILL"});
+                } else if self.terminals == Terminals::End {
                     output["exitStatus"] = json!({"exitCode": 0});
                 }
                 Said::Result(output)
@@ -177,7 +191,10 @@ impl Script {
                 self.live.retain(|live| Some(live.as_str()) != id);
                 Said::Result(json!({}))
             }
-            "terminal/kill" => Said::Result(json!({})),
+            "terminal/kill" => {
+                self.killed.extend(id.map(str::to_owned));
+                Said::Result(json!({}))
+            }
             _ => Said::Error(-32601, format!("the client has no method {method}")),
         }
     }
@@ -240,11 +257,51 @@ mod tests {
     }
 
     #[test]
+    fn permission_outside_of_the_folder_is_refused() {
+        let options = json!([
+            {"optionId": "y", "kind": "allow_once"},
+            {"optionId": "n", "kind": "reject_once"},
+        ]);
+        let asked = |path: &str| {
+            let call = json!({"toolCallId": "c", "locations": [{"path": path}]});
+            json!({"options": options, "toolCall": call})
+        };
+        let mut script = Script::default();
+        script.files.folder = "/work".into();
+        let said = result(script.answer("session/request_permission", &asked("/work/a")));
+        assert_eq!(said.pointer("/outcome/optionId"), Some(&json!("y")));
+        assert_eq!(script.refused, None);
+        let said = result(script.answer("session/request_permission", &asked("/etc/a")));
+        assert_eq!(said.pointer("/outcome/optionId"), Some(&json!("n")));
+        assert_eq!(script.refused.as_deref(), Some("/etc/a"));
+    }
+
+    #[test]
     fn a_released_terminal_is_gone() {
         let mut script = Script::default();
         let id = result(script.answer("terminal/create", &json!({})));
         assert_eq!(result(script.answer("terminal/release", &id)), json!({}));
         assert_eq!(result(script.answer("terminal/output", &id)), json!(-32002));
+    }
+
+    #[test]
+    fn a_killed_command_has_ended_for_those_that_wait_later() {
+        let mut script = Script {
+            terminals: Terminals::Run,
+            ..Script::default()
+        };
+        let id = result(script.answer("terminal/create", &json!({})));
+        assert_eq!(
+            result(script.answer("terminal/wait_for_exit", &id)),
+            json!("later")
+        );
+        result(script.answer("terminal/kill", &id));
+        let killed = json!({"signal": "SIGKILL"});
+        assert_eq!(result(script.answer("terminal/wait_for_exit", &id)), killed);
+        assert_eq!(
+            result(script.answer("terminal/output", &id))["exitStatus"],
+            killed
+        );
     }
 
     #[test]

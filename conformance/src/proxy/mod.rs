@@ -30,8 +30,9 @@ use std::time::Duration;
 
 pub use self::recorder::Recorder;
 pub use self::supervise::run;
+use crate::passive::Diagnostic;
 use crate::transcript::Summary;
-use crate::wire::{Finding, Version};
+use crate::wire::Version;
 
 /// What the proxy does besides forwarding.
 pub struct Options {
@@ -45,14 +46,14 @@ pub struct Options {
     /// Whether secrets are taken out before anything is judged or written.
     pub redact: bool,
     /// Told of each finding, from the judging thread.
-    pub findings: Box<dyn FnMut(&Finding) + Send>,
+    pub findings: Box<dyn FnMut(&Diagnostic) + Send>,
     /// Whether the wire waits for the judge when it falls behind, so that every message
     /// is judged; otherwise messages go unjudged and are counted.
     pub complete: bool,
     /// How long the agent may take to end after its input has, and again after
     /// `SIGTERM`, once the editor is gone.
     pub grace: Duration,
-    /// A program that, given `guard SECONDS`, calls [`crate::guard::stand`]. It ends the
+    /// A program that, given `guard SECONDS`, calls [`crate::orphan_reaper::stand`]. It ends the
     /// agent should the proxy be killed.
     pub guard: Option<PathBuf>,
 }

@@ -29,7 +29,7 @@ pub(super) enum End {
     Eof,
     /// Nobody reads what it writes.
     Unread,
-    /// It was told to stop, and nothing is left to read.
+    /// It was ordered to stop, and nothing is left to read.
     Stopped,
     /// Reading or writing failed.
     Failed(io::Error),

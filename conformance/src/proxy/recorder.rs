@@ -9,10 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
+use crate::passive::Diagnostic;
 use crate::transcript::{
     Judge, LINE_LIMIT, Line, Record, Splitter, Summary, Writer, redact, redact_text,
 };
-use crate::wire::{Finding, Party, Schemas};
+use crate::wire::{Party, Schemas};
 
 /// The longest message, so that its record stays within what `check` reads.
 const MESSAGE_LIMIT: usize = LINE_LIMIT - 256;
@@ -39,7 +40,7 @@ struct Direction {
 /// Where records go.
 struct Book {
     judge: Judge,
-    findings: Box<dyn FnMut(&Finding) + Send>,
+    findings: Box<dyn FnMut(&Diagnostic) + Send>,
     log: Option<Writer<Box<dyn Write + Send>>>,
     /// Why the log ended before the connection did.
     log_error: Option<io::Error>,
@@ -64,7 +65,7 @@ impl Recorder {
         schemas: impl Into<Schemas>,
         log: Option<Box<dyn Write + Send>>,
         redact: bool,
-        findings: Box<dyn FnMut(&Finding) + Send>,
+        findings: Box<dyn FnMut(&Diagnostic) + Send>,
     ) -> Self {
         let direction = || Direction {
             splitter: Splitter::new(MESSAGE_LIMIT),

@@ -24,7 +24,7 @@ impl Write for Log {
 
 struct Recorded {
     log: String,
-    findings: Vec<Finding>,
+    findings: Vec<Diagnostic>,
     summary: Summary,
 }
 
@@ -74,7 +74,7 @@ fn texts(recorded: &Recorded) -> Vec<String> {
     recorded
         .findings
         .iter()
-        .map(|finding| format!("{} {finding}", finding.place))
+        .map(|finding| format!("{} {finding}", finding.finding.place))
         .collect()
 }
 
@@ -106,11 +106,11 @@ fn wrong_messages_and_noise_are_found_alike_live_and_afterwards() {
     });
     let texts = texts(&found);
     let expected = [
-        "2 error[schema] agent: session/new at /result/sessionId: ",
-        "3 error[not-json] agent: the agent's output holds what is no message: not JSON: ",
-        "4 error[not-json] client: the client's output holds what is no message: not JSON: ",
-        "5 error[not-json] agent: the agent's output holds what is no message: not UTF-8 from byte 6 on",
-        "6 error[envelope] agent: a batch",
+        "2 error[jsonrpc.schema] agent: session/new at /result/sessionId: ",
+        "3 error[transports.only-messages] agent: the agent's output holds what is no message: not JSON: ",
+        "4 error[client.only-messages] client: the client's output holds what is no message: not JSON: ",
+        "5 error[transports.only-messages] agent: the agent's output holds what is no message: not UTF-8 from byte 6 on",
+        "6 error[jsonrpc.envelope] agent: a batch",
     ];
     assert_eq!(texts.len(), expected.len(), "{texts:?}");
     for (text, start) in texts.iter().zip(expected) {
@@ -152,7 +152,10 @@ fn lines_in_a_gap_are_counted_once() {
     assert!(texts[0].starts_with("1 warning[lost] agent: 4 messages were not judged"));
     assert!(texts[1].starts_with("2 warning[lost] agent: 2 messages were"));
     assert!(texts[2].starts_with("4 warning[lost] agent: a message was"));
-    assert!(texts[3].starts_with("5 error[not-json]"), "{texts:?}");
+    assert!(
+        texts[3].starts_with("5 error[transports.only-messages]"),
+        "{texts:?}"
+    );
 }
 
 #[test]

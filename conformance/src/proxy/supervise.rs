@@ -16,7 +16,7 @@ use super::pump::{self, End, Pump};
 use super::recorder::Recorder;
 use super::tap::Tap;
 use super::{Options, Outcome, judge, signals};
-use crate::guard::Guard;
+use crate::orphan_reaper::Guard;
 use crate::transcript::Summary;
 use crate::wire::{Party, Schemas};
 use crate::{Error, Result};
@@ -113,7 +113,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         grace: options.grace,
         input: None,
         output: None,
-        stage: Stage::Open,
+        stage: ScriptedAgent::Open,
     };
     connection.until_exit();
     // The pump stops when it has forwarded what the agent left behind.
@@ -150,7 +150,7 @@ fn say(what: fmt::Arguments<'_>) {
 
 /// How far the agent has been asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ScriptedAgent {
     /// Not at all: the editor is there.
     Open,
     /// Its input has ended and nobody reads what it writes.
@@ -169,7 +169,7 @@ struct Connection {
     input: Option<End>,
     /// How the agent's stream ended.
     output: Option<End>,
-    stage: Stage,
+    stage: ScriptedAgent,
 }
 
 impl Connection {
@@ -215,7 +215,7 @@ impl Connection {
 
     /// The agent's exit code. Who is left of its group is ended if the editor is gone.
     fn end(&mut self) -> u8 {
-        if self.stage != Stage::Open {
+        if self.stage != ScriptedAgent::Open {
             self.agent.signal(Signal::KILL);
         }
         self.agent.reap()
@@ -238,20 +238,20 @@ impl Connection {
             (Some(_), Some(_)) => true,
             _ => false,
         };
-        if editor_is_gone && self.stage == Stage::Open {
-            self.stage = Stage::Alone(Instant::now() + self.grace);
+        if editor_is_gone && self.stage == ScriptedAgent::Open {
+            self.stage = ScriptedAgent::Alone(Instant::now() + self.grace);
         }
     }
 
     fn escalate(&mut self) {
         self.stage = match self.stage {
-            Stage::Alone(_) => {
+            ScriptedAgent::Alone(_) => {
                 self.agent.signal(Signal::TERM);
-                Stage::Terminated(Instant::now() + self.grace)
+                ScriptedAgent::Terminated(Instant::now() + self.grace)
             }
-            Stage::Open | Stage::Terminated(_) | Stage::Killed => {
+            ScriptedAgent::Open | ScriptedAgent::Terminated(_) | ScriptedAgent::Killed => {
                 self.agent.signal(Signal::KILL);
-                Stage::Killed
+                ScriptedAgent::Killed
             }
         };
     }
@@ -259,8 +259,8 @@ impl Connection {
     /// The next event; `None` when it is time to ask the agent harder.
     fn next(&self) -> Option<Event> {
         match self.stage {
-            Stage::Open | Stage::Killed => self.heard.recv().ok(),
-            Stage::Alone(deadline) | Stage::Terminated(deadline) => {
+            ScriptedAgent::Open | ScriptedAgent::Killed => self.heard.recv().ok(),
+            ScriptedAgent::Alone(deadline) | ScriptedAgent::Terminated(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 self.heard.recv_timeout(left).ok()
             }

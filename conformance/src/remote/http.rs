@@ -190,7 +190,7 @@ impl Response {
         }
     }
 
-    /// The request was refused as the client's fault.
+    /// The request was refused as the client's violation.
     ///
     /// # Errors
     /// When the status is none of 4xx, nor 501.

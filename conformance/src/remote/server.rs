@@ -14,8 +14,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::http::{Events, Request, Response, within};
 use super::websocket;
 use crate::harness::{Caps, Env, Outcome, Stop, fail, inconclusive, skip};
-use crate::subject::within::runtime;
 use crate::suite::Cx;
+use crate::target::within::runtime;
+use crate::wire::Version;
 
 /// How long one check may take in all, besides a turn and the answers it waits for.
 const CHECK: Duration = Duration::from_secs(60);
@@ -81,7 +82,7 @@ fn run(cx: &mut Cx, check: impl AsyncFnOnce(&Server) -> Outcome) -> Outcome {
 
 impl Server {
     fn of(env: &Arc<Env>) -> Outcome<Self> {
-        let Some(agent) = env.subject.remote() else {
+        let Some(agent) = env.target.remote() else {
             return skip("the agent is not behind a URL");
         };
         let uri = agent.url().parse();
@@ -410,7 +411,7 @@ impl Http2<'_> {
 
 /// The message `initialize` of a client that can do everything.
 pub(crate) fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": Caps::Full.initialize()})
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": Caps::Full.initialize(Version::V1)})
 }
 
 /// The session of a message, if it names one.

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Tally;
+use super::{Stale, Tally, date};
 use crate::clients;
 use crate::requirements::{Choice, Tier, pages};
 use crate::specification::PINNED;
-use crate::suite::{self, Coverage, Verdict};
+use crate::suite::{self, Coverage, RootCause, Verdict};
 use crate::wire::Party;
 
 /// The version of the format that [`Document`] is; it counts the changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The JSON Schema of a [`Document`].
 pub const SCHEMA: &str = include_str!("../../schema/report.json");
@@ -33,6 +33,9 @@ pub struct Document {
     /// The revision of the specification that its requirements quote, and its date.
     #[serde(default)]
     pub specification: String,
+    /// When the run began, in UTC, as RFC 3339 has it; empty in reports of older suites.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub date: String,
     /// The version of the protocol.
     pub protocol: u64,
     /// The command under test, as a shell takes it; empty for one in this process.
@@ -42,17 +45,31 @@ pub struct Document {
     pub again: Option<String>,
     /// The name and version of what was tested, as it told them.
     pub name: String,
-    /// Whether no requirement that decides is broken.
+    /// What the run came to.
+    pub verdict: Conformity,
+    /// Whether the verdict is [`Conformity::Conformant`].
     pub conformant: bool,
-    /// Whether requirements of the tier `should` decide too.
+    /// Whether requirements of the tiers `derived` and `should` decide too.
     pub strict: bool,
     /// How long the run took.
     pub seconds: f64,
     /// How much was said.
     pub messages: Messages,
+    /// How many prompts an agent was sent.
+    #[serde(default)]
+    pub prompts: usize,
+    /// The step that failed, and blocks what depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_cause: Option<RootCause>,
+    /// Accepted findings that are none any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stale: Vec<Stale>,
     /// Requirements that were to be left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// The folder of the transcripts, as the command line names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcripts: Option<String>,
     /// In the order of the table.
     pub requirements: Vec<Entry>,
     /// What of the protocol was exercised; of whole runs against agents.
@@ -77,7 +94,7 @@ pub struct Messages {
 pub struct Entry {
     /// Its id.
     pub id: String,
-    /// Its area; for a client the scene that was played.
+    /// Its area; for a client the scenario that was played.
     pub area: String,
     /// How much it weighs.
     pub tier: Tier,
@@ -89,10 +106,13 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// What it came to.
-    pub verdict: Word,
+    pub verdict: Outcome,
     /// Why; absent when it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Why a failure is accepted; such a one does not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<String>,
     /// The message that led to a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<String>,
@@ -102,21 +122,55 @@ pub struct Entry {
     /// How to run this one alone; absent when nothing is to be looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
+    /// Files with the traffic of its check, in the folder of the transcripts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transcripts: Vec<String>,
     /// How long the check took, where it is one of its own.
     #[serde(default)]
     pub seconds: f64,
+    /// How many prompts the check sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prompts: usize,
 }
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Conformity {
+    /// No requirement that decides is broken, and enough of them were judged.
+    #[serde(rename = "conformant")]
+    Conformant,
+    /// A requirement that decides is broken.
+    #[serde(rename = "not conformant")]
+    NotConformant,
+    /// None is broken, but too few of them were judged.
+    #[serde(rename = "incomplete")]
+    Incomplete,
+}
+
+/// How many percent of the requirements that decide may be inconclusive or blocked in a run that is
+/// not incomplete.
+pub const MOST_UNDECIDED: usize = 20;
 
 /// A verdict's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Word {
+pub enum Outcome {
     /// Obeyed, as far as the check can tell.
     Pass,
     /// Broken.
     Fail,
     /// Nothing was seen that decides.
     Inconclusive,
+    /// Depends on a step that is impossible with what was tested.
+    Blocked,
     /// About a capability that is not declared.
     Skip,
     /// Not checked at all.
@@ -125,18 +179,18 @@ pub enum Word {
 
 /// What a report says besides what the run came to.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct RunInfo<'a> {
     /// Whether requirements of the tier `should` decide too.
     pub strict: bool,
     /// Which requirements were run.
     pub choice: &'a Choice,
     /// How it is run again.
-    pub again: Again<'a>,
+    pub again: Rerun<'a>,
 }
 
 /// How a run, or a part of it, is repeated.
 #[derive(Clone, Copy, Debug)]
-pub enum Again<'a> {
+pub enum Rerun<'a> {
     /// By a command.
     Command {
         /// The first words of it.
@@ -148,7 +202,7 @@ pub enum Again<'a> {
     Test,
 }
 
-impl Again<'_> {
+impl Rerun<'_> {
     /// How the requirement with this id is run alone.
     fn one(&self, id: &str) -> String {
         match self {
@@ -173,7 +227,7 @@ impl Again<'_> {
 impl Document {
     /// The report on an agent.
     #[must_use]
-    pub fn of_agent(report: &suite::Report, setting: &Setting<'_>) -> Self {
+    pub fn of_agent(report: &suite::Report, setting: &RunInfo<'_>) -> Self {
         let entries = report.rows.iter().map(|row| {
             let requirement = row.requirement;
             let mut entry = Entry::new(requirement.id, &row.verdict, setting);
@@ -181,6 +235,8 @@ impl Document {
             entry.tier = requirement.tier;
             entry.source(requirement.quote, requirement.cite, requirement.because);
             entry.seconds = seconds(row.took);
+            entry.prompts = row.prompts;
+            entry.transcripts.clone_from(&row.transcripts);
             entry
         });
         let messages = Messages {
@@ -193,20 +249,26 @@ impl Document {
             name: report.agent.clone(),
             protocol: report.protocol,
             seconds: seconds(report.took),
+            date: date::began(report.took),
             messages,
             coverage: report.coverage.clone(),
+            prompts: report.prompts,
+            root_cause: report.root_cause.clone(),
             ..Self::new(Party::Agent, entries.collect(), setting)
         }
     }
 
     /// The report on a client.
     #[must_use]
-    pub fn of_client(report: &clients::Report, setting: &Setting<'_>) -> Self {
+    pub fn of_client(report: &clients::Report, setting: &RunInfo<'_>) -> Self {
         let entries = report.rows.iter().map(|(row, verdict)| {
             let mut entry = Entry::new(row.id, verdict, setting);
-            row.scene.clone_into(&mut entry.area);
+            row.scenario.clone_into(&mut entry.area);
             entry.tier = row.tier;
             entry.source(row.quote, row.cite, row.because);
+            let files = report.transcripts.iter();
+            let files = files.filter(|(scenario, _)| *scenario == row.scenario);
+            entry.transcripts = files.map(|(_, file)| file.clone()).collect();
             entry
         });
         let messages = Messages {
@@ -218,35 +280,70 @@ impl Document {
             command: report.command.clone(),
             name: report.client.clone(),
             seconds: seconds(report.took),
+            date: date::began(report.took),
             protocol: report.protocol.number(),
             messages,
             ..Self::new(Party::Client, entries.collect(), setting)
         }
     }
 
-    fn new(kind: Party, requirements: Vec<Entry>, setting: &Setting<'_>) -> Self {
-        let broken = |entry: &Entry| entry.fails(setting.strict);
-        Self {
+    fn new(kind: Party, requirements: Vec<Entry>, setting: &RunInfo<'_>) -> Self {
+        let mut document = Self {
             version: VERSION,
             kind,
             suite: env!("CARGO_PKG_VERSION").to_owned(),
             specification: PINNED.name(),
+            date: String::new(),
             protocol: 1,
             command: String::new(),
             again: setting.again.all(setting.choice),
             name: String::new(),
-            conformant: !requirements.iter().any(broken),
+            verdict: Conformity::Conformant,
+            conformant: true,
             strict: setting.strict,
             seconds: 0.0,
             messages: Messages::default(),
+            prompts: 0,
+            root_cause: None,
+            stale: Vec::new(),
             left_out: setting.choice.skip.clone(),
+            transcripts: None,
             requirements,
             coverage: None,
-        }
+        };
+        document.decide();
+        document
+    }
+
+    /// Derives the verdict from the requirements.
+    pub(super) fn decide(&mut self) {
+        let (judged, undecided) = self.decided();
+        self.verdict = if self
+            .requirements
+            .iter()
+            .any(|entry| entry.fails(self.strict))
+        {
+            Conformity::NotConformant
+        } else if undecided * 100 > (judged + undecided) * MOST_UNDECIDED {
+            Conformity::Incomplete
+        } else {
+            Conformity::Conformant
+        };
+        self.conformant = self.verdict == Conformity::Conformant;
+    }
+
+    /// Returns how many of the requirements that decide were judged, and how many of them are
+    /// inconclusive or blocked.
+    #[must_use]
+    pub fn decided(&self) -> (usize, usize) {
+        let deciding = self.requirements.iter();
+        let deciding = deciding.filter(|entry| entry.tier.decides(self.strict));
+        let tally = Tally::of(deciding);
+        (tally.pass + tally.fail, tally.inconclusive + tally.blocked)
     }
 
     /// Requirements that came to this.
-    pub fn with(&self, word: Word) -> impl Iterator<Item = &Entry> {
+    pub fn with(&self, word: Outcome) -> impl Iterator<Item = &Entry> {
         let entries = self.requirements.iter();
         entries.filter(move |entry| entry.verdict == word)
     }
@@ -254,7 +351,7 @@ impl Document {
     /// What is broken; what weighs most comes first.
     #[must_use]
     pub fn failures(&self) -> Vec<&Entry> {
-        let mut failures: Vec<_> = self.with(Word::Fail).collect();
+        let mut failures: Vec<_> = self.with(Outcome::Fail).collect();
         failures.sort_by_key(|entry| entry.tier);
         failures
     }
@@ -272,27 +369,29 @@ impl Document {
         areas
     }
 
-    /// `conformant` or `not conformant`.
-    #[must_use]
-    pub fn verdict(&self) -> &'static str {
-        verdict(self.conformant)
-    }
-
     /// How many came to what, in words.
     #[must_use]
     pub fn summary(&self) -> String {
         let broken = |tiers: &[Tier]| {
-            let failed = self.with(Word::Fail);
+            let failed = self.with(Outcome::Fail);
+            let failed = failed.filter(|entry| entry.accepted.is_none());
             failed.filter(|entry| tiers.contains(&entry.tier)).count()
         };
         let all = Tally::of(&self.requirements);
+        let accepted = self.requirements.iter();
+        let accepted = accepted.filter(|entry| entry.accepted.is_some()).count();
+        let more = [(all.blocked, ", ", "blocked"), (accepted, "; ", "accepted")];
+        let more = more.into_iter().filter(|(count, ..)| *count > 0);
+        let more: String = more
+            .map(|(count, before, word)| format!("{before}{count} {word}"))
+            .collect();
         let left_out = match self.left_out.as_slice() {
             [] => String::new(),
             names => format!("; left out: {}", names.join(", ")),
         };
         format!(
             "{} passed; failed: {} MUST, {} derived, {} SHOULD, {} info; \
-             {} inconclusive, {} skipped{left_out}",
+             {} inconclusive, {} skipped{more}{left_out}",
             all.pass,
             broken(&[Tier::Must, Tier::Capability]),
             broken(&[Tier::Derived]),
@@ -301,6 +400,26 @@ impl Document {
             all.inconclusive,
             all.skip
         )
+    }
+
+    /// What a reader needs to repeat the run or to doubt it: names and values, in the order of every
+    /// format.
+    #[must_use]
+    pub fn provenance(&self) -> Vec<(&'static str, String)> {
+        let mut provenance = vec![
+            ("protocol", format!("v{}", self.protocol)),
+            ("specification", self.specification.clone()),
+            ("suite", format!("acp-conformance {}", self.suite)),
+            (self.kind.as_str(), self.name.clone()),
+            ("began", self.date.clone()),
+            ("duration", format!("{:.1} s", self.seconds)),
+        ];
+        if self.kind == Party::Agent {
+            provenance.push(("prompts", self.prompts.to_string()));
+        }
+        // Reports of older suites lack some.
+        provenance.retain(|(_, value)| !value.is_empty());
+        provenance
     }
 
     /// The command under test, in words when it is none.
@@ -315,7 +434,7 @@ impl Document {
 }
 
 impl Entry {
-    fn new(id: &str, verdict: &Verdict, setting: &Setting<'_>) -> Self {
+    fn new(id: &str, verdict: &Verdict, setting: &RunInfo<'_>) -> Self {
         let mut entry = Self {
             id: id.to_owned(),
             area: String::new(),
@@ -323,34 +442,41 @@ impl Entry {
             quote: String::new(),
             cite: String::new(),
             because: None,
-            verdict: Word::Pass,
+            verdict: Outcome::Pass,
             reason: None,
+            accepted: None,
             sent: None,
             came: None,
             again: None,
+            transcripts: Vec::new(),
             seconds: 0.0,
+            prompts: 0,
         };
         let again = setting.again.one(id);
         match verdict {
             Verdict::Pass => {}
             Verdict::Fail(failure) => {
-                entry.verdict = Word::Fail;
+                entry.verdict = Outcome::Fail;
                 entry.reason = Some(failure.reason.clone());
                 entry.sent.clone_from(&failure.sent);
                 entry.came.clone_from(&failure.came);
                 entry.again = Some(again);
             }
             Verdict::Inconclusive(reason) => {
-                entry.verdict = Word::Inconclusive;
+                entry.verdict = Outcome::Inconclusive;
                 entry.reason = Some(reason.clone());
                 entry.again = Some(again);
             }
+            Verdict::Blocked(reason) => {
+                entry.verdict = Outcome::Blocked;
+                entry.reason = Some(reason.clone());
+            }
             Verdict::Skip(reason) => {
-                entry.verdict = Word::Skip;
+                entry.verdict = Outcome::Skip;
                 entry.reason = Some(reason.clone());
             }
             Verdict::Excluded(reason) => {
-                entry.verdict = Word::Excluded;
+                entry.verdict = Outcome::Excluded;
                 entry.reason = Some((*reason).to_owned());
             }
         }
@@ -376,14 +502,14 @@ impl Entry {
             .filter_map(|(name, said)| Some((name, said.as_deref()?.trim_end())))
     }
 
-    /// Whether it is broken and decides the verdict.
+    /// Whether it is broken, not accepted, and decides the verdict.
     #[must_use]
     pub fn fails(&self, strict: bool) -> bool {
-        self.verdict == Word::Fail && self.tier.decides(strict)
+        self.verdict == Outcome::Fail && self.accepted.is_none() && self.tier.decides(strict)
     }
 }
 
-impl Word {
+impl Outcome {
     /// The name in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -391,18 +517,22 @@ impl Word {
             Self::Pass => "pass",
             Self::Fail => "fail",
             Self::Inconclusive => "inconclusive",
+            Self::Blocked => "blocked",
             Self::Skip => "skip",
             Self::Excluded => "excluded",
         }
     }
 }
 
-/// `conformant` or `not conformant`.
-pub(super) fn verdict(conformant: bool) -> &'static str {
-    if conformant {
-        "conformant"
-    } else {
-        "not conformant"
+impl Conformity {
+    /// The name in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conformant => "conformant",
+            Self::NotConformant => "not conformant",
+            Self::Incomplete => "incomplete",
+        }
     }
 }
 

@@ -27,6 +27,9 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
             requirement,
             verdict: verdict.clone(),
             took: Duration::from_micros(1_234_567),
+            prompts: 0,
+            opens_session: false,
+            transcripts: vec!["a.jsonl".to_owned()],
         }
     };
     suite::Report {
@@ -34,6 +37,8 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
         agent: "Agent 1".to_owned(),
         rows: verdicts.iter().map(row).collect(),
         coverage: None,
+        root_cause: None,
+        prompts: 2,
         from_agent: 3,
         invalid: 1,
         from_client: 2,
@@ -42,11 +47,11 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
     }
 }
 
-fn setting(strict: bool, choice: &Choice) -> Setting<'_> {
-    Setting {
+fn setting(strict: bool, choice: &Choice) -> RunInfo<'_> {
+    RunInfo {
         strict,
         choice,
-        again: Again::Command {
+        again: Rerun::Command {
             start: "suite agent",
             rest: " -- an-agent",
         },
@@ -148,6 +153,7 @@ fn a_report_on_a_client_is_of_its_version_and_counts_its_messages() {
         command: "a-client".to_owned(),
         client: "Client 1".to_owned(),
         rows: vec![(row, failed())],
+        transcripts: vec![(row.scenario, "hello.jsonl".to_owned())],
         from_agent: 3,
         from_client: 2,
         invalid: 1,
@@ -157,8 +163,10 @@ fn a_report_on_a_client_is_of_its_version_and_counts_its_messages() {
     let choice = Choice::default();
     let document = Document::of_client(&run, &setting(false, &choice));
     assert_eq!((document.kind, document.protocol), (Party::Client, 2));
-    assert_eq!(document.requirements[0].area, row.scene);
+    assert_eq!(document.requirements[0].area, row.scenario);
+    assert_eq!(document.requirements[0].transcripts, ["hello.jsonl"]);
     let text = super::super::text(&document);
-    let said = "2 messages of the client, 1 of them invalid; 3 of the agent; 5.0 s";
+    let said = "2 messages of the client, 1 of them invalid; 3 of the agent\n";
     assert!(text.contains(said), "{text}");
+    assert!(text.contains("client: Client 1; began: 2"), "{text}");
 }

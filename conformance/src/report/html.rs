@@ -1,10 +1,13 @@
 //! The report that is looked at in a browser.
+//!
+//! Every requirement has an anchor, which is its id: that of its failure, else that of its row.
 
 use std::fmt::Write as _;
 
 use super::escape::html;
-use super::page::{badge, conformity, page, said, sentence, table, uses};
-use super::{Document, Entry, Tally, Word};
+use super::filters::Filters;
+use super::page::{badge, conformity, page, said, sentence, successes, table, transcript, uses};
+use super::{Document, Entry, Outcome, Tally};
 use crate::requirements::Tier;
 use crate::suite::{Coverage, UnionUse};
 use crate::wire::Party;
@@ -12,45 +15,52 @@ use crate::wire::Party;
 /// The report as a page.
 #[must_use]
 pub fn html_report(report: &Document) -> String {
+    let filters = Filters::of(report);
     let mut out = String::new();
     head(&mut out, report);
     contents(&mut out, report);
+    out.push_str(&filters.form());
     let failures = report.failures();
     if !failures.is_empty() {
         out.push_str("<h2 id=\"failures\">Failures</h2>\n");
     }
     for entry in failures {
-        failure(&mut out, entry, report.strict);
+        failure(&mut out, entry, report, &filters);
     }
     out.push_str("<h2 id=\"areas\">By area and tier</h2>\n");
     matrix(&mut out, report);
     out.push_str("<h2 id=\"requirements\">Requirements</h2>\n");
     for (area, entries) in report.areas() {
-        requirements(&mut out, area, &entries);
+        requirements(&mut out, area, &entries, report, &filters);
     }
     if let Some(coverage) = &report.coverage {
         covered(&mut out, coverage);
     }
-    page(&format!("{}: {}", report.name, report.verdict()), &out)
+    page(
+        &format!("{}: {}", report.name, report.verdict.as_str()),
+        &filters.style(),
+        &out,
+    )
 }
 
 fn head(out: &mut String, report: &Document) {
     // Writing to a string does not fail.
     let _ = writeln!(
         out,
-        "<h1>{}: {}</h1>\n<p class=\"dim\">Tested as {} of the Agent Client Protocol, version {} \
-         (specification {}); acp-conformance {}, {:.1} s</p>",
+        "<h1>{}: {}</h1>\n<p class=\"dim\">Tested as {} of the Agent Client Protocol</p>",
         html(&report.name),
-        conformity(report.conformant),
+        conformity(report.verdict),
         match report.kind {
             Party::Agent => "an agent",
             Party::Client => "a client",
-        },
-        report.protocol,
-        html(&report.specification),
-        html(&report.suite),
-        report.seconds
+        }
     );
+    out.push_str("<dl class=\"provenance\">\n");
+    for (name, value) in report.provenance() {
+        let value = html(&value);
+        let _ = writeln!(out, "<div><dt>{name}</dt><dd>{value}</dd></div>");
+    }
+    out.push_str("</dl>\n");
     if !report.command.is_empty() {
         out.push_str(&said("command under test", &report.command));
     }
@@ -60,6 +70,21 @@ fn head(out: &mut String, report: &Document) {
     if !report.left_out.is_empty() {
         let names = html(&report.left_out.join(", "));
         let _ = writeln!(out, "<p>Left out: {names}</p>");
+    }
+    if let Some(cause) = &report.root_cause {
+        let (reason, remedy) = (html(&cause.reason), html(&cause.remedy));
+        let _ = writeln!(
+            out,
+            "<p class=\"caution\">Root cause ({}): {reason}. {remedy}</p>",
+            html(&cause.step)
+        );
+    }
+    for stale in &report.stale {
+        let (id, reason) = (html(&stale.id), html(&stale.reason));
+        let _ = writeln!(
+            out,
+            "<p class=\"caution\">Stale accepted finding {id}: {reason}</p>"
+        );
     }
     let all = Tally::of(&report.requirements);
     out.push_str("<ul class=\"numbers\">\n");
@@ -72,6 +97,7 @@ fn head(out: &mut String, report: &Document) {
         ("fail", all.fail, "failed"),
         ("inconclusive", all.inconclusive, "inconclusive"),
         ("skip", all.skip, "skipped"),
+        ("blocked", all.blocked, "blocked"),
         ("dim", report.messages.agent, "messages of the agent"),
         ("dim", report.messages.client, "messages of the client"),
         ("fail", report.messages.invalid, invalid),
@@ -90,7 +116,7 @@ fn contents(out: &mut String, report: &Document) {
         (
             "failures",
             "Failures",
-            report.with(Word::Fail).next().is_some(),
+            report.with(Outcome::Fail).next().is_some(),
         ),
         ("areas", "By area and tier", true),
         ("requirements", "Requirements", true),
@@ -102,27 +128,35 @@ fn contents(out: &mut String, report: &Document) {
     out.push_str("</nav>\n");
 }
 
-fn failure(out: &mut String, entry: &Entry, strict: bool) {
+fn failure(out: &mut String, entry: &Entry, report: &Document, filters: &Filters) {
     let id = html(&entry.id);
-    let class = if entry.fails(strict) {
+    let class = if entry.fails(report.strict) {
         "failure"
     } else {
         "failure advice"
     };
     let _ = writeln!(
         out,
-        "<section class=\"{class}\" id=\"{id}\">\n<h3>{} {id} <span class=\"dim\">({})</span></h3>\n\
+        "<section class=\"{class} {}\" id=\"{id}\">\n<h3>{} <a href=\"#{id}\">{id}</a> <span class=\"dim\">({})</span></h3>\n\
          <p>{}</p>\n<blockquote>{}</blockquote>",
+        filters.classes(entry),
         badge(entry.verdict),
         entry.tier.as_str(),
         html(entry.why()),
         sentence(&entry.quote, &entry.cite, entry.because.as_deref())
     );
+    if let Some(reason) = &entry.accepted {
+        let _ = writeln!(out, "<p>Accepted: {}</p>", html(reason));
+    }
     for (name, text) in entry.evidence() {
         out.push_str(&said(name, text));
     }
     if let Some(again) = &entry.again {
         out.push_str(&said("run this one again", again));
+    }
+    let transcripts = transcripts(entry, report);
+    if !transcripts.is_empty() {
+        let _ = writeln!(out, "<p>{transcripts}</p>");
     }
     out.push_str("</section>\n");
 }
@@ -138,7 +172,9 @@ fn matrix(out: &mut String, report: &Document) {
     }
     rows.push_str("</tr></thead>\n<tbody>\n");
     for (area, entries) in report.areas() {
-        cells(&mut rows, area, &entries);
+        let area = html(area);
+        let title = format!("<a href=\"#area-{area}\">{area}</a>");
+        cells(&mut rows, &title, &entries);
     }
     cells(
         &mut rows,
@@ -149,8 +185,8 @@ fn matrix(out: &mut String, report: &Document) {
     out.push_str(&table("passed of run, by area and tier", &rows));
 }
 
+/// A row of the matrix; `title` is markup.
 fn cells(rows: &mut String, title: &str, entries: &[&Entry]) {
-    let title = html(title);
     let _ = write!(rows, "<tr><th scope=\"row\" class=\"name\">{title}</th>");
     for tier in Tier::ALL {
         let of_tier = entries.iter().filter(|entry| entry.tier == tier);
@@ -165,57 +201,86 @@ fn cells(rows: &mut String, title: &str, entries: &[&Entry]) {
     rows.push_str("</tr>\n");
 }
 
-fn requirements(out: &mut String, area: &str, entries: &[&Entry]) {
+fn requirements(
+    out: &mut String,
+    area: &str,
+    entries: &[&Entry],
+    report: &Document,
+    filters: &Filters,
+) {
     let tally = Tally::of(entries.iter().copied());
     let mut counts = Vec::new();
     for (word, count) in [
-        (Word::Pass, tally.pass),
-        (Word::Fail, tally.fail),
-        (Word::Inconclusive, tally.inconclusive),
-        (Word::Skip, tally.skip),
-        (Word::Excluded, tally.excluded),
+        (Outcome::Pass, tally.pass),
+        (Outcome::Fail, tally.fail),
+        (Outcome::Inconclusive, tally.inconclusive),
+        (Outcome::Blocked, tally.blocked),
+        (Outcome::Skip, tally.skip),
+        (Outcome::Excluded, tally.excluded),
     ] {
         if count > 0 {
             let name = word.as_str();
             counts.push(format!("<span class=\"{name}\">{count} {name}</span>"));
         }
     }
+    let class = filters.area(area);
     let area = html(area);
     let _ = writeln!(
         out,
-        "<details><summary><b>{area}</b> {}</summary>",
+        "<details open class=\"whole-area {class}\" id=\"area-{area}\"><summary><b>{area}</b> {}</summary>",
         counts.join(", ")
     );
     let mut rows = String::from(
         "<thead><tr><th scope=\"col\">requirement</th><th scope=\"col\">verdict</th></tr></thead>\n<tbody>\n",
     );
     for entry in entries {
-        requirement(&mut rows, entry);
+        requirement(&mut rows, entry, report, filters);
     }
     rows.push_str("</tbody>\n");
     out.push_str(&table(&area, &rows));
     out.push_str("</details>\n");
 }
 
-fn requirement(rows: &mut String, entry: &Entry) {
+fn requirement(rows: &mut String, entry: &Entry, report: &Document, filters: &Filters) {
     let id = html(&entry.id);
-    let name = match entry.verdict {
-        Word::Fail => format!("<a href=\"#{id}\">{id}</a>"),
-        _ => id,
+    let anchor = match entry.verdict {
+        // The failure has the other.
+        Outcome::Fail => format!("row-{id}"),
+        _ => id.clone(),
     };
     let _ = write!(
         rows,
-        "<tr><td><b>{name}</b><br>{}",
+        "<tr id=\"{anchor}\" class=\"{}\"><td><b><a href=\"#{id}\">{id}</a></b><br>{}",
+        filters.classes(entry),
         sentence(&entry.quote, &entry.cite, entry.because.as_deref())
     );
     if !entry.why().is_empty() {
         let _ = write!(rows, "<br><span class=\"dim\">{}</span>", html(entry.why()));
+    }
+    let transcripts = transcripts(entry, report);
+    if !transcripts.is_empty() {
+        let _ = write!(rows, "<br>{transcripts}");
     }
     let (tier, badge) = (entry.tier.as_str(), badge(entry.verdict));
     let _ = writeln!(
         rows,
         "</td><td>{badge}<br><span class=\"dim\">{tier}</span></td></tr>"
     );
+}
+
+/// Links to the transcripts; empty where there are none.
+fn transcripts(entry: &Entry, report: &Document) -> String {
+    let Some(folder) = &report.transcripts else {
+        return String::new();
+    };
+    let links = entry
+        .transcripts
+        .iter()
+        .map(|file| transcript(folder, file));
+    match links.collect::<Vec<_>>().join(", ") {
+        links if links.is_empty() => links,
+        links => format!("<span class=\"dim\">transcript:</span> {links}"),
+    }
 }
 
 fn covered(out: &mut String, coverage: &Coverage) {
@@ -235,7 +300,7 @@ fn covered(out: &mut String, coverage: &Coverage) {
             html(&method.method),
             html(&method.side),
             method.calls,
-            uses(method.succeeded)
+            successes(method.calls, method.succeeded)
         );
     }
     rows.push_str("</tbody>\n");

@@ -7,18 +7,19 @@
 use std::fmt::Write as _;
 
 use super::escape::xml;
-use super::{Document, Entry, Word};
+use super::{Conformity, Document, Entry, Outcome};
 
 /// The report as XML.
 #[must_use]
 pub fn junit(report: &Document) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let errors = usize::from(report.verdict == Conformity::Incomplete);
     // Writing to a string does not fail.
     let _ = writeln!(
         out,
         "<testsuites name=\"{}\" {} time=\"{:.3}\">",
         xml(&report.name),
-        counts(&report.requirements, report.strict),
+        counts(&report.requirements, report.strict, errors),
         report.seconds
     );
     for (area, entries) in report.areas() {
@@ -26,28 +27,60 @@ pub fn junit(report: &Document) -> String {
             out,
             "  <testsuite name=\"{}\" {}>",
             xml(area),
-            counts(entries.iter().copied(), report.strict)
+            counts(entries.iter().copied(), report.strict, 0)
         );
+        properties(&mut out, report);
         for entry in entries {
             case(&mut out, entry, report.strict);
         }
         out.push_str("  </testsuite>\n");
     }
+    if errors > 0 {
+        incomplete(&mut out, report);
+    }
     out.push_str("</testsuites>\n");
     out
 }
 
-fn counts<'a>(entries: impl IntoIterator<Item = &'a Entry>, strict: bool) -> String {
-    let (mut tests, mut failures, mut skipped) = (0, 0, 0);
+/// The provenance; the format has a place for it in suites only.
+fn properties(out: &mut String, report: &Document) {
+    out.push_str("    <properties>\n");
+    for (name, value) in report.provenance() {
+        let value = xml(&value);
+        let _ = writeln!(out, "      <property name=\"{name}\" value=\"{value}\"/>");
+    }
+    out.push_str("    </properties>\n");
+}
+
+/// The case that fails when too little was judged; `errors` counts it.
+fn incomplete(out: &mut String, report: &Document) {
+    let (judged, undecided) = report.decided();
+    let cause = match &report.root_cause {
+        Some(cause) => format!("; {}: {}. {}", cause.step, cause.reason, cause.remedy),
+        None => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"verdict\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\">\n    \
+         <testcase classname=\"verdict\" name=\"enough-was-judged\">\n      \
+         <error message=\"incomplete: {undecided} of {} requirements that decide were not judged{}\"/>\n    \
+         </testcase>\n  </testsuite>",
+        judged + undecided,
+        xml(&cause)
+    );
+}
+
+fn counts<'a>(entries: impl IntoIterator<Item = &'a Entry>, strict: bool, errors: usize) -> String {
+    let (mut tests, mut failures, mut skipped) = (errors, 0, 0);
     for entry in entries {
         tests += 1;
         if entry.fails(strict) {
             failures += 1;
-        } else if entry.verdict != Word::Pass {
+        } else if entry.verdict != Outcome::Pass {
             skipped += 1;
         }
     }
-    format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"")
+    format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")
 }
 
 fn case(out: &mut String, entry: &Entry, strict: bool) {
@@ -58,13 +91,13 @@ fn case(out: &mut String, entry: &Entry, strict: bool) {
         xml(&entry.id),
         entry.seconds
     );
-    if entry.verdict == Word::Pass {
+    if entry.verdict == Outcome::Pass {
         out.push_str("/>\n");
         return;
     }
     let (reason, tier) = (xml(entry.why()), entry.tier.as_str());
     let evidence = match entry.verdict {
-        Word::Fail => xml(&evidence(entry)),
+        Outcome::Fail => xml(&evidence(entry)),
         _ => String::new(),
     };
     let _ = if entry.fails(strict) {
@@ -73,10 +106,13 @@ fn case(out: &mut String, entry: &Entry, strict: bool) {
             ">\n      <failure message=\"{reason}\" type=\"{tier}\">{evidence}</failure>\n    </testcase>"
         )
     } else {
-        let verdict = entry.verdict.as_str();
+        let verdict = match &entry.accepted {
+            Some(why) => format!("accepted, {tier}: {}", xml(why)),
+            None => format!("{}, {tier}", entry.verdict.as_str()),
+        };
         writeln!(
             out,
-            ">\n      <skipped message=\"{verdict}, {tier}: {reason}\">{evidence}</skipped>\n    </testcase>"
+            ">\n      <skipped message=\"{verdict}: {reason}\">{evidence}</skipped>\n    </testcase>"
         )
     };
 }

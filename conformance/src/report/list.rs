@@ -11,16 +11,47 @@ use crate::wire::{Party, Version};
 /// A requirement as it stands in the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listed {
-    id: &'static str,
+    pub(super) id: &'static str,
     area: &'static str,
-    tier: Tier,
-    side: Party,
-    quote: &'static str,
-    cite: String,
+    pub(super) tier: Tier,
+    pub(super) side: Party,
+    pub(super) quote: &'static str,
+    pub(super) cite: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    because: Option<&'static str>,
+    pub(super) because: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     excluded: Option<&'static str>,
+    #[serde(skip)]
+    pub(super) checked: Checked,
+}
+
+/// How a requirement is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// By a check that sends messages of its own.
+    Acts,
+    /// By inspecting the messages of all checks; if this was not seen, nothing is decided.
+    Inspects(&'static str),
+    /// After this scenario, which a client is played.
+    After(&'static str),
+    /// Not at all, for this reason.
+    Not(&'static str),
+}
+
+impl Checked {
+    /// Returns the sentence that explains it.
+    pub(super) fn sentence(self) -> String {
+        match self {
+            Self::Acts => "Acts: sends messages of its own, and judges what comes.".to_owned(),
+            Self::Inspects(missing) => format!(
+                "Inspects the messages of all checks. Inconclusive with the reason: {missing}."
+            ),
+            Self::After(scenario) => {
+                format!("Judges what a client does in the scenario `{scenario}`.")
+            }
+            Self::Not(reason) => format!("Not checked: {reason}."),
+        }
+    }
 }
 
 /// The table for a person.
@@ -76,19 +107,34 @@ impl Listed {
                 Check::Excluded(reason) => Some(reason),
                 _ => None,
             },
+            checked: match row.check {
+                Check::Excluded(reason) => Checked::Not(reason),
+                Check::Watch { missing, .. } => Checked::Inspects(missing),
+                Check::Run(_) => Checked::Acts,
+            },
         });
         let clients = clients::of(version).chain(clients::of_remote(version));
         let clients = clients.map(|row| Self {
             id: row.id,
-            area: row.scene,
+            area: row.scenario,
             tier: row.tier,
             side: Party::Client,
             quote: row.quote,
             cite: address(row.cite),
             because: row.because,
             excluded: None,
+            checked: Checked::After(row.scenario),
         });
         agents.chain(clients).collect()
+    }
+
+    /// The name of the file of requirements that it stands in, and of its page.
+    pub(super) fn page(&self) -> &'static str {
+        match self.side {
+            Party::Agent => self.area,
+            Party::Client if self.id.starts_with("client.remote-") => "client-remote",
+            Party::Client => "client",
+        }
     }
 }
 

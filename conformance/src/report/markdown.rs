@@ -19,23 +19,32 @@ pub fn markdown_report(report: &Document) -> String {
     let _ = writeln!(
         out,
         "### {name}: {}\n\n{}.\n",
-        report.verdict(),
+        report.verdict.as_str(),
         markdown(&report.summary())
     );
+    if let Some(cause) = &report.root_cause {
+        let reason = markdown(&format!("{}. {}", cause.reason, cause.remedy));
+        let _ = writeln!(out, "Root cause ({}): {reason}\n", markdown(&cause.step));
+    }
+    for stale in &report.stale {
+        let (id, reason) = (markdown(&stale.id), markdown(&stale.reason));
+        let _ = writeln!(out, "Stale accepted finding {id}: {reason}\n");
+    }
     matrix(&mut out, report);
     for entry in report.failures() {
         failure(&mut out, entry);
     }
+    let provenance = report.provenance();
+    let provenance = provenance
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", markdown(value)));
     let _ = write!(
         out,
-        "\nAgent Client Protocol, version {} (specification {}); `acp-conformance` {}, {:.1} s{}\n",
-        report.protocol,
-        markdown(&report.specification),
-        report.suite,
-        report.seconds,
+        "\n{}{}\n",
+        provenance.collect::<Vec<_>>().join("; "),
         match &report.again {
-            None => ".".to_owned(),
-            Some(again) => format!(":\n\n{}", block(again, "sh").trim_end()),
+            None => String::new(),
+            Some(again) => format!("\n\n{}", block(again, "sh").trim_end()),
         }
     );
     out
@@ -80,6 +89,9 @@ fn failure(out: &mut String, entry: &Entry) {
     let _ = writeln!(out, "> {} ({})\n", markdown(&entry.quote), link(entry));
     if let Some(because) = &entry.because {
         let _ = writeln!(out, "{}\n", markdown(because));
+    }
+    if let Some(reason) = &entry.accepted {
+        let _ = writeln!(out, "Accepted: {}\n", markdown(reason));
     }
     for (name, said) in entry.evidence() {
         let _ = writeln!(out, "{name}\n\n{}", block(said, "json"));

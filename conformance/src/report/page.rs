@@ -4,46 +4,50 @@
 //! escaping could not run. Colour is never the only sign of a verdict, wide tables
 //! scroll by themselves, and both schemes of colour have enough contrast.
 
-use super::Word;
+use std::fmt::Write as _;
+
 use super::document::place;
 use super::escape::html;
+use super::{Conformity, Outcome};
 
 /// The look of all pages.
 const STYLE: &str = include_str!("page.css");
 
-/// A page with this title; `body` is markup.
-pub(super) fn page(title: &str, body: &str) -> String {
+/// A page with this title; `style` has rules besides those of all pages, `body` is markup.
+pub(super) fn page(title: &str, style: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         content=\"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'\">\n\
+         <title>{}</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
          </body>\n</html>\n",
         html(title)
     )
 }
 
 /// A verdict as a word with a sign before it.
-pub(super) fn badge(word: Word) -> String {
+pub(super) fn badge(word: Outcome) -> String {
     let sign = match word {
-        Word::Pass => "✓",
-        Word::Fail => "✗",
-        Word::Inconclusive => "?",
-        Word::Skip | Word::Excluded => "–",
+        Outcome::Pass => "✓",
+        Outcome::Fail => "✗",
+        Outcome::Inconclusive => "?",
+        Outcome::Blocked | Outcome::Skip | Outcome::Excluded => "–",
     };
     let name = word.as_str();
     format!("<span class=\"{name}\"><span aria-hidden=\"true\">{sign}</span> {name}</span>")
 }
 
 /// Whether who was tested conforms, as a word with a sign before it.
-pub(super) fn conformity(conformant: bool) -> &'static str {
-    if conformant {
-        "<span class=\"pass\"><span aria-hidden=\"true\">✓</span> conformant</span>"
-    } else {
-        "<span class=\"fail\"><span aria-hidden=\"true\">✗</span> not conformant</span>"
-    }
+pub(super) fn conformity(verdict: Conformity) -> String {
+    let (class, sign) = match verdict {
+        Conformity::Conformant => ("pass", "✓"),
+        Conformity::NotConformant => ("fail", "✗"),
+        Conformity::Incomplete => ("inconclusive", "?"),
+    };
+    let name = verdict.as_str();
+    format!("<span class=\"{class}\"><span aria-hidden=\"true\">{sign}</span> {name}</span>")
 }
 
 /// The sentence with a link to where it stands.
@@ -61,6 +65,25 @@ pub(super) fn sentence(quote: &str, cite: &str, because: Option<&str>) -> String
         sentence.push_str(&html(because));
     }
     sentence
+}
+
+/// A link to a file in the folder of the transcripts.
+pub(super) fn transcript(folder: &str, file: &str) -> String {
+    let mut address = String::new();
+    for byte in folder.bytes().chain([b'/']).chain(file.bytes()) {
+        // Nothing else, so that no name becomes a scheme.
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            address.push(byte.into());
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(address, "%{byte:02X}");
+        }
+    }
+    let address = match folder.is_empty() {
+        true => address.trim_start_matches('/').to_owned(),
+        false => address,
+    };
+    format!("<a href=\"{address}\">{}</a>", html(file))
 }
 
 /// A table that scrolls by itself where it is too wide; `rows` is markup, from the
@@ -81,6 +104,14 @@ pub(super) fn said(label: &str, text: &str) -> String {
          <pre tabindex=\"0\" aria-label=\"{label}\">{}</pre></div>\n",
         html(text)
     )
+}
+
+/// A cell with how many calls succeeded; a method whose calls all failed was called.
+pub(super) fn successes(calls: usize, succeeded: usize) -> String {
+    match (calls, succeeded) {
+        (1.., 0) => "<td class=\"count fail\">none</td>".to_owned(),
+        (_, succeeded) => uses(succeeded),
+    }
 }
 
 /// A cell with a number of uses; none at all is a word, for colour alone would not say it.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Entry, Word};
+use super::{Entry, Outcome};
 
 /// Numbers of requirements by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -13,6 +13,8 @@ pub struct Tally {
     pub fail: usize,
     /// Of which nothing was seen that decides.
     pub inconclusive: usize,
+    /// That depend on a step which is impossible.
+    pub blocked: usize,
     /// About capabilities that are not declared.
     pub skip: usize,
     /// Not checked at all.
@@ -25,11 +27,12 @@ impl Tally {
         let mut tally = Self::default();
         for entry in entries {
             let count = match entry.verdict {
-                Word::Pass => &mut tally.pass,
-                Word::Fail => &mut tally.fail,
-                Word::Inconclusive => &mut tally.inconclusive,
-                Word::Skip => &mut tally.skip,
-                Word::Excluded => &mut tally.excluded,
+                Outcome::Pass => &mut tally.pass,
+                Outcome::Fail => &mut tally.fail,
+                Outcome::Inconclusive => &mut tally.inconclusive,
+                Outcome::Blocked => &mut tally.blocked,
+                Outcome::Skip => &mut tally.skip,
+                Outcome::Excluded => &mut tally.excluded,
             };
             *count += 1;
         }

@@ -10,9 +10,9 @@ use crate::wire::Party;
 const HOSTILE: &str =
     "\u{1b}[2J<script>alert(1)</script> `a`|b ``` \u{202e}\n\n# <img src=x onerror=y>";
 
-fn entry(id: &str, tier: Tier, verdict: Word) -> Entry {
-    let told = |text: &str| (verdict != Word::Pass).then(|| text.to_owned());
-    let failed = |text: &str| (verdict == Word::Fail).then(|| text.to_owned());
+fn entry(id: &str, tier: Tier, verdict: Outcome) -> Entry {
+    let told = |text: &str| (verdict != Outcome::Pass).then(|| text.to_owned());
+    let failed = |text: &str| (verdict == Outcome::Fail).then(|| text.to_owned());
     Entry {
         id: id.to_owned(),
         area: id.split('.').next().unwrap_or_default().to_owned(),
@@ -26,23 +26,31 @@ fn entry(id: &str, tier: Tier, verdict: Word) -> Entry {
         came: failed(&format!("{{\"id\":1,\"came\":true}} {HOSTILE}")),
         again: failed(&format!("acp-conformance agent --only {id} -- an-agent")),
         seconds: 0.5,
+        transcripts: failed(&format!("{id}.jsonl")).into_iter().collect(),
+        accepted: None,
+        prompts: 0,
     }
 }
 
 /// A report of these requirements.
-pub(super) fn report(name: &str, entries: &[(&str, Tier, Word)]) -> Document {
-    let entry = |row: &(&str, Tier, Word)| entry(row.0, row.1, row.2);
+pub(super) fn report(name: &str, entries: &[(&str, Tier, Outcome)]) -> Document {
+    let entry = |row: &(&str, Tier, Outcome)| entry(row.0, row.1, row.2);
     let requirements: Vec<Entry> = entries.iter().map(entry).collect();
-    Document {
+    let mut report = Document {
         version: VERSION,
         kind: Party::Agent,
         suite: "0.0.1".to_owned(),
         specification: "abc of 2026-01-01".to_owned(),
+        date: "2026-01-02T03:04:05Z".to_owned(),
         protocol: 1,
         command: "an-agent".to_owned(),
         again: Some("acp-conformance agent -- an-agent".to_owned()),
         name: name.to_owned(),
-        conformant: !requirements.iter().any(|entry| entry.fails(false)),
+        verdict: Conformity::Conformant,
+        conformant: true,
+        prompts: 0,
+        root_cause: None,
+        stale: Vec::new(),
         strict: false,
         seconds: 2.0,
         messages: Messages {
@@ -51,19 +59,22 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Word)]) -> Document {
             invalid: 1,
         },
         left_out: Vec::new(),
+        transcripts: Some("traffic".to_owned()),
         requirements,
         coverage: None,
-    }
+    };
+    report.decide();
+    report
 }
 
 fn broken() -> Document {
     report(
         HOSTILE,
         &[
-            ("one.info", Tier::Info, Word::Fail),
-            ("one.must", Tier::Must, Word::Fail),
-            ("two.pass", Tier::Must, Word::Pass),
-            ("two.skip", Tier::Should, Word::Skip),
+            ("one.info", Tier::Info, Outcome::Fail),
+            ("one.must", Tier::Must, Outcome::Fail),
+            ("two.pass", Tier::Must, Outcome::Pass),
+            ("two.skip", Tier::Should, Outcome::Skip),
         ],
     )
 }
@@ -154,7 +165,7 @@ fn an_empty_line_ends_a_failure_and_stands_in_none() {
 
 #[test]
 fn a_failure_that_does_not_decide_is_no_failed_case() {
-    let mut report = report("a", &[("one.should", Tier::Should, Word::Fail)]);
+    let mut report = report("a", &[("one.should", Tier::Should, Outcome::Fail)]);
     let xml = junit(&report);
     assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"0\" skipped=\"1\""));
     assert!(xml.contains("<skipped message=\"fail, should: it was unkind"));
@@ -176,7 +187,7 @@ fn a_link_of_a_foreign_report_leads_nowhere() {
 
 #[test]
 fn what_was_left_out_is_said() {
-    let mut report = report("a", &[("one.must", Tier::Must, Word::Pass)]);
+    let mut report = report("a", &[("one.must", Tier::Must, Outcome::Pass)]);
     report.left_out = vec!["two.must".to_owned()];
     for (format, out) in &formats(&report)[..3] {
         assert!(
@@ -211,7 +222,7 @@ fn what_is_no_report_says_what_to_do() {
     assert!(older.contains("write it anew"), "{older}");
     let newer = error("{\"version\": 99}");
     assert!(newer.contains("update acp-conformance"), "{newer}");
-    assert!(error("{\"version\": 2}").contains("missing field `kind`"));
+    assert!(error("{\"version\": 3}").contains("missing field `kind`"));
 }
 
 #[test]
@@ -230,4 +241,68 @@ fn the_schema_describes_reports() {
         .unwrap()
         .remove("again");
     assert!(!validator.is_valid(&without));
+}
+
+#[test]
+fn provenance_stands_in_every_format() {
+    for (format, out) in formats(&broken()) {
+        let plain = out.replace("\\-", "-");
+        for what in [
+            "v1",
+            "abc of 2026-01-01",
+            "acp-conformance 0.0.1",
+            "2026-01-02T03:04:05Z",
+            "2.0 s",
+            "prompts",
+        ] {
+            assert!(plain.contains(what), "{format} lacks {what}:\n{out}");
+        }
+    }
+}
+
+#[test]
+fn every_requirement_has_one_anchor_and_a_filter() {
+    let page = html_report(&broken());
+    for id in ["one.info", "one.must", "two.pass", "two.skip"] {
+        let anchor = format!(" id=\"{id}\"");
+        assert_eq!(page.matches(&anchor).count(), 1, "{id}: {page}");
+        assert!(page.contains(&format!("href=\"#{id}\"")), "{page}");
+    }
+    assert!(
+        page.contains("<tr id=\"two.skip\" class=\"outcome-4 tier-3 area-1\">"),
+        "{page}"
+    );
+    assert!(
+        page.contains("id=\"by-outcome-4\"> skip <span class=\"dim\">1<"),
+        "{page}"
+    );
+    let hides = "main:has(#by-outcome :checked):not(:has(#by-outcome-4:checked)) .outcome-4 {";
+    assert!(page.contains(hides), "{page}");
+    // Nothing of it needs a script, and all rows are shown without a mark.
+    assert!(
+        !page.contains("<script") && !page.contains(" checked"),
+        "{page}"
+    );
+    assert!(!page.contains("<details class"), "{page}");
+    let hidden = "main:has(#by-tier :checked):not(:has(#by-tier-0:checked, #by-tier-4:checked)) \
+                  .whole-area.area-0 {";
+    assert!(page.contains(hidden), "{page}");
+}
+
+#[test]
+fn a_page_links_to_transcripts_and_to_nothing_else() {
+    let mut report = broken();
+    let page = html_report(&report);
+    assert!(
+        page.contains("<a href=\"traffic/one.must.jsonl\">one.must.jsonl</a>"),
+        "{page}"
+    );
+    report.transcripts = Some("javascript:alert(1)//\"".to_owned());
+    let page = html_report(&report);
+    assert!(
+        page.contains("href=\"javascript%3Aalert%281%29//%22/one"),
+        "{page}"
+    );
+    report.transcripts = None;
+    assert!(!html_report(&report).contains("one.must.jsonl"));
 }

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use super::escape::terminal;
-use super::{Document, Entry, Tally, Word};
+use super::{Conformity, Document, Entry, MOST_UNDECIDED, Outcome, Tally};
 use crate::requirements::Tier;
-use crate::suite::{Coverage, UnionUse};
+use crate::suite::{Coverage, RootCause, UnionUse};
 use crate::wire::Party;
 
 /// The whole report.
@@ -21,13 +21,22 @@ pub fn text(report: &Document) -> String {
     }
     let titles = [
         (
-            Word::Inconclusive,
+            Outcome::Inconclusive,
             "Inconclusive, which is neither good nor bad",
         ),
-        (Word::Skip, "Skipped, for the capability is not declared"),
+        (Outcome::Skip, "Skipped, for the capability is not declared"),
     ];
+    if let Some(cause) = &report.root_cause {
+        root_cause(&mut out, report, cause);
+    }
     for (word, title) in titles {
         remarks(&mut out, report, word, title);
+    }
+    if !report.stale.is_empty() {
+        let _ = writeln!(out, "\nStale accepted findings:");
+    }
+    for stale in &report.stale {
+        let _ = writeln!(out, "  {}: {}", stale.id, indented(&stale.reason));
     }
     if let Some(coverage) = &report.coverage {
         covered(&mut out, coverage);
@@ -39,14 +48,42 @@ pub fn text(report: &Document) -> String {
     };
     let _ = writeln!(
         out,
-        "\n{tested} messages of the {}, {} of them invalid; {other} of the {}; {:.1} s; specification {}",
+        "\n{tested} messages of the {}, {} of them invalid; {other} of the {}",
         report.kind,
         report.messages.invalid,
-        report.kind.peer(),
-        report.seconds,
-        report.specification
+        report.kind.peer()
     );
-    let _ = writeln!(out, "{}: {}", report.verdict(), report.summary());
+    let provenance = report.provenance();
+    let provenance = provenance
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}"));
+    let _ = writeln!(out, "{}", provenance.collect::<Vec<_>>().join("; "));
+    if report.verdict == Conformity::Incomplete {
+        let (judged, undecided) = report.decided();
+        let all = judged + undecided;
+        let _ = writeln!(
+            out,
+            "incomplete, because {undecided} of {all} requirements that decide were not judged; \
+             at most {MOST_UNDECIDED} % may be"
+        );
+    }
+    let _ = writeln!(out, "{}: {}", report.verdict.as_str(), report.summary());
+    terminal(&out)
+}
+
+/// The failures and the root cause, then one line of counts: what a test panics with.
+#[must_use]
+pub fn failures_text(report: &Document) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{}: {}", report.name, report.command_line());
+    for entry in report.failures() {
+        failure(&mut out, entry);
+    }
+    if let Some(cause) = &report.root_cause {
+        root_cause(&mut out, report, cause);
+    }
+    let _ = write!(out, "\n{}: {}", report.verdict.as_str(), report.summary());
     terminal(&out)
 }
 
@@ -75,12 +112,34 @@ fn cells(out: &mut String, entries: &[&Entry]) {
     out.push('\n');
 }
 
+/// The one reason for everything that is blocked, and what to do about it.
+fn root_cause(out: &mut String, report: &Document, cause: &RootCause) {
+    let blocked = report.with(Outcome::Blocked).count();
+    let (step, reason) = (&cause.step, indented(&cause.reason));
+    let _ = writeln!(out, "\nBLOCKED {blocked} requirements, {step}: {reason}");
+    if !cause.remedy.is_empty() {
+        let _ = writeln!(out, "  do    {}", indented(&cause.remedy));
+    }
+    for (name, said) in [("sent", &cause.sent), ("came", &cause.came)] {
+        if let Some(said) = said {
+            let _ = writeln!(out, "  {name}  {}", indented(said.trim_end()));
+        }
+    }
+}
+
 fn failure(out: &mut String, entry: &Entry) {
     let Entry {
         id, quote, cite, ..
     } = entry;
     let tier = entry.tier.as_str();
-    let _ = writeln!(out, "\nFAIL {id} ({tier}): {}", indented(entry.why()));
+    let word = match entry.accepted {
+        Some(_) => "ACCEPTED",
+        None => "FAIL",
+    };
+    let _ = writeln!(out, "\n{word} {id} ({tier}): {}", indented(entry.why()));
+    if let Some(reason) = &entry.accepted {
+        let _ = writeln!(out, "  known {}", indented(reason));
+    }
     let _ = writeln!(out, "  spec  {quote}\n        {cite}");
     if let Some(because) = &entry.because {
         let _ = writeln!(out, "        {}", indented(because));
@@ -100,7 +159,7 @@ fn indented(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n        ")
 }
 
-fn remarks(out: &mut String, report: &Document, word: Word, title: &str) {
+fn remarks(out: &mut String, report: &Document, word: Outcome, title: &str) {
     let mut entries = report.with(word).peekable();
     if entries.peek().is_some() {
         let _ = writeln!(out, "\n{title}:");
@@ -118,7 +177,10 @@ fn covered(out: &mut String, coverage: &Coverage) {
             .methods
             .iter()
             .filter(|method| method.side == side)
-            .map(|method| counted(&method.method, method.succeeded))
+            .map(|method| match (method.calls, method.succeeded) {
+                (1.., 0) => format!("{} REFUSED", method.method),
+                (_, succeeded) => counted(&method.method, succeeded),
+            })
             .collect();
         paragraph(out, side, &methods);
     }

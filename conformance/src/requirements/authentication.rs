@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{items, text, unique, watch};
+use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Outcome, inconclusive};
+use crate::harness::{Capability, Caps, Outcome, inconclusive};
+use crate::passive::{RuleResult, View};
 use crate::suite::Cx;
-use crate::watch::{Seen, View};
 use crate::wire::Party;
 
 use Check::Run;
@@ -30,6 +30,11 @@ fn methods(result: &Value) -> impl Iterator<Item = &Value> {
     items(result, "/authMethods")
 }
 
+/// The id of a login method in any version.
+fn id(method: &Value) -> Option<&str> {
+    text(method, "/methodId").or_else(|| text(method, "/id"))
+}
+
 fn no_undeclared_terminal(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     let result = conn.initialize(&Caps::None)?;
@@ -42,9 +47,9 @@ fn no_undeclared_terminal(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn unique_id(view: &View<'_>) -> Seen {
+fn unique_id(view: &View<'_>) -> RuleResult {
     match view.result(Party::Client, "initialize") {
-        Some(result) => unique("methods", methods(result).filter_map(|it| text(it, "/id"))),
+        Some(result) => unique("methods", methods(result).filter_map(id)),
         None => Ok(0),
     }
 }
@@ -57,10 +62,11 @@ fn authenticate(cx: &mut Cx) -> Outcome {
         return inconclusive(UNKNOWN);
     };
     let result = conn.initialize(&Caps::Full)?;
-    if !methods(&result).any(|known| text(known, "/id") == Some(method.as_str())) {
+    if !methods(&result).any(|known| id(known) == Some(method.as_str())) {
         return Err(conn.at(conn.mark() - 1, format!("the agent has no method {method}")));
     }
-    let result = conn.result("authenticate", json!({"methodId": method}))?;
+    let (login, _) = conn.login_methods();
+    let result = conn.result(login, json!({"methodId": method}))?;
     match result.as_object() {
         Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
         _ => Err(conn.at(conn.mark() - 1, "the result is not an empty object")),
@@ -80,19 +86,21 @@ fn unknown_method(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     conn.initialize(&Caps::Full)?;
     let params = json!({"methodId": "acp-conformance-no-such-method"});
-    conn.refusal("authenticate", params).map(drop)
+    let (login, _) = conn.login_methods();
+    conn.refusal(login, params).map(drop)
 }
 
 fn logout(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     conn.open(&Caps::Full)?;
-    conn.needs("/auth/logout")?;
+    conn.needs(Capability::Logout)?;
     if !conn.env.profile.logout {
         return inconclusive(
             "not tried, for it could end your login; `logout = true` in a profile allows it",
         );
     }
-    let result = conn.result("logout", json!({}))?;
+    let (_, logout) = conn.login_methods();
+    let result = conn.result(logout, json!({}))?;
     match result.as_object() {
         Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
         _ => Err(conn.at(conn.mark() - 1, "the result is not an empty object")),

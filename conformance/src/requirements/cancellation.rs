@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::watch::free_of;
+use super::passive::free_of;
+use super::tool_calls::did_not_run;
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Outcome, inconclusive};
+use crate::harness::{Conn, Consent, Outcome, inconclusive, skip};
 use crate::suite::Cx;
-use crate::wire::{Level, Rule};
+use crate::wire::{FindingKind, Version};
 
 use Check::Run;
 
@@ -15,11 +16,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("cancellation.is-no-error", Run(is_no_error)),
     (
         "cancellation.updates-first",
-        free_of(
-            &[Rule::LateUpdate],
-            Level::Warning,
-            "no message of the agent",
-        ),
+        free_of(&[FindingKind::LateUpdate], "no message of the agent"),
     ),
     ("cancellation.while-asking", Run(while_asking)),
     ("cancellation.promptly", Run(promptly)),
@@ -33,6 +30,9 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("cancellation.unknown-request", Run(unknown_request)),
     ("cancellation.request-ends-turn", Run(request_ends_turn)),
 ];
+
+/// The error of a cancelled request.
+const REQUEST_CANCELLED: i64 = -32800;
 
 /// A turn that was cancelled while it ran: its answer, whatever it is.
 fn cancelled(conn: &mut Conn) -> Outcome<crate::harness::Reply> {
@@ -76,10 +76,13 @@ fn while_asking(cx: &mut Cx) -> Outcome {
     conn.script.consent = Consent::Hold;
     let word = conn.word(&["permission", "tool"])?;
     let running = conn.begin(&session, word)?;
-    conn.asked(running, "session/request_permission")?;
+    let asked = conn.asked(running, "session/request_permission")?;
     conn.cancel(&session);
     let reply = conn.turn_reply(running)?;
-    must_be_cancelled(conn, &reply)
+    must_be_cancelled(conn, &reply)?;
+    // What a tool does in spite of it may be reported after the turn.
+    conn.settle()?;
+    did_not_run(conn, asked, conn.mark())
 }
 
 fn promptly(cx: &mut Cx) -> Outcome {
@@ -118,7 +121,7 @@ fn at_once(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     let Some(text) = conn.env.profile.prompt("slow", &conn.env.folder) else {
-        return inconclusive("the profile has no prompt `slow`");
+        return skip("the profile has no prompt `slow`");
     };
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
     let id = conn.next_id();
@@ -128,6 +131,9 @@ fn at_once(cx: &mut Cx) -> Outcome {
         json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}),
     ]);
     let reply = conn.turn_reply(sent.first().copied().unwrap_or_default())?;
+    if conn.version() == Version::V2 && reply.code() == Some(REQUEST_CANCELLED) {
+        return inconclusive("the prompt was cancelled before it was accepted");
+    }
     match stop_of(&reply.answer) {
         Some("cancelled") => Ok(()),
         Some("end_turn") => inconclusive("the turn may have ended before the cancellation"),
@@ -163,14 +169,12 @@ fn one_session_only(cx: &mut Cx) -> Outcome {
     conn.cancel(&other);
     conn.turn_reply(to_cancel)?;
     conn.settle()?;
-    let hit = conn.recording().answer(running).map(|(index, _)| index);
+    let hit = conn.turn_end(running);
     conn.cancel(&kept);
-    conn.turn_reply(running)?;
+    let ended = conn.turn_reply(running)?;
     match hit {
         Some(index) => {
-            let stopped = conn.recording().result(running);
-            let cancelled = stopped.and_then(|result| result.get("stopReason"));
-            if cancelled == Some(&json!("cancelled")) {
+            if stop_of(&ended.answer) == Some("cancelled") {
                 Err(conn.at(index, "the turn of another session was cancelled"))
             } else {
                 inconclusive("the turn ended by itself too soon")

@@ -3,7 +3,7 @@
 use super::Tier;
 use crate::{Error, Result};
 
-/// Requirements by name: their id, their area (of clients: the scene) or their tier.
+/// Requirements by name: their id, their area (of clients: the scenario) or their tier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Only these; empty for all.

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{items, repeated, text, watch};
+use super::passive::{items, repeated, text, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Outcome, inconclusive};
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
 
 use Check::Run;
 
@@ -26,13 +26,13 @@ fn advertised<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
     all.flat_map(|update| items(update.body, "/availableCommands"))
 }
 
-pub(super) fn names(view: &View<'_>) -> Seen {
+pub(super) fn names(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for command in advertised(view) {
         seen += 1;
         let name = text(command, "/name").unwrap_or_default();
         if name.trim().is_empty() || name.starts_with('/') {
-            return fault(format!(
+            return violation(format!(
                 "{name:?} is no name: the client puts the slash before it"
             ));
         }
@@ -40,20 +40,20 @@ pub(super) fn names(view: &View<'_>) -> Seen {
     Ok(seen)
 }
 
-pub(super) fn descriptions(view: &View<'_>) -> Seen {
+pub(super) fn descriptions(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for command in advertised(view) {
         seen += 1;
         if text(command, "/description").is_none() {
-            return fault("a command without a description");
+            return violation("a command without a description");
         }
     }
     Ok(seen)
 }
 
-pub(super) fn unique(view: &View<'_>) -> Seen {
+pub(super) fn unique(view: &View<'_>) -> RuleResult {
     match repeated(advertised(view).filter_map(|command| text(command, "/name"))) {
-        Some(name) => fault(format!("two commands are called {name}")),
+        Some(name) => violation(format!("two commands are called {name}")),
         None => Ok(usize::from(
             view.update_of("available_commands_update").is_some(),
         )),
@@ -65,16 +65,17 @@ fn run(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     if conn.env.profile.prompts.contains_key("commands") {
         conn.prompt(&session, "commands")?;
-    } else {
-        conn.settle()?;
     }
-    let update = conn
-        .recording()
-        .updates_of("available_commands_update")
-        .last();
-    if update.is_none() {
+    // An agent may look for its commands after the session is open.
+    let limit = conn.env.timeout;
+    let told = conn.wait(0, "available_commands_update", limit, |recording, index| {
+        let update = recording.entries.get(index)?.params().get("update")?;
+        (text(update, "/sessionUpdate") == Some("available_commands_update")).then_some(())
+    });
+    if told.is_err() && !conn.has_ended() {
         return inconclusive(NONE);
     }
+    told?;
     // The name of no command: an agent that takes any slash for one of its own
     // commands must still end the turn.
     let request = conn.begin_with(

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::watch::{items, text, unique, watch};
+use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Outcome, inconclusive, skip};
+use crate::harness::{
+    Capability, Caps, Conn, Outcome, chooses_model, inconclusive, is_privileged, skip,
+};
+use crate::passive::{RuleResult, View, Violation, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
-use crate::wire::Party;
+use crate::wire::{Party, Version, extensions};
 
 use Check::Run;
 
@@ -61,6 +63,11 @@ fn offered(option: &Value) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The id of an option in any version.
+fn id_of(option: &Value) -> Option<&str> {
+    text(option, "/configId").or_else(|| text(option, "/id"))
+}
+
 /// What the agent tells of the options of a session, if this message does.
 fn told<'a>(view: &View<'a>) -> Option<&'a Value> {
     let setup = view.setup().map(|(_, state)| state);
@@ -75,40 +82,51 @@ fn options<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
     state.flat_map(|state| items(state, "/configOptions"))
 }
 
-fn default_value(view: &View<'_>) -> Seen {
+fn default_value(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for option in options(view) {
         seen += 1;
-        let id = text(option, "/id").unwrap_or_default();
+        let id = id_of(option).unwrap_or_default();
         let good = match option.get("currentValue") {
             Some(Value::String(value)) => offered(option).any(|offered| offered == value),
             Some(Value::Bool(_)) => text(option, "/type") == Some("boolean"),
             _ => text(option, "/type").is_none_or(|kind| kind.starts_with('_')),
         };
         if !good {
-            return fault(format!("the value of {id} is none of those it offers"));
+            return violation(format!("the value of {id} is none of those it offers"));
         }
     }
     Ok(seen)
 }
 
-fn unique_id(view: &View<'_>) -> Seen {
-    let ids = options(view).filter_map(|option| text(option, "/id"));
+fn unique_id(view: &View<'_>) -> RuleResult {
+    let ids = options(view).filter_map(|option| id_of(option));
     unique("options", ids)
 }
 
-fn category(view: &View<'_>) -> Seen {
+fn category(view: &View<'_>) -> RuleResult {
+    categories(options(view))
+}
+
+/// The categories of options are the protocol's, or begin with `_`.
+pub(super) fn categories<'a>(options: impl Iterator<Item = &'a Value>) -> RuleResult {
     let mut seen = 0;
-    for option in options(view) {
+    let mut known = None;
+    for option in options {
         seen += 1;
         let Some(category) = text(option, "/category") else {
             continue;
         };
-        if !category.starts_with('_') && !CATEGORIES.contains(&category) {
-            return fault(format!("the category {category} is not the protocol's"));
+        if category.starts_with('_') || CATEGORIES.contains(&category) {
+            continue;
+        }
+        let found = Violation::new(format!("the category {category} is not the protocol's"));
+        match extensions::category(category) {
+            None => return Err(found),
+            extension => known = Some(found.unless(extension)),
         }
     }
-    Ok(seen)
+    known.map_or(Ok(seen), Err)
 }
 
 fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
@@ -121,8 +139,8 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
             "a boolean option, which the client does not declare",
         ));
     }
-    if let Some((id, value)) = select(&state) {
-        let params = json!({"sessionId": session, "configId": id, "value": value});
+    if let Some((id, value)) = select(&state, conn.env.conditions.allow_privileged) {
+        let params = set_to(conn.version(), &session, &id, &value);
         conn.result("session/set_config_option", params)?;
         conn.settle()?;
     }
@@ -137,14 +155,41 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
     }
 }
 
-/// A select option with a value that is not its current one, if it offers another.
-fn select(state: &Value) -> Option<(String, String)> {
-    items(state, "/configOptions").find_map(|option| {
+/// A select option with a value that is not its current one, if it offers another that may be
+/// selected. Models are set to what they are, unless `all` options are allowed.
+fn select(state: &Value, all: bool) -> Option<(String, String)> {
+    let another = items(state, "/configOptions").find_map(|option| {
         let current = text(option, "/currentValue")?;
-        let other = offered(option).find(|value| *value != current);
-        let value = other.or_else(|| offered(option).next())?;
-        Some((text(option, "/id")?.to_owned(), value.to_owned()))
+        let may_select = |value: &&str| {
+            let is_free = !chooses_model(option) && !bypasses(option, value);
+            *value != current && (all || is_free)
+        };
+        let value = offered(option).find(may_select)?;
+        Some((id_of(option)?.to_owned(), value.to_owned()))
+    });
+    another.or_else(|| {
+        items(state, "/configOptions").find_map(|option| {
+            let current = text(option, "/currentValue")?;
+            Some((id_of(option)?.to_owned(), current.to_owned()))
+        })
     })
+}
+
+/// Whether a value of an option bypasses permissions.
+fn bypasses(option: &Value, value: &str) -> bool {
+    let entries = items(option, "/options");
+    let mut entries =
+        entries.flat_map(|entry| std::iter::once(entry).chain(items(entry, "/options")));
+    entries.any(|entry| text(entry, "/value") == Some(value) && is_privileged(entry))
+}
+
+/// The params that set a select option. In v2 the type says that the value is an id.
+fn set_to(version: Version, session: &str, id: &str, value: &str) -> Value {
+    let mut params = json!({"sessionId": session, "configId": id, "value": value});
+    if version == Version::V2 {
+        params["type"] = json!("id");
+    }
+    params
 }
 
 fn with_options(conn: &mut Conn) -> Outcome<(String, Value)> {
@@ -157,9 +202,9 @@ fn with_options(conn: &mut Conn) -> Outcome<(String, Value)> {
 
 fn with_select(conn: &mut Conn) -> Outcome<(String, Value, Value)> {
     let (session, state) = with_options(conn)?;
-    match select(&state) {
+    match select(&state, conn.env.conditions.allow_privileged) {
         Some((id, value)) => {
-            let params = json!({"sessionId": session, "configId": id, "value": value});
+            let params = set_to(conn.version(), &session, &id, &value);
             Ok((session, state, params))
         }
         None => skip("the agent has no select option"),
@@ -170,7 +215,7 @@ fn with_select(conn: &mut Conn) -> Outcome<(String, Value, Value)> {
 fn value_of<'a>(state: &'a Value, id: &str) -> Option<&'a Value> {
     let mut options = items(state, "/configOptions");
     options
-        .find(|option| text(option, "/id") == Some(id))?
+        .find(|option| id_of(option) == Some(id))?
         .get("currentValue")
 }
 
@@ -202,14 +247,14 @@ fn set_boolean(cx: &mut Cx) -> Outcome {
     };
     let value = option.get("currentValue") != Some(&json!(true));
     let params = json!({
-        "sessionId": session, "configId": option.get("id"), "type": "boolean", "value": value,
+        "sessionId": session, "configId": id_of(option), "type": "boolean", "value": value,
     });
     must_be_set(conn, params)
 }
 
 fn names(state: &Value) -> BTreeSet<&str> {
     items(state, "/configOptions")
-        .filter_map(|option| text(option, "/id"))
+        .filter_map(|option| id_of(option))
         .collect()
 }
 
@@ -218,7 +263,7 @@ fn complete(cx: &mut Cx) -> Outcome {
     let (_, before, params) = with_select(conn)?;
     let after = conn.result("session/set_config_option", params.clone())?;
     let index = conn.mark() - 1;
-    // Setting one option may change which others there are, but not all of them at
+    // One option may change which others there are, but not all of them at
     // once, and not the one that was set.
     let id = text(&params, "/configId").unwrap_or_default();
     if !names(&after).contains(id) || (names(&before).len() > 1 && names(&after).len() == 1) {
@@ -227,7 +272,7 @@ fn complete(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn complete_update(view: &View<'_>) -> Seen {
+fn complete_update(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("config_option_update") else {
         return Ok(0);
     };
@@ -236,7 +281,7 @@ fn complete_update(view: &View<'_>) -> Seen {
         return Ok(0);
     };
     if first.len() > 1 && names(update.body).len() <= 1 {
-        return fault("the update does not list all options");
+        return violation("the update does not list all options");
     }
     Ok(1)
 }
@@ -275,20 +320,20 @@ fn mode_option(state: &Value) -> Option<&Value> {
     options.find(|option| text(option, "/category") == Some("mode"))
 }
 
-fn modes_too(view: &View<'_>) -> Seen {
+fn modes_too(view: &View<'_>) -> RuleResult {
     let Some((_, state)) = view.setup() else {
         return Ok(0);
     };
     let modes = text(state, "/modes/currentModeId").is_some();
     let option = mode_option(state).is_some();
     match (modes, option) {
-        (true, false) => fault("no option of the category `mode`"),
-        (false, true) => fault("no `modes`"),
+        (true, false) => violation("no option of the category `mode`"),
+        (false, true) => violation("no `modes`"),
         (both, _) => Ok(usize::from(both)),
     }
 }
 
-fn modes_in_sync(view: &View<'_>) -> Seen {
+fn modes_in_sync(view: &View<'_>) -> RuleResult {
     let Some((_, state)) = view.setup() else {
         return Ok(0);
     };
@@ -297,18 +342,20 @@ fn modes_in_sync(view: &View<'_>) -> Seen {
         return Ok(0);
     };
     if text(option, "/currentValue") != Some(mode) {
-        return fault(format!("the mode is {mode}, the option says otherwise"));
+        return violation(format!("the mode is {mode}, the option says otherwise"));
     }
     Ok(1)
 }
 
 fn kept(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs("/sessionCapabilities/resume")?;
+    conn.needs(Capability::Resume)?;
     let (session, _, params) = with_select(conn)?;
     let id = text(&params, "/configId").unwrap_or_default().to_owned();
     let wanted = params.get("value").cloned();
     conn.result("session/set_config_option", params)?;
+    // Nothing obliges an agent to keep a session in which nothing was said.
+    conn.prompt(&session, "hello")?;
     let state = conn.resumed(&session)?;
     match value_of(&state, &id) {
         None => inconclusive(format!("the answer to session/resume does not tell {id}")),

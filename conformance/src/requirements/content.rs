@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{items, text, watch};
+use super::passive::{items, text, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Outcome, Recording};
+use crate::harness::{Capability, Conn, Outcome, Recording};
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -62,7 +62,7 @@ fn resource_link(cx: &mut Cx) -> Outcome {
 
 fn image(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs("/promptCapabilities/image")?;
+    conn.needs(Capability::Image)?;
     takes(
         conn,
         json!({"type": "image", "mimeType": "image/png", "data": PNG}),
@@ -71,7 +71,7 @@ fn image(cx: &mut Cx) -> Outcome {
 
 fn audio(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs("/promptCapabilities/audio")?;
+    conn.needs(Capability::Audio)?;
     takes(
         conn,
         json!({"type": "audio", "mimeType": "audio/wav", "data": WAV}),
@@ -80,7 +80,7 @@ fn audio(cx: &mut Cx) -> Outcome {
 
 fn embedded_resource(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs("/promptCapabilities/embeddedContext")?;
+    conn.needs(Capability::EmbeddedContext)?;
     let resource = json!({"uri": "file:///example/a.txt", "mimeType": "text/plain", "text": "a"});
     takes(conn, json!({"type": "resource", "resource": resource}))?;
     let resource = json!({"uri": "file:///example/a.bin", "blob": "AAEC"});
@@ -135,14 +135,14 @@ pub(crate) fn client_blocks(recording: &Recording) -> Vec<&Value> {
         .collect()
 }
 
-fn base64(view: &View<'_>) -> Seen {
+fn base64(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for block in blocks(view) {
         let data = text(block, "/data").or_else(|| text(block, "/resource/blob"));
         let Some(data) = data else { continue };
         seen += 1;
         if !is_base64(data) {
-            return fault("the data is not base64");
+            return violation("the data is not base64");
         }
     }
     Ok(seen)
@@ -155,7 +155,7 @@ fn is_base64(data: &str) -> bool {
     padding <= 2 && data.len().is_multiple_of(4) && body.bytes().all(known)
 }
 
-fn mime_type(view: &View<'_>) -> Seen {
+fn mime_type(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for block in blocks(view) {
         let kind = text(block, "/type").unwrap_or_default();
@@ -165,13 +165,13 @@ fn mime_type(view: &View<'_>) -> Seen {
         seen += 1;
         let mime = text(block, "/mimeType").unwrap_or_default();
         if !mime.starts_with(&format!("{kind}/")) {
-            return fault(format!("{mime:?} is no MIME type of {kind}"));
+            return violation(format!("{mime:?} is no MIME type of {kind}"));
         }
     }
     Ok(seen)
 }
 
-fn uri(view: &View<'_>) -> Seen {
+fn uri(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for block in blocks(view) {
         let kind = text(block, "/type").unwrap_or_default();
@@ -184,7 +184,7 @@ fn uri(view: &View<'_>) -> Seen {
             .and_then(|uri| uri.split_once(':'))
             .map(|(scheme, _)| scheme);
         if scheme.is_none_or(|scheme| scheme.is_empty() || scheme.contains('/')) {
-            return fault(format!("{:?} is no URI", uri.unwrap_or_default()));
+            return violation(format!("{:?} is no URI", uri.unwrap_or_default()));
         }
     }
     Ok(seen)

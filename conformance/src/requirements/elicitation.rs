@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{text, undeclared, watch};
+use super::passive::{text, undeclared, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Conn, Outcome, UserInput};
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -58,7 +58,7 @@ fn question<'a>(view: &View<'a>, mode: &str) -> Option<&'a Value> {
     (mode.is_empty() || text(params, "/mode") == Some(mode)).then_some(params)
 }
 
-pub(super) fn no_undeclared_mode(view: &View<'_>) -> Seen {
+pub(super) fn no_undeclared_mode(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for mode in ["form", "url"] {
         let breaks = question(view, mode).is_some();
@@ -68,13 +68,23 @@ pub(super) fn no_undeclared_mode(view: &View<'_>) -> Seen {
     Ok(seen)
 }
 
+/// The words of the profile that make the agent ask.
+///
+/// # Errors
+/// Inconclusive when it has none.
+fn asking_words(conn: &Conn) -> Outcome<Vec<&'static str>> {
+    conn.word(&["form", "url"])?;
+    let mut words = vec!["form", "url"];
+    words.retain(|word| conn.env.profile.prompts.contains_key(*word));
+    Ok(words)
+}
+
 /// Makes the agent ask on a connection that declares these capabilities.
 fn tempted(cx: &mut Cx, elicitation: Value) -> Outcome<&mut Conn> {
     let caps = Caps::These(json!({"elicitation": elicitation}));
     let conn = cx.with(&caps)?;
     let session = conn.session()?;
-    for word in ["form", "url"] {
-        let word = conn.word(&[word])?;
+    for word in asking_words(conn)? {
         let request = conn.begin(&session, word)?;
         conn.turn_reply(request)?;
     }
@@ -112,7 +122,7 @@ fn answered(cx: &mut Cx, input: UserInput) -> Outcome {
     let conn = cx.ready()?;
     conn.script.input = input;
     let session = conn.session()?;
-    for word in ["form", "url"] {
+    for word in asking_words(conn)? {
         let running = conn.begin(&session, word)?;
         conn.asked(running, "elicitation/create")?;
         conn.turn_reply(running)?;
@@ -136,25 +146,25 @@ fn failed(cx: &mut Cx) -> Outcome {
     answered(cx, UserInput::Fail)
 }
 
-pub(super) fn unique_id(view: &View<'_>) -> Seen {
+pub(super) fn unique_id(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "url") else {
         return Ok(0);
     };
     let id = text(params, "/elicitationId").unwrap_or_default();
     let known = view.state.elicitations.get(id);
     if known.is_some_and(|asked| asked.outstanding) {
-        return fault(format!("{id} is outstanding already"));
+        return violation(format!("{id} is outstanding already"));
     }
     Ok(1)
 }
 
-pub(super) fn completes_its_own(view: &View<'_>) -> Seen {
+pub(super) fn completes_its_own(view: &View<'_>) -> RuleResult {
     if !view.calls(Party::Agent, "elicitation/complete") || !view.state.is_whole() {
         return Ok(0);
     }
     let id = text(view.params(), "/elicitationId").unwrap_or_default();
     if !view.state.elicitations.contains_key(id) {
-        return fault(format!("nobody was asked as {id}"));
+        return violation(format!("nobody was asked as {id}"));
     }
     Ok(1)
 }
@@ -165,17 +175,17 @@ fn authority(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-pub(super) fn no_credentials_in_url(view: &View<'_>) -> Seen {
+pub(super) fn no_credentials_in_url(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "url") else {
         return Ok(0);
     };
     if authority(text(params, "/url").unwrap_or_default()).contains('@') {
-        return fault("the URL holds a user name or password");
+        return violation("the URL holds a user name or password");
     }
     Ok(1)
 }
 
-pub(super) fn https(view: &View<'_>) -> Seen {
+pub(super) fn https(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "url") else {
         return Ok(0);
     };
@@ -183,12 +193,12 @@ pub(super) fn https(view: &View<'_>) -> Seen {
     let local = ["localhost", "127.", "[::1]"];
     let local = local.iter().any(|host| authority(url).starts_with(host));
     if !url.starts_with("https://") && !local {
-        return fault(format!("{url} is not HTTPS"));
+        return violation(format!("{url} is not HTTPS"));
     }
     Ok(1)
 }
 
-pub(super) fn no_url_in_form(view: &View<'_>) -> Seen {
+pub(super) fn no_url_in_form(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "form") else {
         return Ok(0);
     };
@@ -197,7 +207,7 @@ pub(super) fn no_url_in_form(view: &View<'_>) -> Seen {
     let message = text(params, "/message").unwrap_or_default();
     let mut schemes = ["http://", "https://"].iter();
     if schemes.any(|scheme| form.contains(scheme) || message.contains(scheme)) {
-        return fault("a form with a URL in it");
+        return violation("a form with a URL in it");
     }
     Ok(1)
 }
@@ -213,7 +223,7 @@ const SECRETS: [&str; 7] = [
     "secret",
 ];
 
-pub(super) fn no_secrets_in_form(view: &View<'_>) -> Seen {
+pub(super) fn no_secrets_in_form(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "form") else {
         return Ok(0);
     };
@@ -223,18 +233,18 @@ pub(super) fn no_secrets_in_form(view: &View<'_>) -> Seen {
     for name in fields.into_iter().flatten().map(|(name, _)| name) {
         let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         if SECRETS.contains(&plain.to_ascii_lowercase().as_str()) {
-            return fault(format!("the form asks for `{name}`"));
+            return violation(format!("the form asks for `{name}`"));
         }
     }
     Ok(1)
 }
 
-pub(super) fn message(view: &View<'_>) -> Seen {
+pub(super) fn message(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "") else {
         return Ok(0);
     };
     if text(params, "/message").is_none_or(|message| message.trim().is_empty()) {
-        return fault("the question says nothing");
+        return violation("the question says nothing");
     }
     Ok(1)
 }

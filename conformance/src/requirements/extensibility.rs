@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{free_of, watch_all};
+use super::passive::{free_of, watch_all};
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Outcome};
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
-use crate::wire::{Level, Party, Rule};
+use crate::wire::{FindingKind, Party};
 
 use Check::Run;
 
@@ -21,11 +21,11 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("extensibility.meta", Run(meta)),
     (
         "extensibility.no-custom-fields",
-        free_of(&[Rule::CustomField], Level::Warning, SILENT),
+        free_of(&[FindingKind::CustomField], SILENT),
     ),
     (
         "extensibility.method-names",
-        free_of(&[Rule::UnknownMethod], Level::Warning, SILENT),
+        free_of(&[FindingKind::UnknownMethod], SILENT),
     ),
     ("extensibility.unknown-fields", Run(unknown_fields)),
     (
@@ -63,13 +63,15 @@ fn meta(cx: &mut Cx) -> Outcome {
         "traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01",
         "example.org/probe": {"deep": [1, null, "x"]},
     });
-    let mut params = Caps::Full.initialize();
+    let mut caps = conn.client_capabilities();
+    caps["_meta"] = meta.clone();
+    let mut params = Caps::These(caps).initialize(conn.version());
     params["_meta"] = meta.clone();
-    params["clientCapabilities"]["_meta"] = meta.clone();
     let result = conn.result("initialize", params)?;
     conn.agent = Some(result);
     if let Some(method) = conn.env.profile.auth_method.clone() {
-        conn.result("authenticate", json!({"methodId": method, "_meta": meta}))?;
+        let (login, _) = conn.login_methods();
+        conn.result(login, json!({"methodId": method, "_meta": meta}))?;
     }
     let mut params = conn.setup(None);
     params["_meta"] = meta.clone();
@@ -101,7 +103,7 @@ fn unknown_fields(cx: &mut Cx) -> Outcome {
     conn.finish(request).map(drop)
 }
 
-fn trace_context(view: &View<'_>) -> Seen {
+fn trace_context(view: &View<'_>) -> RuleResult {
     if view.said.from != Party::Agent {
         return Ok(0);
     }
@@ -119,7 +121,7 @@ fn trace_context(view: &View<'_>) -> Seen {
     for meta in metas.filter_map(|place| place.get("_meta")) {
         let parent = meta.get("traceparent");
         if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
-            return fault("`traceparent` is not one of W3C trace context");
+            return violation("`traceparent` is not one of W3C trace context");
         }
         seen += 1;
     }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::watch::{absolute, is_agents, text, undeclared, watch};
+use super::passive::{absolute, is_agents, text, undeclared, watch};
 use super::{Check, NamedCheck};
 use crate::harness::Outcome;
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
@@ -30,42 +30,42 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("file-system.read-fails", Run(read_fails)),
 ];
 
-fn no_undeclared_read(view: &View<'_>) -> Seen {
+fn no_undeclared_read(view: &View<'_>) -> RuleResult {
     let method = "fs/read_text_file";
     let breaks = view.calls(Party::Agent, method);
     undeclared(view, "/fs/readTextFile", breaks, method)
 }
 
-fn no_undeclared_write(view: &View<'_>) -> Seen {
+fn no_undeclared_write(view: &View<'_>) -> RuleResult {
     let method = "fs/write_text_file";
     let breaks = view.calls(Party::Agent, method);
     undeclared(view, "/fs/writeTextFile", breaks, method)
 }
 
-fn absolute_path(view: &View<'_>) -> Seen {
+fn absolute_path(view: &View<'_>) -> RuleResult {
     if !is_agents(view, "fs/") {
         return Ok(0);
     }
     absolute([text(view.params(), "/path").unwrap_or_default()])
 }
 
-fn line_from_one(view: &View<'_>) -> Seen {
+fn line_from_one(view: &View<'_>) -> RuleResult {
     if !view.calls(Party::Agent, "fs/read_text_file") {
         return Ok(0);
     }
     if view.params().get("line").and_then(Value::as_i64) == Some(0) {
-        return fault("there is no line 0");
+        return violation("there is no line 0");
     }
     Ok(1)
 }
 
-fn own_session(view: &View<'_>) -> Seen {
+fn own_session(view: &View<'_>) -> RuleResult {
     if !is_agents(view, "fs/") || !view.state.is_whole() {
         return Ok(0);
     }
     let session = view.session().unwrap_or_default();
     if view.known(session).is_none() {
-        return fault(format!("the client has no session {session:?}"));
+        return violation(format!("the client has no session {session:?}"));
     }
     Ok(1)
 }

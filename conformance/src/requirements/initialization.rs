@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::passive::free_of;
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Outcome};
+use crate::harness::{Caps, Conn, Outcome, Reply};
 use crate::suite::Cx;
+use crate::wire::{FindingKind, Version};
 
 use Check::Run;
 
@@ -15,6 +17,13 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("initialization.same-version", Run(same_version)),
     ("initialization.newer-version", Run(newer_version)),
     ("initialization.older-version", Run(older_version)),
+    (
+        "initialization.known-version",
+        free_of(
+            &[FindingKind::UnsupportedVersion],
+            "no message of the agent",
+        ),
+    ),
     ("initialization.no-capabilities", Run(no_capabilities)),
     ("initialization.all-combinations", Run(all_combinations)),
     (
@@ -30,22 +39,34 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("initialization.comes-first", Run(comes_first)),
 ];
 
-fn version_for(conn: &mut Conn, requested: Value) -> Outcome<(usize, Option<i64>)> {
-    let mut params = Caps::Full.initialize();
-    params["protocolVersion"] = requested;
-    let reply = conn.call("initialize", params)?;
+/// The error that no requested version is supported, in v2.
+const NO_VERSION: i64 = -32022;
+
+fn ask_for(conn: &mut Conn, version: u64) -> Outcome<Reply> {
+    let mut params = Caps::Full.initialize(conn.version());
+    params["protocolVersion"] = json!(version);
+    conn.call("initialize", params)
+}
+
+fn version_for(conn: &mut Conn, version: u64) -> Outcome<(usize, Option<u64>)> {
+    let reply = ask_for(conn, version)?;
     match &reply.answer {
         Ok(result) => Ok((
             reply.index,
-            result.get("protocolVersion").and_then(Value::as_i64),
+            result.get("protocolVersion").and_then(Value::as_u64),
         )),
         Err(_) => Err(conn.at(reply.index, "the handshake was refused")),
     }
 }
 
+/// A version, or that there is none, in words.
+fn named(version: Option<u64>) -> String {
+    version.map_or_else(|| "none".to_owned(), |version| version.to_string())
+}
+
 fn answer(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    match version_for(conn, json!(1))? {
+    match version_for(conn, conn.version().number())? {
         (_, Some(_)) => Ok(()),
         (index, None) => Err(conn.at(index, "the answer names no protocol version")),
     }
@@ -53,38 +74,64 @@ fn answer(cx: &mut Cx) -> Outcome {
 
 fn same_version(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    match version_for(conn, json!(1))? {
-        (_, Some(1)) => Ok(()),
-        (index, _) => Err(conn.at(index, "version 1 was asked for and another chosen")),
+    let version = conn.version().number();
+    match version_for(conn, version)? {
+        (_, Some(chosen)) if chosen == version => Ok(()),
+        (index, chosen) => Err(conn.at(
+            index,
+            format!(
+                "expected version {version}, which was asked for, got {}",
+                named(chosen)
+            ),
+        )),
     }
 }
 
 fn newer_version(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    match version_for(conn, json!(65_535))? {
-        (_, Some(1..65_535)) => Ok(()),
-        (index, _) => Err(conn.at(
+    let least = conn.version().number();
+    match version_for(conn, 65_535)? {
+        (_, Some(chosen)) if (least..65_535).contains(&chosen) => Ok(()),
+        (index, chosen) => Err(conn.at(
             index,
-            "version 65535 does not exist, so no agent can support it",
+            format!(
+                "expected the latest version that the agent supports, got {}",
+                named(chosen)
+            ),
         )),
     }
 }
 
 fn older_version(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    match version_for(conn, json!(0))? {
-        (_, Some(1..)) => Ok(()),
-        (index, _) => Err(conn.at(
-            index,
-            "version 0 is from before the protocol was published; the latest version is due",
+    let reply = ask_for(conn, 0)?;
+    let chosen = reply
+        .answer
+        .as_ref()
+        .ok()
+        .and_then(|result| result.get("protocolVersion"));
+    match chosen.and_then(Value::as_u64) {
+        Some(1..) => Ok(()),
+        // The agent may speak v1, or say that it supports no version that the client does.
+        _ if conn.version() == Version::V2 && reply.code() == Some(NO_VERSION) => Ok(()),
+        chosen => Err(conn.at(
+            reply.index,
+            format!(
+                "expected the latest version that the agent supports in answer to version 0, got {}",
+                named(chosen)
+            ),
         )),
     }
 }
 
 fn no_capabilities(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    conn.result("initialize", json!({"protocolVersion": 1}))?;
-    Ok(())
+    let mut params = Caps::None.initialize(conn.version());
+    if let (Version::V1, Some(members)) = (conn.version(), params.as_object_mut()) {
+        // Optional in v1.
+        members.remove("clientInfo");
+    }
+    conn.result("initialize", params).map(drop)
 }
 
 fn all_combinations(cx: &mut Cx) -> Outcome {
@@ -103,27 +150,29 @@ fn all_combinations(cx: &mut Cx) -> Outcome {
 
 fn unknown_capabilities(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    let caps = json!({
-        "fs": {"readTextFile": true, "teleport": {"depth": 3}},
-        "holodeck": true,
-        "_meta": {"acp-conformance": {"probe": 1}},
-    });
+    let mut caps = conn.client_capabilities();
+    caps["auth"]["teleport"] = json!({"depth": 3});
+    caps["holodeck"] = json!({"depth": 3});
+    caps["_meta"] = json!({"acp-conformance": {"probe": 1}});
     conn.open(&Caps::These(caps))?;
     conn.still_serves()
 }
 
 fn agent_info(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    let result = conn.initialize(&Caps::Full)?;
+    conn.initialize(&Caps::Full)?;
     let has = |name: &str| {
-        let text = result.get("agentInfo").and_then(|info| info.get(name));
+        let text = conn.agent_info().and_then(|info| info.get(name));
         text.and_then(Value::as_str)
             .is_some_and(|text| !text.is_empty())
     };
     if has("name") && has("version") {
         Ok(())
     } else {
-        Err(conn.at(conn.mark() - 1, "no `agentInfo` with a name and a version"))
+        Err(conn.at(
+            conn.mark() - 1,
+            "expected the agent's name and version, got an answer without them",
+        ))
     }
 }
 
@@ -160,7 +209,7 @@ fn comes_first(cx: &mut Cx) -> Outcome {
     // As long as the handshake may take, because the agent is still starting.
     let reply = conn.reply_within(request, conn.env.turn_timeout);
     // A WebSocket is closed then, for its first message must be `initialize`.
-    if reply.is_err() && conn.env.subject.is_remote() && conn.ends_within(Duration::ZERO) {
+    if reply.is_err() && conn.env.target.is_remote() && conn.ends_within(Duration::ZERO) {
         return Ok(());
     }
     let reply = reply?;

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::watch::{free_of, watch};
+use super::passive::{free_of, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Entry, Outcome, Stop};
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
-use crate::wire::{Kind, Level, Party, Rule};
+use crate::wire::{FindingKind, Kind, Party};
 
 use Check::Run;
 
@@ -18,22 +18,19 @@ const SILENT: &str = "no message of the agent";
 pub(super) const CHECKS: &[NamedCheck] = &[
     (
         "jsonrpc.envelope",
-        free_of(&[Rule::Envelope], Level::Error, SILENT),
+        free_of(&[FindingKind::Envelope], SILENT),
     ),
-    (
-        "jsonrpc.schema",
-        free_of(&[Rule::Schema], Level::Error, SILENT),
-    ),
+    ("jsonrpc.schema", free_of(&[FindingKind::Schema], SILENT)),
     ("jsonrpc.string-id", Run(string_id)),
     ("jsonrpc.large-id", Run(large_id)),
     ("jsonrpc.negative-id", Run(negative_id)),
     (
         "jsonrpc.answers-once",
-        free_of(&[Rule::UnmatchedAnswer], Level::Warning, SILENT),
+        free_of(&[FindingKind::UnmatchedAnswer], SILENT),
     ),
     (
         "jsonrpc.no-answer-to-notifications",
-        free_of(&[Rule::NotificationAnswered], Level::Warning, SILENT),
+        free_of(&[FindingKind::NotificationAnswered], SILENT),
     ),
     ("jsonrpc.bad-notification", Run(bad_notification)),
     (
@@ -42,7 +39,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     (
         "jsonrpc.error-without-id",
-        free_of(&[Rule::MissingId], Level::Warning, SILENT),
+        free_of(&[FindingKind::MissingId], SILENT),
     ),
     ("jsonrpc.unknown-method", Run(unknown_method)),
     ("jsonrpc.missing-params", Run(missing_params)),
@@ -57,13 +54,13 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("jsonrpc.concurrent", Run(concurrent)),
 ];
 
-fn own_ids(view: &View<'_>) -> Seen {
+fn own_ids(view: &View<'_>) -> RuleResult {
     if view.said.from != Party::Agent || view.said.kind != Kind::Request {
         return Ok(0);
     }
     let id = view.said.value.get("id").unwrap_or(&Value::Null);
     match view.state.open(Party::Agent, view.said.value) {
-        Some(_) => fault(format!("the id {id} belongs to an open request")),
+        Some(_) => violation(format!("the id {id} belongs to an open request")),
         None => Ok(1),
     }
 }
@@ -236,7 +233,7 @@ fn concurrent(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     let running = conn.begin_slow(&session)?;
     let during = conn.session();
-    let over = conn.recording().answer(running).map(|(index, _)| index);
+    let over = conn.turn_end(running);
     conn.cancel(&session);
     conn.turn_reply(running)?;
     during?;

@@ -11,18 +11,21 @@ mod choice;
 mod commands;
 mod config_options;
 mod content;
+mod conversation;
 mod elicitation;
 mod extensibility;
 mod file_system;
 mod initialization;
 mod jsonrpc;
+pub(crate) mod live;
+mod mcp;
 mod modes;
 pub mod pages;
+mod passive;
 mod plan;
 mod prompt_turn;
 #[cfg(all(unix, feature = "remote"))]
 mod remote;
-pub mod second;
 mod session_list;
 mod session_load;
 mod session_setup;
@@ -30,20 +33,20 @@ mod table;
 mod terminals;
 mod tool_calls;
 mod transports;
-mod watch;
+pub mod v2;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
+pub(crate) use self::passive::is_absolute;
 pub(crate) use self::table::{File, embedded};
 pub(crate) use self::tool_calls::agent_tool_content;
 pub(crate) use self::transports::is_about_stdio;
-pub(crate) use self::watch::is_absolute;
 
 use crate::harness::Outcome;
+use crate::passive::Rule;
 use crate::suite::Cx;
-use crate::watch::Look;
 use crate::wire::{Party, Version};
 
 /// How much a requirement weighs.
@@ -72,7 +75,7 @@ pub enum Check {
     /// it has seen; when there is none in the whole run, nothing is decided.
     Watch {
         /// Looks at one connection.
-        look: Look,
+        look: Rule,
         /// What was not seen.
         missing: &'static str,
     },
@@ -99,7 +102,7 @@ pub struct Requirement {
     pub check: Check,
 }
 
-/// The requirements about one subject.
+/// The requirements about one topic.
 #[derive(Debug)]
 pub struct Area {
     /// The first part of its requirements' ids.

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{items, text, unique, watch};
+use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Outcome, inconclusive, skip};
+use crate::harness::{Capability, Conn, Outcome, inconclusive, is_privileged, skip};
+use crate::passive::{RuleResult, Session, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, Session, View, fault};
 
 use Check::Run;
 
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("modes.kept", Run(kept)),
 ];
 
-fn current_is_available(view: &View<'_>) -> Seen {
+fn current_is_available(view: &View<'_>) -> RuleResult {
     let state = view.setup().map(|(_, state)| state);
     let Some((state, current)) =
         state.and_then(|state| Some((state, text(state, "/modes/currentModeId")?)))
@@ -36,7 +36,7 @@ fn current_is_available(view: &View<'_>) -> Seen {
         return Ok(0);
     };
     if !ids(state).any(|id| id == current) {
-        return fault(format!("{current} is not among the available modes"));
+        return violation(format!("{current} is not among the available modes"));
     }
     Ok(1)
 }
@@ -45,12 +45,12 @@ fn ids(state: &Value) -> impl Iterator<Item = &str> {
     items(state, "/modes/availableModes").filter_map(|mode| text(mode, "/id"))
 }
 
-fn unique_id(view: &View<'_>) -> Seen {
+fn unique_id(view: &View<'_>) -> RuleResult {
     let state = view.setup().map(|(_, state)| state);
     unique("modes", state.into_iter().flat_map(ids))
 }
 
-fn update_is_available(view: &View<'_>) -> Seen {
+fn update_is_available(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("current_mode_update") else {
         return Ok(0);
     };
@@ -62,16 +62,20 @@ fn update_is_available(view: &View<'_>) -> Seen {
     };
     let mode = text(update.body, "/currentModeId").unwrap_or_default();
     if !session.modes.contains(mode) {
-        return fault(format!("{mode} is not among the available modes"));
+        return violation(format!("{mode} is not among the available modes"));
     }
     Ok(1)
 }
 
-/// A new session with its modes, the current one last.
+/// A new session with the modes that may be selected, the current one last.
 fn with_modes(conn: &mut Conn) -> Outcome<(String, Vec<String>)> {
     let (session, state) = conn.new_session()?;
     let current = text(&state, "/modes/currentModeId");
-    let mut modes: Vec<_> = ids(&state).map(str::to_owned).collect();
+    let all = conn.env.conditions.allow_privileged;
+    let may_select = |mode: &&Value| all || !is_privileged(mode) || text(mode, "/id") == current;
+    let modes = items(&state, "/modes/availableModes").filter(may_select);
+    let modes = modes.filter_map(|mode| text(mode, "/id"));
+    let mut modes: Vec<_> = modes.map(str::to_owned).collect();
     if modes.is_empty() {
         return skip("the agent has no modes");
     }
@@ -118,7 +122,7 @@ fn set_during_a_turn(cx: &mut Cx) -> Outcome {
 
 fn kept(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs("/sessionCapabilities/resume")?;
+    conn.needs(Capability::Resume)?;
     let (session, modes) = with_modes(conn)?;
     let Some(mode) = modes.first() else {
         return skip("the agent has no modes");
@@ -127,6 +131,8 @@ fn kept(cx: &mut Cx) -> Outcome {
         "session/set_mode",
         json!({"sessionId": session, "modeId": mode}),
     )?;
+    // Nothing obliges an agent to keep a session in which nothing was said.
+    conn.prompt(&session, "hello")?;
     let state = conn.resumed(&session)?;
     match text(&state, "/modes/currentModeId") {
         None => inconclusive("the answer to session/resume does not tell the mode"),

@@ -380,7 +380,7 @@ pub const PAGES: &[Page] = &[
 #[must_use]
 pub fn address(cite: &str) -> Option<String> {
     let (name, anchor) = cite.split_once('#')?;
-    let mut pages = PAGES.iter().chain(super::second::pages::PAGES);
+    let mut pages = PAGES.iter().chain(super::v2::pages::PAGES);
     let page = pages.find(|page| page.name == name)?;
     let known = page.anchors.contains(&anchor);
     known.then(|| format!("{}#{anchor}", page.address))

@@ -1,8 +1,8 @@
 //! Plans.
 
 use super::NamedCheck;
-use super::watch::{items, text, watch};
-use crate::watch::{Seen, View, fault};
+use super::passive::{items, text, watch};
+use crate::passive::{RuleResult, View, violation};
 
 const NONE: &str = "no plan; the prompt `plan` may cause one";
 
@@ -11,25 +11,25 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("plan.status", watch(status, NONE)),
 ];
 
-fn entries(view: &View<'_>) -> Seen {
+fn entries(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("plan") else {
         return Ok(0);
     };
     let mut entries = items(update.body, "/entries");
     if entries.any(|entry| text(entry, "/content").is_none_or(|text| text.trim().is_empty())) {
-        return fault("an entry of the plan does not say what it is about");
+        return violation("an entry of the plan does not say what it is about");
     }
     Ok(1)
 }
 
-fn status(view: &View<'_>) -> Seen {
+fn status(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("plan") else {
         return Ok(0);
     };
     let known = ["pending", "in_progress", "completed"];
     let mut entries = items(update.body, "/entries");
     if entries.any(|entry| text(entry, "/status").is_none_or(|status| !known.contains(&status))) {
-        return fault("an entry of the plan has no status");
+        return violation("an entry of the plan has no status");
     }
     Ok(1)
 }

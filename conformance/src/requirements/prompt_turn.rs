@@ -1,13 +1,15 @@
 //! Prompt turns: how they begin, what they report, how they end.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::watch::{text, undeclared, watch};
+use super::passive::{text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::Outcome;
+use crate::harness::{Conn, Outcome, Turn, skip};
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
-use crate::wire::Party;
+use crate::wire::{Party, is_output};
 
 use Check::Run;
 
@@ -42,6 +44,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("prompt-turn.within-the-turn", Run(within_the_turn)),
     ("prompt-turn.empty-prompt", Run(empty_prompt)),
+    ("prompt-turn.new-message-ids", Run(new_message_ids)),
+    ("prompt-turn.under-load", Run(under_load)),
     ("prompt-turn.second-prompt", Run(second_prompt)),
 ];
 
@@ -59,19 +63,23 @@ fn stop_reason(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
-    if turn.stop == "cancelled" {
-        return Err(conn.at(turn.end, "cancelled, though nobody cancelled it"));
+    match turn.stop.as_str() {
+        "" => Err(conn.at(
+            turn.end,
+            "expected a stop reason at the end of the turn, got none",
+        )),
+        "cancelled" => Err(conn.at(turn.end, "cancelled, though nobody cancelled it")),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-fn known_stop_reason(view: &View<'_>) -> Seen {
+fn known_stop_reason(view: &View<'_>) -> RuleResult {
     let Some(result) = view.result(Party::Client, "session/prompt") else {
         return Ok(0);
     };
     let reason = text(result, "/stopReason").unwrap_or_default();
     if !STOP_REASONS.contains(&reason) {
-        return fault(format!("{reason:?} is no stop reason"));
+        return violation(format!("{reason:?} is no stop reason"));
     }
     Ok(1)
 }
@@ -80,15 +88,19 @@ fn reports_output(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
-    let said = conn.recording().updates_of("agent_message_chunk");
     let within = turn.request..turn.end;
-    if said
+    let updates = conn.recording().updates();
+    if updates
+        .filter(|update| update.kind.starts_with("agent_message"))
         .filter(|update| within.contains(&update.index))
         .any(|update| update.session == session)
     {
         return Ok(());
     }
-    Err(conn.at(turn.end, "the turn ended without any agent_message_chunk"))
+    Err(conn.at(
+        turn.end,
+        "expected a message of the agent before the end of the turn, got none",
+    ))
 }
 
 fn goes_on(cx: &mut Cx) -> Outcome {
@@ -126,18 +138,18 @@ fn failure_is_an_error(cx: &mut Cx) -> Outcome {
     }
 }
 
-fn usage(view: &View<'_>) -> Seen {
+fn usage(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("usage_update") else {
         return Ok(0);
     };
     let count = |name: &str| update.body.get(name).and_then(Value::as_u64);
     if count("used").is_none() || count("size").is_none() {
-        return fault("`used` and `size` are not both counts");
+        return violation("`used` and `size` are not both counts");
     }
     Ok(1)
 }
 
-fn currency(view: &View<'_>) -> Seen {
+fn currency(view: &View<'_>) -> RuleResult {
     let update = view.update_of("usage_update");
     let cost = update.and_then(|update| update.body.get("cost"));
     let Some(cost) = cost.filter(|cost| !cost.is_null()) else {
@@ -145,22 +157,22 @@ fn currency(view: &View<'_>) -> Seen {
     };
     let code = text(cost, "/currency").unwrap_or_default();
     if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        return fault(format!("{code:?} is no currency code"));
+        return violation(format!("{code:?} is no currency code"));
     }
     Ok(1)
 }
 
 /// Updates of these kinds need this capability of the client.
-fn kinds(view: &View<'_>, pointer: &str, kinds: &[&str]) -> Seen {
+fn kinds(view: &View<'_>, pointer: &str, kinds: &[&str]) -> RuleResult {
     let kind = view.update().map_or("", |update| update.kind);
     undeclared(view, pointer, kinds.contains(&kind), kind)
 }
 
-fn no_undeclared_notice(view: &View<'_>) -> Seen {
+fn no_undeclared_notice(view: &View<'_>) -> RuleResult {
     kinds(view, "/session/notices", &["notice"])
 }
 
-fn no_undeclared_compaction(view: &View<'_>) -> Seen {
+fn no_undeclared_compaction(view: &View<'_>) -> RuleResult {
     let all = ["compaction_update", "compaction_summary_chunk"];
     kinds(view, "/session/compaction", &all)
 }
@@ -171,10 +183,11 @@ fn within_the_turn(cx: &mut Cx) -> Outcome {
     let turn = conn.prompt(&session, "hello")?;
     conn.settle()?;
     conn.listen(conn.env.quiet);
-    let late = conn.recording().updates_of("agent_message_chunk");
+    let updates = conn.recording().updates();
+    let late = updates.filter(|update| update.kind.starts_with("agent_message"));
     match late.filter(|update| update.session == session).last() {
         Some(update) if update.index > turn.end => {
-            Err(conn.at(update.index, "text after the answer to the prompt"))
+            Err(conn.at(update.index, "text after the end of the turn"))
         }
         _ => Ok(()),
     }
@@ -197,4 +210,76 @@ fn second_prompt(cx: &mut Cx) -> Outcome {
     conn.cancel(&session);
     conn.turn_reply(first)?;
     conn.turn_reply(second).map(drop)
+}
+
+/// How many sessions a busy agent has, and how many turns each of them.
+const SESSIONS: usize = 3;
+const ROUNDS: usize = 2;
+
+/// The ids of the messages of the agent in a turn.
+fn message_ids(conn: &Conn, session: &str, turn: &Turn) -> BTreeSet<String> {
+    let updates = conn.recording().updates();
+    let ours = updates.filter(|update| {
+        let within = (turn.request..turn.end).contains(&update.index);
+        within && update.session == session && update.kind.starts_with("agent_message")
+    });
+    let ids = ours.filter_map(|update| text(update.body, "/messageId"));
+    ids.map(str::to_owned).collect()
+}
+
+fn new_message_ids(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let first = conn.prompt(&session, "hello")?;
+    let second = conn.prompt(&session, "hello")?;
+    let ids = [&first, &second].map(|turn| message_ids(conn, &session, turn));
+    if ids.iter().any(BTreeSet::is_empty) {
+        return skip("the agent gives its messages no `messageId`");
+    }
+    match ids[0].intersection(&ids[1]).next() {
+        Some(id) => {
+            let reason = format!(
+                "expected messages with ids of their own in the second turn, got {id} again"
+            );
+            Err(conn.at(second.end, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+fn under_load(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        sessions.push(conn.session()?);
+    }
+    let mut turns = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut running = Vec::new();
+        for session in &sessions {
+            running.push((session, conn.begin(session, "hello")?));
+        }
+        for (session, request) in running {
+            turns.push((session, conn.finish(request)?));
+        }
+    }
+    conn.settle()?;
+    for (session, turn) in &turns {
+        let mut later = turns.iter().filter(|(other, _)| other == session);
+        let next = later.find(|(_, next)| next.request > turn.end);
+        let next = next.map_or(conn.mark(), |(_, next)| next.request);
+        let mut updates = conn.recording().updates();
+        let late = updates.find(|update| {
+            let is_late = (turn.end..next).contains(&update.index);
+            is_late && update.session == **session && is_output(update.kind)
+        });
+        if let Some(update) = late {
+            let reason = format!(
+                "expected the updates of a turn before its end, got {} after it",
+                update.kind
+            );
+            return Err(conn.at(update.index, reason));
+        }
+    }
+    Ok(())
 }

@@ -5,16 +5,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::watch::{absolute, items, repeated, text, unique, watch};
+use super::passive::{absolute, items, repeated, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Outcome, fail};
+use crate::harness::{Capability, Conn, Outcome, fail};
+use crate::passive::{RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, View, fault};
 use crate::wire::Party;
 
 use Check::Run;
-
-const LIST: &str = "/sessionCapabilities/list";
 
 /// More pages than any agent has; a list that goes on is endless.
 const PAGES: usize = 500;
@@ -77,7 +75,7 @@ pub(super) fn listed(conn: &mut Conn, cwd: Option<&str>) -> Outcome<Vec<Value>> 
 
 fn answers(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LIST)?;
+    conn.needs(Capability::List)?;
     let cwd = conn.env.folder.clone();
     let page = conn.result("session/list", json!({"cwd": cwd}))?;
     if page.get("sessions").is_some_and(Value::is_array) {
@@ -88,13 +86,13 @@ fn answers(cx: &mut Cx) -> Outcome {
 
 fn no_params(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LIST)?;
+    conn.needs(Capability::List)?;
     conn.result("session/list", json!({})).map(drop)
 }
 
 fn lists_new(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LIST)?;
+    conn.needs(Capability::List)?;
     let session = conn.session()?;
     conn.prompt(&session, "hello")?;
     let all = listed(conn, None)?;
@@ -109,24 +107,34 @@ fn lists_new(cx: &mut Cx) -> Outcome {
 
 fn filter(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LIST)?;
+    conn.needs(Capability::List)?;
     let elsewhere = std::env::temp_dir();
     conn.result("session/new", json!({"cwd": elsewhere, "mcpServers": []}))?;
-    conn.session()?;
+    let session = conn.session()?;
+    // Some agents list a session only once something was said in it.
+    conn.prompt(&session, "hello")?;
     let cwd = conn.env.folder.to_string_lossy().into_owned();
     let all = listed(conn, Some(&cwd))?;
-    if all
+    if let Some(other) = all
         .iter()
-        .all(|info| text(info, "/cwd") == Some(cwd.as_str()))
+        .filter_map(|info| text(info, "/cwd"))
+        .find(|other| *other != cwd)
     {
-        return Ok(());
+        let reason = format!("expected sessions of {cwd} alone, got one of {other}");
+        return Err(conn.at(conn.mark() - 1, reason));
     }
-    Err(conn.at(conn.mark() - 1, "sessions of another directory are listed"))
+    let is_it = |info: &Value| text(info, "/sessionId") == Some(session.as_str());
+    if !all.iter().any(is_it) {
+        let reason =
+            format!("expected {session} among the sessions of {cwd}, in which it was opened");
+        return Err(conn.at(conn.mark() - 1, reason));
+    }
+    Ok(())
 }
 
 fn empty(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LIST)?;
+    conn.needs(Capability::List)?;
     let nowhere = conn.env.folder.join("no-such-directory");
     let all = listed(conn, Some(&nowhere.to_string_lossy()))?;
     if all.is_empty() {
@@ -140,7 +148,7 @@ fn empty(cx: &mut Cx) -> Outcome {
 
 fn pages_end(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LIST)?;
+    conn.needs(Capability::List)?;
     // More sessions than a page of most agents holds, so that there is a second one,
     // unless the agent takes its time.
     let deadline = Instant::now() + Duration::from_secs(1);
@@ -160,7 +168,7 @@ fn pages_end(cx: &mut Cx) -> Outcome {
 
 fn bad_cursor(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LIST)?;
+    conn.needs(Capability::List)?;
     let params = json!({"cursor": "acp-conformance-no-such-cursor"});
     conn.refusal("session/list", params).map(drop)
 }
@@ -176,28 +184,28 @@ fn infos<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
     page.flat_map(|page| items(page, "/sessions"))
 }
 
-fn page_size(view: &View<'_>) -> Seen {
+fn page_size(view: &View<'_>) -> RuleResult {
     match infos(view).count() {
-        length @ 1001.. => fault(format!("a page of {length}")),
+        length @ 1001.. => violation(format!("a page of {length}")),
         _ => Ok(usize::from(page(view).is_some())),
     }
 }
 
-fn absolute_cwd(view: &View<'_>) -> Seen {
+fn absolute_cwd(view: &View<'_>) -> RuleResult {
     absolute(infos(view).map(|info| text(info, "/cwd").unwrap_or_default()))
 }
 
-fn unique_id(view: &View<'_>) -> Seen {
+fn unique_id(view: &View<'_>) -> RuleResult {
     let ids = infos(view).filter_map(|info| text(info, "/sessionId"));
     unique("sessions on one page", ids)
 }
 
-fn timestamps(view: &View<'_>) -> Seen {
+fn timestamps(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for time in infos(view).filter_map(|info| text(info, "/updatedAt")) {
         seen += 1;
         if !is_timestamp(time) {
-            return fault(format!("{time:?} is no ISO 8601 timestamp"));
+            return violation(format!("{time:?} is no ISO 8601 timestamp"));
         }
     }
     Ok(seen)
@@ -213,13 +221,13 @@ fn is_timestamp(text: &str) -> bool {
     text.len() >= shape.len() && text.chars().zip(shape.chars()).all(fits)
 }
 
-fn info_update(view: &View<'_>) -> Seen {
+fn info_update(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("session_info_update") else {
         return Ok(0);
     };
     let mut reserved = ["sessionId", "cwd", "additionalDirectories"].into_iter();
     match reserved.find(|name| update.body.get(name).is_some()) {
-        Some(name) => fault(format!("the update has `{name}`")),
+        Some(name) => violation(format!("the update has `{name}`")),
         None => Ok(1),
     }
 }

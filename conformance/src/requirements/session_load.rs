@@ -2,19 +2,16 @@
 
 use serde_json::{Value, json};
 
+use super::conversation::Conversation;
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Outcome};
+use crate::harness::{Capability, Conn, Outcome, inconclusive, skip};
 use crate::suite::Cx;
 
 use Check::Run;
 
-const LOAD: &str = "/loadSession";
-const RESUME: &str = "/sessionCapabilities/resume";
-const CLOSE: &str = "/sessionCapabilities/close";
-const DELETE: &str = "/sessionCapabilities/delete";
-
 pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-load.replays", Run(load_replays)),
+    ("session-load.survives-restart", Run(survives_restart)),
     ("session-load.answers-last", Run(load_answers_last)),
     ("session-load.goes-on", Run(load_goes_on)),
     ("session-load.unknown-session", Run(load_unknown)),
@@ -30,14 +27,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-load.delete-unknown", Run(delete_unknown)),
 ];
 
-/// The kinds of update that a conversation consists of.
-const CONVERSATION: [&str; 5] = [
-    "user_message_chunk",
-    "agent_message_chunk",
-    "agent_thought_chunk",
-    "tool_call",
-    "tool_call_update",
-];
+/// How the kinds of update begin that a conversation consists of.
+const CONVERSATION: [&str; 3] = ["user_", "agent_", "tool_call"];
 
 /// A session with one finished turn.
 fn talked(conn: &mut Conn) -> Outcome<String> {
@@ -48,46 +39,100 @@ fn talked(conn: &mut Conn) -> Outcome<String> {
     Ok(session)
 }
 
-/// Sets the session up again and yields where that began and ended.
-fn again(conn: &mut Conn, method: &str, session: &str) -> Outcome<(usize, usize)> {
-    let params = conn.setup(Some(session));
-    let request = conn.request(method, params);
-    let reply = conn.reply_within(request, conn.env.turn_timeout)?;
-    match reply.answer {
-        Ok(_) => Ok((request, reply.index)),
-        Err(_) => Err(conn.at(reply.index, format!("{method} was refused"))),
-    }
-}
-
 /// The conversation's kinds of update between two places.
 fn told<'a>(conn: &'a Conn, session: &str, from: usize, to: usize) -> Vec<(usize, &'a str)> {
     conn.recording()
         .updates()
         .filter(|update| (from..to).contains(&update.index) && update.session == session)
-        .filter(|update| CONVERSATION.contains(&update.kind))
+        .filter(|update| {
+            CONVERSATION
+                .iter()
+                .any(|start| update.kind.starts_with(start))
+        })
         .map(|update| (update.index, update.kind))
         .collect()
 }
 
-fn load_replays(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(LOAD)?;
-    let session = talked(conn)?;
-    let (from, to) = again(conn, "session/load", &session)?;
-    let told = told(conn, &session, from, to);
-    for kind in ["user_message_chunk", "agent_message_chunk"] {
-        if !told.iter().any(|(_, seen)| *seen == kind) {
-            return Err(conn.at(to, format!("the replay has no {kind}")));
+/// A session with what a replay can show, a tool call if the profile has the word for one. Yields
+/// its id, the prompts and the conversation.
+fn conversed(conn: &mut Conn) -> Outcome<(String, Vec<String>, Conversation)> {
+    let session = conn.session()?;
+    let (mut live, mut prompts) = (Conversation::default(), Vec::new());
+    for word in ["hello", "tool"] {
+        if let Some(text) = conn.env.profile.prompt(word, &conn.env.folder) {
+            let turn = conn.prompt(&session, word)?;
+            // What comes outside of a turn belongs to none, and is another row's question.
+            let recording = conn.recording();
+            live.append(Conversation::between(
+                recording,
+                &session,
+                turn.request,
+                turn.end,
+            ));
+            prompts.push(text);
         }
     }
-    Ok(())
+    if prompts.is_empty() {
+        return inconclusive("the profile has no prompt `hello` or `tool`");
+    }
+    conn.settle()?;
+    Ok((session, prompts, live))
+}
+
+fn load_replays(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs(Capability::Load)?;
+    let (session, prompts, live) = conversed(conn)?;
+    // Another conversation, of which the replay must have nothing.
+    let other = conn.session()?;
+    let text = prompts.first().map(String::as_str).unwrap_or_default();
+    let foreign = format!("{text} Once more, please.");
+    let request = conn.begin_with(&other, json!([{"type": "text", "text": foreign}]));
+    conn.finish(request)?;
+    conn.settle()?;
+    let (from, to) = conn.load(&session)?;
+    let told = told(conn, &session, from, to);
+    for (who, start) in [("user", "user_message"), ("agent", "agent_message")] {
+        let is_due = start == "user_message" || !live.agent.is_empty();
+        if is_due && !told.iter().any(|(_, seen)| seen.starts_with(start)) {
+            let reason = format!("expected a message of the {who} in the replay, got none");
+            return Err(conn.at(to, reason));
+        }
+    }
+    let replay = Conversation::between(conn.recording(), &session, from, to);
+    match live.differs(&prompts, &[foreign], &replay) {
+        Some(reason) => Err(conn.at(to, reason)),
+        None => Ok(()),
+    }
+}
+
+fn survives_restart(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    conn.needs(Capability::Load)?;
+    let (session, prompts, live) = conversed(conn)?;
+    cx.end_fresh();
+    let conn = cx.connected()?;
+    let (request, reply) = conn.try_load(&session)?;
+    if conn.can(Capability::Delete) {
+        // Nobody else removes a session of another connection.
+        conn.request("session/delete", json!({"sessionId": session}));
+    }
+    if reply.answer.is_err() {
+        // The pages say what loading is for, and nothing of what an agent must keep.
+        return skip("the agent does not keep sessions beyond its process");
+    }
+    let replay = Conversation::between(conn.recording(), &session, request, reply.index);
+    match live.differs(&prompts, &[], &replay) {
+        Some(reason) => Err(conn.at(reply.index, reason)),
+        None => Ok(()),
+    }
 }
 
 fn load_answers_last(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LOAD)?;
+    conn.needs(Capability::Load)?;
     let session = talked(conn)?;
-    let (_, end) = again(conn, "session/load", &session)?;
+    let (_, end) = conn.load(&session)?;
     conn.settle()?;
     match told(conn, &session, end, conn.mark()).first() {
         Some((index, kind)) => Err(conn.at(*index, format!("{kind} after the answer"))),
@@ -97,15 +142,15 @@ fn load_answers_last(cx: &mut Cx) -> Outcome {
 
 fn load_goes_on(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LOAD)?;
+    conn.needs(Capability::Load)?;
     let session = talked(conn)?;
-    again(conn, "session/load", &session)?;
+    conn.load(&session)?;
     conn.prompt(&session, "hello").map(drop)
 }
 
 fn load_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(LOAD)?;
+    conn.needs(Capability::Load)?;
     unknown(conn, "session/load")
 }
 
@@ -117,9 +162,9 @@ fn unknown(conn: &mut Conn, method: &str) -> Outcome {
 
 fn resume_is_silent(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(RESUME)?;
+    conn.needs(Capability::Resume)?;
     let session = talked(conn)?;
-    let (from, to) = again(conn, "session/resume", &session)?;
+    let (from, to) = conn.resume(&session)?;
     match told(conn, &session, from, to).first() {
         Some((index, kind)) => Err(conn.at(*index, format!("{kind} before the answer"))),
         None => Ok(()),
@@ -128,21 +173,21 @@ fn resume_is_silent(cx: &mut Cx) -> Outcome {
 
 fn resume_goes_on(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(RESUME)?;
+    conn.needs(Capability::Resume)?;
     let session = talked(conn)?;
-    again(conn, "session/resume", &session)?;
+    conn.resume(&session)?;
     conn.prompt(&session, "hello").map(drop)
 }
 
 fn resume_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(RESUME)?;
+    conn.needs(Capability::Resume)?;
     unknown(conn, "session/resume")
 }
 
 fn close_answers(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(CLOSE)?;
+    conn.needs(Capability::Close)?;
     let session = conn.session()?;
     let result = conn.result("session/close", json!({"sessionId": session}))?;
     empty(conn, &result)
@@ -157,7 +202,7 @@ fn empty(conn: &Conn, result: &Value) -> Outcome {
 
 fn close_cancels(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(CLOSE)?;
+    conn.needs(Capability::Close)?;
     let session = conn.session()?;
     let running = conn.begin_slow(&session)?;
     let close = conn.request("session/close", json!({"sessionId": session}));
@@ -174,14 +219,14 @@ fn close_cancels(cx: &mut Cx) -> Outcome {
 
 fn close_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(CLOSE)?;
+    conn.needs(Capability::Close)?;
     let params = json!({"sessionId": "acp-conformance-no-such-session"});
     conn.refusal("session/close", params).map(drop)
 }
 
 fn delete_answers(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(DELETE)?;
+    conn.needs(Capability::Delete)?;
     let session = talked(conn)?;
     let result = conn.result("session/delete", json!({"sessionId": session}))?;
     empty(conn, &result)
@@ -189,8 +234,8 @@ fn delete_answers(cx: &mut Cx) -> Outcome {
 
 fn delete_unlists(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(DELETE)?;
-    conn.needs("/sessionCapabilities/list")?;
+    conn.needs(Capability::Delete)?;
+    conn.needs(Capability::List)?;
     let session = talked(conn)?;
     conn.result("session/delete", json!({"sessionId": session}))?;
     let listed = super::session_list::listed(conn, None)?;
@@ -205,7 +250,7 @@ fn delete_unlists(cx: &mut Cx) -> Outcome {
 
 fn delete_twice(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(DELETE)?;
+    conn.needs(Capability::Delete)?;
     let session = talked(conn)?;
     conn.result("session/delete", json!({"sessionId": session}))?;
     conn.result("session/delete", json!({"sessionId": session}))
@@ -214,7 +259,7 @@ fn delete_twice(cx: &mut Cx) -> Outcome {
 
 fn delete_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(DELETE)?;
+    conn.needs(Capability::Delete)?;
     let params = json!({"sessionId": "acp-conformance-no-such-session"});
     conn.result("session/delete", params).map(drop)
 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::watch::{repeated, watch_all};
+use super::passive::{repeated, watch_all};
 use super::{Check, NamedCheck};
-use crate::harness::Outcome;
+use crate::harness::{Capability, Outcome};
+use crate::passive::{Asked, RuleResult, View, violation};
 use crate::suite::Cx;
-use crate::watch::{Asked, Seen, View, fault};
 use crate::wire::{Party, is_output};
 
 use Check::Run;
@@ -20,7 +20,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("session-setup.independent", Run(independent)),
     ("session-setup.relative-cwd", Run(relative_cwd)),
-    ("session-setup.mcp-stdio", Run(mcp_stdio)),
     ("session-setup.mcp-http", Run(mcp_http)),
     (
         "session-setup.additional-directories",
@@ -50,7 +49,7 @@ fn unique_id(cx: &mut Cx) -> Outcome {
     }
 }
 
-fn known_session(view: &View<'_>) -> Seen {
+fn known_session(view: &View<'_>) -> RuleResult {
     let session = view.session().filter(|_| view.is_call(Party::Agent));
     let Some(session) = session.filter(|_| view.state.is_whole()) else {
         return Ok(0);
@@ -59,7 +58,7 @@ fn known_session(view: &View<'_>) -> Seen {
     let mut open = view.state.all_open(Party::Client);
     let mut coming = || open.any(|asked| asked.method != "session/prompt" && !is_barrier(asked));
     if view.known(session).is_none() && !coming() {
-        return fault(format!("the client has no session {session}"));
+        return violation(format!("the client has no session {session}"));
     }
     Ok(1)
 }
@@ -69,11 +68,11 @@ fn is_barrier(asked: &Asked) -> bool {
     asked.method.starts_with("_acp-conformance/")
 }
 
-fn announced_first(view: &View<'_>) -> Seen {
+fn announced_first(view: &View<'_>) -> RuleResult {
     let update = view.update().filter(|_| view.state.is_whole());
     match update.map(|update| view.known(update.session)) {
         None => Ok(0),
-        Some(None) => fault("an update came before the client could know its session"),
+        Some(None) => violation("an update came before the client could know its session"),
         Some(Some(_)) => Ok(1),
     }
 }
@@ -104,24 +103,9 @@ fn relative_cwd(cx: &mut Cx) -> Outcome {
     conn.refusal("session/new", params).map(drop)
 }
 
-fn mcp_stdio(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let mut params = conn.setup(None);
-    // A command that ends at once: an agent that cannot reach a server goes on.
-    params["mcpServers"] = json!([{"name": "gone", "command": "/bin/true", "args": [], "env": [
-        {"name": "ACP_CONFORMANCE", "value": "1"},
-    ]}]);
-    let request = conn.request("session/new", params);
-    let reply = conn.reply_within(request, conn.env.turn_timeout)?;
-    if reply.code() == Some(-32602) {
-        return Err(conn.at(reply.index, "a stdio server is no valid parameter to it"));
-    }
-    Ok(())
-}
-
 fn mcp_http(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    if conn.capability("/mcpCapabilities/http").is_some() {
+    if conn.can(Capability::McpHttp) {
         return Ok(());
     }
     let answer = conn.recording().calls(Party::Client, "initialize").next();
@@ -131,7 +115,7 @@ fn mcp_http(cx: &mut Cx) -> Outcome {
 
 fn additional_directories(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs("/sessionCapabilities/additionalDirectories")?;
+    conn.needs(Capability::AdditionalDirectories)?;
     let mut params = conn.setup(None);
     params["additionalDirectories"] = json!([std::env::temp_dir()]);
     conn.result("session/new", params).map(drop)
@@ -139,7 +123,7 @@ fn additional_directories(cx: &mut Cx) -> Outcome {
 
 fn relative_directories(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs("/sessionCapabilities/additionalDirectories")?;
+    conn.needs(Capability::AdditionalDirectories)?;
     let mut params = conn.setup(None);
     params["additionalDirectories"] = json!(["not/absolute"]);
     conn.refusal("session/new", params).map(drop)

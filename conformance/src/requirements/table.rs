@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::{Area, Check, NamedCheck, Requirement, Tier, second};
+use super::{Area, Check, NamedCheck, Requirement, Tier, v2};
 use super::{
     authentication, cancellation, commands, config_options, content, elicitation, extensibility,
-    file_system, initialization, jsonrpc, modes, plan, prompt_turn, session_list, session_load,
-    session_setup, terminals, tool_calls, transports,
+    file_system, initialization, jsonrpc, mcp, modes, plan, prompt_turn, session_list,
+    session_load, session_setup, terminals, tool_calls, transports,
 };
 use crate::wire::{Party, Version};
 
@@ -45,8 +45,8 @@ struct Source {
     tier: Option<Tier>,
     cite: String,
     quote: String,
-    /// Of clients: the scene after which it is checked.
-    scene: Option<String>,
+    /// Of clients: the scenario after which it is checked.
+    scenario: Option<String>,
     /// Why there is no check.
     unchecked: Option<String>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Entry {
     pub(crate) cite: &'static str,
     pub(crate) quote: &'static str,
     pub(crate) because: Option<&'static str>,
-    pub(crate) scene: Option<&'static str>,
+    pub(crate) scenario: Option<&'static str>,
     pub(crate) unchecked: Option<&'static str>,
 }
 
@@ -100,7 +100,7 @@ impl File {
                 cite: &source.cite,
                 quote: &source.quote,
                 because,
-                scene: source.scene.as_deref(),
+                scenario: source.scenario.as_deref(),
                 unchecked: source.unchecked.as_deref(),
             })
         })
@@ -108,22 +108,24 @@ impl File {
     }
 }
 
-/// An area: its file, and its checks in both versions.
+/// An area: its file and its checks.
 struct Part {
     name: &'static str,
     file: LazyLock<File>,
-    v1: &'static [&'static [NamedCheck]],
-    v2: &'static [&'static [NamedCheck]],
+    /// Checks of both versions, as far as these have a row.
+    checks: &'static [&'static [NamedCheck]],
+    /// Checks of v2, which take precedence there.
+    v2: &'static [NamedCheck],
 }
 
 macro_rules! part {
-    ($name:literal, $v1:expr, $v2:expr) => {
+    ($name:literal, $checks:expr, $v2:expr) => {
         Part {
             name: $name,
             file: LazyLock::new(|| {
                 embedded(include_str!(concat!("../../requirements/", $name, ".toml")))
             }),
-            v1: $v1,
+            checks: $checks,
             v2: $v2,
         }
     };
@@ -131,61 +133,45 @@ macro_rules! part {
 
 /// In the order of a report.
 static PARTS: [Part; 20] = [
-    part!(
-        "transports",
-        &[transports::CHECKS],
-        &[second::transports::CHECKS]
-    ),
+    part!("transports", &[transports::CHECKS], v2::batches::CHECKS),
     part!("jsonrpc", &[jsonrpc::CHECKS], &[]),
     part!(
         "initialization",
         &[initialization::CHECKS],
-        &[second::initialization::CHECKS]
+        v2::initialization::CHECKS
     ),
     part!(
         "authentication",
         &[authentication::CHECKS],
-        &[second::authentication::CHECKS]
+        v2::authentication::CHECKS
     ),
+    part!("session-setup", &[session_setup::CHECKS, mcp::CHECKS], &[]),
     part!(
-        "session-setup",
-        &[session_setup::CHECKS],
-        &[second::session_setup::CHECKS]
+        "session-load",
+        &[session_load::CHECKS],
+        v2::sessions::CHECKS
     ),
-    part!("session-load", &[session_load::CHECKS], &[]),
     part!("session-list", &[session_list::CHECKS], &[]),
     part!("prompt-turn", &[prompt_turn::CHECKS], &[]),
-    part!("prompt-lifecycle", &[], &[second::prompt_lifecycle::CHECKS]),
+    part!("prompt-lifecycle", &[], v2::prompt_lifecycle::CHECKS),
     part!(
         "cancellation",
         &[cancellation::CHECKS],
-        &[second::cancellation::CHECKS]
+        v2::cancellation::CHECKS
     ),
-    part!("content", &[content::CHECKS], &[second::content::CHECKS]),
-    part!(
-        "tool-calls",
-        &[tool_calls::CHECKS],
-        &[second::tool_calls::CHECKS]
-    ),
-    part!("plan", &[plan::CHECKS], &[second::plan::CHECKS]),
+    part!("content", &[content::CHECKS], &[]),
+    part!("tool-calls", &[tool_calls::CHECKS], v2::tool_calls::CHECKS),
+    part!("plan", &[plan::CHECKS], v2::plan::CHECKS),
     part!("file-system", &[file_system::CHECKS], &[]),
     part!("terminals", &[terminals::CHECKS], &[]),
     part!("modes", &[modes::CHECKS], &[]),
-    part!(
-        "config-options",
-        &[config_options::CHECKS],
-        &[second::config_options::CHECKS]
-    ),
-    part!("commands", &[commands::CHECKS], &[second::commands::CHECKS]),
-    part!(
-        "elicitation",
-        &[elicitation::CHECKS],
-        &[second::elicitation::CHECKS]
-    ),
+    part!("config-options", &[config_options::CHECKS], &[]),
+    part!("commands", &[commands::CHECKS], &[]),
+    part!("elicitation", &[elicitation::CHECKS], &[]),
     part!(
         "extensibility",
         &[extensibility::CHECKS],
-        &[second::extensibility::CHECKS]
+        v2::extensibility::CHECKS
     ),
 ];
 
@@ -237,20 +223,33 @@ fn joined(parts: &'static [Part], version: Version) -> Vec<Area> {
 ///
 /// # Errors
 ///
-/// When a row has no check and does not say why, or a check has no row.
+/// When a row has no check and does not say why, or a check has no row in any version.
 fn area(part: &'static Part, version: Version) -> Result<Area, String> {
-    let checks = match version {
-        Version::V1 => part.v1,
+    for (id, _) in part.checks.iter().copied().flatten().chain(part.v2) {
+        if !part.file.rows.iter().any(|row| row.id == *id) {
+            return Err(format!("{id} has a check and no row"));
+        }
+    }
+    let own: &[NamedCheck] = match version {
+        Version::V1 => &[],
         Version::V2 => part.v2,
     };
-    let mut checks: HashMap<_, _> = checks.iter().copied().flatten().copied().collect();
+    // The later of two takes precedence.
+    let mut checks: HashMap<_, _> = part
+        .checks
+        .iter()
+        .copied()
+        .flatten()
+        .chain(own)
+        .copied()
+        .collect();
     let mut rows = Vec::new();
     for entry in part.file.entries(version)? {
         let check = match (checks.remove(entry.id), entry.unchecked) {
+            // Another version may be checked.
+            (_, Some(reason)) => Check::Excluded(reason),
             (Some(check), None) => check,
-            (None, Some(reason)) => Check::Excluded(reason),
             (None, None) => return Err(format!("{} has no check and no reason", entry.id)),
-            (Some(_), Some(_)) => return Err(format!("{} has a check and a reason", entry.id)),
         };
         rows.push(Requirement {
             id: entry.id,
@@ -262,11 +261,8 @@ fn area(part: &'static Part, version: Version) -> Result<Area, String> {
             check,
         });
     }
-    match checks.keys().next() {
-        Some(id) => Err(format!("{id} has a check and no row")),
-        None => Ok(Area {
-            name: part.name,
-            rows,
-        }),
-    }
+    Ok(Area {
+        name: part.name,
+        rows,
+    })
 }

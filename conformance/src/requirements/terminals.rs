@@ -1,10 +1,10 @@
 //! The client's terminals, as agents use them.
 
-use super::watch::{absolute, at_end, is_agents, text, undeclared, watch};
+use super::passive::{absolute, at_end, is_agents, text, undeclared, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Outcome, Terminals};
+use crate::passive::{RuleResult, State, View, violation, violation_at};
 use crate::suite::Cx;
-use crate::watch::{Seen, State, View, fault, fault_at};
 use crate::wire::Party;
 
 use Check::Run;
@@ -39,25 +39,25 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("terminals.cancelled", Run(cancelled)),
 ];
 
-fn no_undeclared(view: &View<'_>) -> Seen {
+fn no_undeclared(view: &View<'_>) -> RuleResult {
     let breaks = is_agents(view, "terminal/");
     undeclared(view, "/terminal", breaks, "a terminal was asked for")
 }
 
-fn released(state: &State) -> Seen {
+fn released(state: &State) -> RuleResult {
     let over = state.terminals.iter().filter(|(_, it)| it.turn_is_over);
     let mut seen = 0;
     for (id, terminal) in over {
         seen += 1;
         if !terminal.released {
             let reason = format!("{id} was not released by the end of its turn");
-            return fault_at(terminal.place, reason);
+            return violation_at(terminal.place, reason);
         }
     }
     Ok(seen)
 }
 
-fn released_after_kill(state: &State) -> Seen {
+fn released_after_kill(state: &State) -> RuleResult {
     let mut seen = 0;
     for (id, terminal) in &state.terminals {
         let Some((place, true)) = terminal.killed else {
@@ -65,7 +65,7 @@ fn released_after_kill(state: &State) -> Seen {
         };
         seen += 1;
         if !terminal.released {
-            return fault_at(place, format!("{id} was killed and never released"));
+            return violation_at(place, format!("{id} was killed and never released"));
         }
     }
     Ok(seen)
@@ -77,38 +77,38 @@ fn named<'a>(view: &View<'a>) -> Option<&'a str> {
     (is_agents(view, "terminal/") && view.state.is_whole()).then_some(id)
 }
 
-fn known_id(view: &View<'_>) -> Seen {
+fn known_id(view: &View<'_>) -> RuleResult {
     match named(view) {
         None => Ok(0),
         Some(id) if view.state.terminals.contains_key(id) => Ok(1),
-        Some(id) => fault(format!("no terminal was created with the id {id}")),
+        Some(id) => violation(format!("no terminal was created with the id {id}")),
     }
 }
 
-fn gone_when_released(view: &View<'_>) -> Seen {
+fn gone_when_released(view: &View<'_>) -> RuleResult {
     let Some(id) = named(view) else {
         return Ok(0);
     };
     let known = view.state.terminals.get(id);
     if known.is_some_and(|terminal| terminal.released) {
-        return fault(format!("{id} was released before"));
+        return violation(format!("{id} was released before"));
     }
     Ok(1)
 }
 
-fn absolute_cwd(view: &View<'_>) -> Seen {
+fn absolute_cwd(view: &View<'_>) -> RuleResult {
     if !view.calls(Party::Agent, "terminal/create") {
         return Ok(0);
     }
     absolute(text(view.params(), "/cwd"))
 }
 
-fn command(view: &View<'_>) -> Seen {
+fn command(view: &View<'_>) -> RuleResult {
     if !view.calls(Party::Agent, "terminal/create") {
         return Ok(0);
     }
     if text(view.params(), "/command").is_none_or(|command| command.trim().is_empty()) {
-        return fault("the command is empty");
+        return violation("the command is empty");
     }
     Ok(1)
 }

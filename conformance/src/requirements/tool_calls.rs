@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::watch::{absolute, items, text, unique, watch};
+use super::passive::{absolute, items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Outcome, Recording};
+use crate::harness::{Conn, Consent, Entry, Outcome, Recording, inconclusive};
+use crate::passive::{RuleResult, Tool, View, Violation, violation};
 use crate::suite::Cx;
-use crate::watch::{Seen, Tool, View, fault};
-use crate::wire::Party;
+use crate::wire::{Party, extensions};
 
 use Check::Run;
 
@@ -93,41 +93,41 @@ fn is_continued(view: &View<'_>, session: &str) -> bool {
     !view.state.is_whole() || view.known(session).is_some_and(|session| session.continued)
 }
 
-fn announced(view: &View<'_>) -> Seen {
+fn announced(view: &View<'_>) -> RuleResult {
     let Some(step) = step(view) else {
         return Ok(0);
     };
     let announced = step.known.is_some_and(|tool| tool.announced.is_some());
     if !step.created && !announced && !step.continued {
-        return fault(format!("{} was never announced by a tool_call", step.id));
+        return violation(format!("{} was never announced by a tool_call", step.id));
     }
     Ok(1)
 }
 
-fn unique_id(view: &View<'_>) -> Seen {
+fn unique_id(view: &View<'_>) -> RuleResult {
     let Some(step) = step(view).filter(|step| step.created) else {
         return Ok(0);
     };
     // A second tool_call for one that is under way repeats it; after its end, or in
     // another turn, the id names two calls.
     if step.known.is_some_and(|tool| tool.ended) {
-        return fault(format!("{} named another tool call before", step.id));
+        return violation(format!("{} named another tool call before", step.id));
     }
     Ok(1)
 }
 
-fn in_progress(view: &View<'_>) -> Seen {
+fn in_progress(view: &View<'_>) -> RuleResult {
     let completed = |step: &Step<'_>| step.status == Some("completed");
     let Some(step) = step(view).filter(completed) else {
         return Ok(0);
     };
     if !step.known.is_some_and(|tool| tool.ran) && !step.continued {
-        return fault(format!("{} completed without being in progress", step.id));
+        return violation(format!("{} completed without being in progress", step.id));
     }
     Ok(1)
 }
 
-fn end_with_the_turn(view: &View<'_>) -> Seen {
+fn end_with_the_turn(view: &View<'_>) -> RuleResult {
     let result = view.result(Party::Client, "session/prompt");
     let ended = result.and_then(|result| text(result, "/stopReason")) == Some("end_turn");
     let Some(asked) = view.asked.filter(|_| ended) else {
@@ -139,7 +139,7 @@ fn end_with_the_turn(view: &View<'_>) -> Seen {
     for (id, tool) in tools.filter(|(_, tool)| tool.announced > Some(asked.place)) {
         seen += 1;
         if !tool.ended {
-            return fault(format!(
+            return violation(format!(
                 "the turn ended while {id} was neither completed nor failed"
             ));
         }
@@ -147,7 +147,7 @@ fn end_with_the_turn(view: &View<'_>) -> Seen {
     Ok(seen)
 }
 
-fn final_is_final(view: &View<'_>) -> Seen {
+fn final_is_final(view: &View<'_>) -> RuleResult {
     let Some(step) = step(view) else {
         return Ok(0);
     };
@@ -155,7 +155,7 @@ fn final_is_final(view: &View<'_>) -> Seen {
     let ended = !step.created && step.known.is_some_and(|tool| tool.ended);
     match step.status {
         Some("completed" | "failed") | None => Ok(1),
-        Some(status) if ended => fault(format!("{} is {status} after its end", step.id)),
+        Some(status) if ended => violation(format!("{} is {status} after its end", step.id)),
         Some(_) => Ok(1),
     }
 }
@@ -177,7 +177,7 @@ pub(crate) fn agent_tool_content(recording: &Recording) -> Vec<&Value> {
     all.flat_map(|call| items(call, "/content")).collect()
 }
 
-fn absolute_paths(view: &View<'_>) -> Seen {
+fn absolute_paths(view: &View<'_>) -> RuleResult {
     let Some(call) = shown(view) else {
         return Ok(0);
     };
@@ -185,7 +185,7 @@ fn absolute_paths(view: &View<'_>) -> Seen {
     absolute(places.filter_map(|place| text(place, "/path")))
 }
 
-fn lines_from_one(view: &View<'_>) -> Seen {
+fn lines_from_one(view: &View<'_>) -> RuleResult {
     let Some(call) = shown(view) else {
         return Ok(0);
     };
@@ -193,24 +193,33 @@ fn lines_from_one(view: &View<'_>) -> Seen {
     for line in items(call, "/locations").filter_map(|place| place.get("line")?.as_i64()) {
         seen += 1;
         if line < 1 {
-            return fault(format!("there is no line {line}"));
+            return violation(format!("there is no line {line}"));
         }
     }
     Ok(seen)
 }
 
-fn terminal_exists(view: &View<'_>) -> Seen {
+fn terminal_exists(view: &View<'_>) -> RuleResult {
     let Some(call) = shown(view).filter(|_| view.state.is_whole()) else {
         return Ok(0);
     };
     let mut seen = 0;
+    let mut known = None;
     for id in items(call, "/content").filter_map(|item| text(item, "/terminalId")) {
         seen += 1;
-        if !view.state.terminals.contains_key(id) {
-            return fault(format!("no terminal was created with the id {id}"));
+        if view.state.terminals.contains_key(id) {
+            continue;
+        }
+        let found = Violation::new(format!("no terminal was created with the id {id}"));
+        let mut here = extensions::terminals(call).filter(|(own, _)| *own == id);
+        let extension = here.next().map(|(_, extension)| extension);
+        let extension = extension.or_else(|| view.state.displays(id));
+        match extension {
+            None => return Err(found),
+            extension => known = Some(found.unless(extension)),
         }
     }
-    Ok(seen)
+    known.map_or(Ok(seen), Err)
 }
 
 const ASKS: &str = "session/request_permission";
@@ -221,7 +230,7 @@ fn offered<'a>(view: &View<'a>) -> Option<impl Iterator<Item = &'a Value>> {
     asks.then(|| items(view.params(), "/options"))
 }
 
-pub(super) fn option_ids(view: &View<'_>) -> Seen {
+pub(super) fn option_ids(view: &View<'_>) -> RuleResult {
     let Some(offered) = offered(view) else {
         return Ok(0);
     };
@@ -231,10 +240,10 @@ pub(super) fn option_ids(view: &View<'_>) -> Seen {
     )
 }
 
-pub(super) fn options(view: &View<'_>) -> Seen {
+pub(super) fn options(view: &View<'_>) -> RuleResult {
     match offered(view).map(Iterator::count) {
         None => Ok(0),
-        Some(0) => fault("there is nothing to choose from"),
+        Some(0) => violation("there is nothing to choose from"),
         Some(_) => Ok(1),
     }
 }
@@ -250,49 +259,86 @@ fn permitted<'a>(view: &View<'a>) -> Option<(&'a str, &'a str, Option<&'a Tool>)
     Some((id, session, tool))
 }
 
-fn asks_before(view: &View<'_>) -> Seen {
+fn asks_before(view: &View<'_>) -> RuleResult {
     match permitted(view) {
         None => Ok(0),
         Some((id, _, Some(tool))) if tool.ended => {
-            fault(format!("permission for {id}, which has ended already"))
+            violation(format!("permission for {id}, which has ended already"))
         }
         Some(_) => Ok(1),
     }
 }
 
-fn permission_for_announced(view: &View<'_>) -> Seen {
+fn permission_for_announced(view: &View<'_>) -> RuleResult {
     match permitted(view) {
         None => Ok(0),
         Some((_, _, Some(tool))) if tool.announced.is_some() => Ok(1),
         Some((_, session, _)) if is_continued(view, session) => Ok(0),
-        Some((id, ..)) => fault(format!("permission for {id}, which was never announced")),
+        Some((id, ..)) => violation(format!("permission for {id}, which was never announced")),
     }
 }
 
-fn title(view: &View<'_>) -> Seen {
+fn title(view: &View<'_>) -> RuleResult {
     let Some(step) = step(view).filter(|step| step.created) else {
         return Ok(0);
     };
     if text(step.body, "/title").is_none_or(|title| title.trim().is_empty()) {
-        return fault("the title is empty");
+        return violation("the title is empty");
     }
     Ok(1)
 }
 
-fn decided(conn: &mut Conn, consent: Consent) -> Outcome {
+/// Runs the prompt of a tool until the agent asks, which gets this answer, and to its end. Yields
+/// the place of the question and of the end.
+fn decided(conn: &mut Conn, session: &str, consent: Consent) -> Outcome<(usize, usize)> {
     conn.script.consent = consent;
-    let session = conn.session()?;
     let word = conn.word(&["permission", "tool"])?;
-    let running = conn.begin(&session, word)?;
-    conn.asked(running, "session/request_permission")?;
-    conn.finish(running)?;
-    conn.prompt(&session, "hello").map(drop)
+    let running = conn.begin(session, word)?;
+    let asked = conn.asked(running, ASKS)?;
+    let turn = conn.finish(running)?;
+    Ok((asked, turn.end))
 }
 
 fn permission_granted(cx: &mut Cx) -> Outcome {
-    decided(cx.ready()?, Consent::Allow)
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    decided(conn, &session, Consent::Allow)?;
+    conn.prompt(&session, "hello").map(drop)
 }
 
 fn permission_rejected(cx: &mut Cx) -> Outcome {
-    decided(cx.ready()?, Consent::Reject)
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let (asked, end) = decided(conn, &session, Consent::Reject)?;
+    did_not_run(conn, asked, end)?;
+    conn.prompt(&session, "hello").map(drop)
+}
+
+/// The tool call that the agent asked about at `asked` must not be reported as run before `end`.
+pub(super) fn did_not_run(conn: &Conn, asked: usize, end: usize) -> Outcome {
+    let entries = &conn.recording().entries;
+    let question = entries.get(asked).map(Entry::params);
+    let places = [
+        "/toolCall/toolCallId",
+        "/subject/toolCall/toolCallId",
+        "/subject/toolCallId",
+    ];
+    let call = question.and_then(|params| places.iter().find_map(|place| text(params, place)));
+    let Some(call) = call else {
+        return inconclusive("the agent did not say which tool call it asks about");
+    };
+    let ran = (asked..end).find(|index| {
+        let update = entries
+            .get(*index)
+            .and_then(|entry| entry.params().get("update"));
+        update.is_some_and(|update| {
+            let status = text(update, "/status");
+            text(update, "/toolCallId") == Some(call)
+                && matches!(status, Some("in_progress" | "completed"))
+        })
+    });
+    match ran {
+        Some(index) => Err(conn.at(index, "the tool ran without permission")),
+        None => Ok(()),
+    }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::watch::free_of;
+use super::passive::free_of;
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Outcome, fail};
 use crate::suite::Cx;
-use crate::wire::{Level, Rule};
+use crate::wire::FindingKind;
 
 use Check::Run;
 
@@ -14,8 +14,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     (
         "transports.only-messages",
         free_of(
-            &[Rule::NotJson, Rule::TooLong],
-            Level::Error,
+            &[FindingKind::NotJson, FindingKind::TooLong],
             "the agent wrote nothing",
         ),
     ),

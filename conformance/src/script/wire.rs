@@ -2,7 +2,7 @@
 //!
 //! A thread reads lines and a thread writes, so that no step waits longer than it
 //! may: not for a peer that says nothing, and not for one that reads nothing. At
-//! most [`QUEUE`] lines wait to be looked at; the reader reads no further then.
+//! most [`QUEUE`] lines wait to be read; the reader reads no further then.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,11 +15,11 @@ use rustix::process::Signal as Number;
 
 use super::file::Signal;
 use crate::Result;
-use crate::guard;
+use crate::orphan_reaper;
 use crate::proxy::agent::{self, Agent};
 use crate::transcript::{LINE_LIMIT, Line, Splitter};
 
-/// How many lines wait to be looked at.
+/// How many lines wait to be read.
 const QUEUE: usize = 1024;
 
 /// What comes from the peer.
@@ -80,7 +80,7 @@ impl Wire {
     pub fn start(command: &[OsString]) -> Result<Self> {
         let (agent, streams) = Agent::start(command)?;
         let leader = agent.group();
-        guard::watch(leader);
+        orphan_reaper::watch(leader);
         let (tell, exited) = sync_channel(1);
         thread::spawn(move || {
             agent::wait_for(leader);
@@ -172,7 +172,7 @@ impl Wire {
     pub fn exit(&mut self, deadline: Instant) -> std::result::Result<Option<u8>, WireError> {
         let process = self.process.as_mut().ok_or(WireError::NoProcess)?;
         if process.code.is_none() && process.exited.recv_timeout(left(deadline)).is_ok() {
-            guard::forget(process.agent.group());
+            orphan_reaper::forget(process.agent.group());
             process.code = Some(process.agent.reap());
         }
         Ok(process.code)
@@ -201,7 +201,7 @@ impl Drop for Process {
         // looked for then.
         if self.code.is_none() {
             self.agent.signal(Number::KILL);
-            guard::forget(self.agent.group());
+            orphan_reaper::forget(self.agent.group());
             self.agent.reap();
         }
     }
@@ -229,7 +229,7 @@ fn write(mut sink: File, orders: &Receiver<Order>) {
     for (bytes, tell) in orders {
         let written = sink.write_all(&bytes);
         let failed = written.is_err();
-        // Whoever ordered it has given up waiting.
+        // The receiver no longer waits.
         let _ = tell.send(written);
         if failed {
             return;

@@ -236,8 +236,8 @@ mod tests {
         let updates = &coverage.unions[0].kinds;
         assert!(updates.iter().any(|kind| kind.kind == "plan"));
 
-        let second = Schema::of(crate::wire::Version::V2).unwrap();
-        for union in Coverage::of(&second, &[]).unwrap().unions {
+        let v2 = Schema::of(crate::wire::Version::V2).unwrap();
+        for union in Coverage::of(&v2, &[]).unwrap().unions {
             assert!(union.used().1 >= 3, "{union:?}");
         }
     }

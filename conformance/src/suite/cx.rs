@@ -6,7 +6,14 @@
 
 use std::sync::Arc;
 
-use crate::harness::{Caps, Conn, Consent, Env, Outcome, Recording, Terminals, UserInput};
+use serde_json::Value;
+
+use super::report::Verdict;
+use super::{cleanup, trouble};
+use crate::harness::{
+    Caps, Conn, Consent, Entry, Env, Outcome, Recording, Stop, Terminals, Transcripts, UserInput,
+};
+use crate::wire::Party;
 
 /// Connections for checks.
 #[derive(Debug)]
@@ -15,6 +22,9 @@ pub struct Cx {
     shared: Option<Conn>,
     fresh: Vec<Conn>,
     done: Vec<Recording>,
+    /// Where the current check begins on the shared connection, and among the recordings.
+    begin: [usize; 2],
+    transcripts: Option<Arc<Transcripts>>,
 }
 
 impl Cx {
@@ -26,7 +36,15 @@ impl Cx {
             shared: None,
             fresh: Vec::new(),
             done: Vec::new(),
+            begin: [0; 2],
+            transcripts: None,
         }
+    }
+
+    /// Keeps what is said in this folder, if there is one.
+    pub(super) fn kept_in(mut self, transcripts: Option<Arc<Transcripts>>) -> Self {
+        self.transcripts = transcripts;
+        self
     }
 
     /// What all connections share.
@@ -54,6 +72,7 @@ impl Cx {
                 conn.script.consent = Consent::default();
                 conn.script.input = UserInput::default();
                 conn.script.terminals = Terminals::default();
+                conn.script.refused = None;
                 Ok(conn)
             }
             None => crate::harness::fail("there is no connection"),
@@ -91,16 +110,100 @@ impl Cx {
         self.with(&Caps::Full)
     }
 
-    /// Ends a check.
-    pub(super) fn end(&mut self, passed: bool) {
+    /// Ends the connections of the check's own, whose sessions are left as they are: another
+    /// connection opens them again.
+    pub fn end_fresh(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
         self.done
             .extend(fresh.into_iter().map(Conn::into_recording));
+    }
+
+    /// Begins a check.
+    pub(super) fn begin(&mut self) {
+        let shared = self.shared.as_ref().map_or(0, Conn::mark);
+        self.begin = [shared, self.done.len()];
+    }
+
+    /// Returns what was said since the check began: recordings, each with its first place.
+    fn said(&self) -> impl Iterator<Item = (&Recording, usize)> {
+        let [mark, done] = self.begin;
+        let done = self.done.iter().skip(done).map(|recording| (recording, 0));
+        let fresh = self.fresh.iter().map(|conn| (conn.recording(), 0));
+        let shared = self.shared.iter();
+        let shared = shared.map(move |conn| (conn.recording(), mark.min(conn.mark())));
+        done.chain(fresh).chain(shared)
+    }
+
+    /// Returns how many prompts were sent since the check began.
+    pub(super) fn prompts(&self) -> usize {
+        self.said().map(|(all, from)| prompts(all, from)).sum()
+    }
+
+    /// Returns the verdict of a check, in the light of the circumstances: what it needs may be
+    /// impossible, the model may have failed, a permission may have been refused.
+    pub(super) fn judge(&self, outcome: Outcome) -> Verdict {
+        let conditions = &self.env.conditions;
+        if let Some(reason) = &conditions.no_session
+            && !matches!(outcome, Err(Stop::Skip(_)))
+            && self.has_sent(|method| method.starts_with("session/"))
+        {
+            // Not even a pass says anything: the agent refuses everything there.
+            return Verdict::Blocked(reason.clone());
+        }
+        let Err(Stop::Fail(failure)) = outcome else {
+            return outcome.into();
+        };
+        if let Some(reason) = &conditions.no_turn
+            && self.prompts() > 0
+        {
+            return Verdict::Blocked(reason.clone());
+        }
+        let came = failure.came.as_deref();
+        let mut said = self.said();
+        if let Some(reason) = said.find_map(|(all, from)| trouble::in_turns(all, from, came)) {
+            return Verdict::Inconclusive(reason);
+        }
+        let mut conns = self.fresh.iter().chain(&self.shared);
+        if let Some(path) = conns.find_map(|conn| conn.script.refused.as_ref()) {
+            let reason = format!(
+                "the agent asked for permission outside of the suite's directory, which was refused: {path}"
+            );
+            return Verdict::Inconclusive(reason);
+        }
+        Verdict::Fail(failure)
+    }
+
+    /// Returns whether the check has called such a method.
+    pub(super) fn has_sent(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
+        self.said().any(|(all, from)| {
+            let mut sent = all.entries.iter().skip(from);
+            sent.any(|entry| {
+                let method = entry.method.as_deref().unwrap_or_default();
+                entry.from == Party::Client && entry.is_call() && is_wanted(method)
+            })
+        })
+    }
+
+    /// Writes what was said since the check began, a file for each connection. Returns the files'
+    /// names.
+    pub(super) fn write_down(&self, name: &str) -> Vec<String> {
+        let Some(transcripts) = &self.transcripts else {
+            return Vec::new();
+        };
+        let said = self.said();
+        said.filter_map(|(recording, from)| transcripts.write(name, recording, from))
+            .collect()
+    }
+
+    /// Ends a check.
+    pub(super) fn end(&mut self, passed: bool) {
+        let fresh = std::mem::take(&mut self.fresh);
+        self.done.extend(fresh.into_iter().map(cleanup::end));
         if let Some(conn) = self.shared.take() {
             if passed && conn.is_clean() {
                 self.shared = Some(conn);
             } else {
-                self.done.push(conn.into_recording());
+                self.done.push(cleanup::end(conn));
             }
         }
     }
@@ -110,4 +213,17 @@ impl Cx {
         self.end(false);
         self.done
     }
+}
+
+/// How many prompts the client has sent from a place on.
+pub(super) fn prompts(recording: &Recording, from: usize) -> usize {
+    let prompts = recording.calls(Party::Client, "session/prompt");
+    let reaches_model = |prompt: &Entry| {
+        let blocks = prompt.params().get("prompt");
+        blocks
+            .and_then(Value::as_array)
+            .is_some_and(|blocks| !blocks.is_empty())
+    };
+    let prompts = prompts.filter(|(index, prompt)| *index >= from && reaches_model(prompt));
+    prompts.count()
 }

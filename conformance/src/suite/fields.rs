@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::coverage::callers;
 use crate::harness::{Entry, Recording};
-use crate::wire::{self, Party, fits, parts, target};
+use crate::wire::{self, Party, fits, parts, referent};
 
 /// How deep schemas are followed; the protocol's are not half as deep.
 const DEPTH: usize = 64;
@@ -119,8 +119,8 @@ impl Known {
         let Some(depth) = depth.checked_sub(1) else {
             return;
         };
-        if let Some(target) = referred(schema) {
-            self.definition(definitions, target);
+        if let Some(referent) = referred(schema) {
+            self.definition(definitions, referent);
         }
         for (key, member) in properties(schema) {
             self.fields.insert((name.to_owned(), key.clone()));
@@ -149,8 +149,8 @@ fn visit(
     let Some(depth) = depth.checked_sub(1) else {
         return;
     };
-    if let (Some(of), Some(target)) = (referred(schema), target(definitions, schema)) {
-        visit(definitions, target, of, value, seen, depth);
+    if let (Some(of), Some(referent)) = (referred(schema), referent(definitions, schema)) {
+        visit(definitions, referent, of, value, seen, depth);
     }
     if let Some(members) = value.as_object() {
         for (key, member) in properties(schema) {

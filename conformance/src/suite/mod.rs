@@ -1,16 +1,22 @@
 //! A run of the suite against an agent: which checks, in what order, what they
 //! came to, and what of the protocol they have exercised.
 
+mod cleanup;
 mod coverage;
 mod cx;
+mod exploration;
 mod fields;
+mod plan;
 mod preflight;
 mod report;
 mod run;
-mod tour;
+mod setup;
+mod trouble;
+mod violations;
 
 pub use self::coverage::{Coverage, KindUse, MethodUse, UnionUse};
 pub use self::cx::Cx;
 pub use self::fields::FieldUse;
-pub use self::report::{Report, Row, Verdict};
-pub use self::run::{Options, run};
+pub use self::plan::Effort;
+pub use self::report::{Report, RootCause, Row, Verdict};
+pub use self::run::{Options, estimate, run};

@@ -1,4 +1,4 @@
-//! Whether an agent can be tested: it starts and answers `initialize`.
+//! Whether an agent can be tested: it starts and answers `initialize`. What comes next is `setup`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,9 +6,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::harness::{Caps, Conn, Entry, Env, Failure, Recording, Stop, Waiting};
-use crate::requirements::second;
-use crate::subject::Subject;
-use crate::wire::{Kind, Party, Version};
+use crate::target::Target;
+use crate::wire::{Kind, Party};
 use crate::{Error, Result};
 
 /// The name of an agent that gives none.
@@ -16,26 +15,29 @@ pub(super) const UNNAMED: &str = "an agent without a name";
 
 /// What the first connection has shown.
 pub(super) enum Preflight {
-    /// The agent can be tested; its name and version.
-    Ready(String),
+    /// The agent has answered: its name and version, the connection, and its error if it refused.
+    Ready(String, Box<Conn>, Option<Box<Failure>>),
     /// The agent does not answer `initialize` as the protocol demands.
     Broken(Box<Broken>),
 }
 
 /// An agent whose answer to `initialize` is none.
 pub(super) struct Broken {
-    /// The requirement that it breaks, by its id in each version.
-    pub(super) breaks: [&'static str; 2],
+    /// The requirement that it breaks.
+    pub(super) breaks: &'static str,
     pub(super) failure: Failure,
     pub(super) recording: Recording,
     stderr: String,
 }
 
 /// Requires that `initialize` is answered with its id.
-const ANSWERED: [&str; 2] = ["jsonrpc.answers-once", "transports.answers-once"];
+const ANSWERED: &str = "jsonrpc.answers-once";
+
+/// Requires that `initialize` is answered with a result.
+pub(super) const ACCEPTED: &str = "initialization.answer";
 
 /// Requires that nothing but messages is written.
-const ONLY_MESSAGES: [&str; 2] = ["transports.only-messages"; 2];
+const ONLY_MESSAGES: &str = "transports.only-messages";
 
 /// Starts the agent and initializes it.
 ///
@@ -43,11 +45,8 @@ const ONLY_MESSAGES: [&str; 2] = ["transports.only-messages"; 2];
 ///
 /// When it cannot be started, or writes nothing that could be meant as an answer.
 pub(super) fn run(env: &Arc<Env>) -> Result<Preflight> {
-    let mut conn = Conn::over(env.clone(), env.subject.start()?);
-    let (params, member) = match env.schema.version() {
-        Version::V1 => (Caps::Full.initialize(), "agentInfo"),
-        Version::V2 => (second::initialize(&2.into()), "info"),
-    };
+    let mut conn = Conn::over(env.clone(), env.target.start()?);
+    let params = Caps::Full.initialize(env.schema.version());
     let request = conn.request("initialize", params);
     if let Some((breaks, index)) = meant_as_answer(&mut conn, request) {
         let reason = match breaks {
@@ -57,7 +56,7 @@ pub(super) fn run(env: &Arc<Env>) -> Result<Preflight> {
             _ => "expected the answer to initialize to have the id of the request, got another id",
         };
         let Stop::Fail(mut failure) = Stop::at(conn.recording(), index, reason) else {
-            return Err(silent(&env.subject, reason, &conn.stderr()));
+            return Err(silent(&env.target, reason, &conn.stderr()));
         };
         failure.sent = conn.recording().entries.get(request).map(Entry::excerpt);
         let stderr = conn.stderr();
@@ -70,18 +69,23 @@ pub(super) fn run(env: &Arc<Env>) -> Result<Preflight> {
     }
     let reply = match conn.reply_within(request, env.turn_timeout) {
         Ok(reply) => reply,
-        Err(stop) => return Err(silent(&env.subject, &why(&stop), &conn.stderr())),
+        Err(stop) => return Err(silent(&env.target, &why(&stop), &conn.stderr())),
     };
-    let info = reply.answer.ok();
-    let text = |name: &str| {
-        let info = info.as_ref()?.get(member)?;
-        info.get(name)?.as_str().map(str::to_owned)
+    let refused = match (
+        &reply.answer,
+        conn.at(reply.index, "the handshake was refused"),
+    ) {
+        (Err(_), Stop::Fail(failure)) => Some(failure),
+        _ => None,
     };
+    conn.agent = reply.answer.ok();
+    let text = |name: &str| conn.agent_info()?.get(name)?.as_str().map(str::to_owned);
     let name = text("name").unwrap_or_else(|| UNNAMED.into());
-    Ok(Preflight::Ready(match text("version") {
+    let name = match text("version") {
         Some(version) => format!("{name} {version}"),
         None => name,
-    }))
+    };
+    Ok(Preflight::Ready(name, Box::new(conn), refused))
 }
 
 /// Waits for the answer to `initialize`. Returns what was written instead, if no answer follows it
@@ -89,7 +93,7 @@ pub(super) fn run(env: &Arc<Env>) -> Result<Preflight> {
 ///
 /// Lines that do not look like JSON are no reason to stop waiting, because agents print text while
 /// they start.
-fn meant_as_answer(conn: &mut Conn, request: usize) -> Option<([&'static str; 2], usize)> {
+fn meant_as_answer(conn: &mut Conn, request: usize) -> Option<(&'static str, usize)> {
     let start = Instant::now() + conn.env.turn_timeout;
     let mut found = None;
     loop {
@@ -116,7 +120,7 @@ fn meant_as_answer(conn: &mut Conn, request: usize) -> Option<([&'static str; 2]
 }
 
 /// Returns what a message breaks that could be meant as the answer to `initialize`.
-fn breaks(entry: &Entry) -> Option<[&'static str; 2]> {
+fn breaks(entry: &Entry) -> Option<&'static str> {
     if entry.from != Party::Agent {
         return None;
     }
@@ -135,10 +139,10 @@ fn is_answer(value: &Value) -> bool {
 
 impl Broken {
     /// Returns the error of a run that does not judge what is broken.
-    pub(super) fn error(&self, subject: &Subject) -> Error {
+    pub(super) fn error(&self, target: &Target) -> Error {
         let came = self.failure.came.as_deref().unwrap_or_default();
         let reason = format!("{}: {came}", self.failure.reason);
-        silent(subject, &reason, &self.stderr)
+        silent(target, &reason, &self.stderr)
     }
 }
 
@@ -150,14 +154,14 @@ fn why(stop: &Stop) -> String {
             Some(came) => format!("{}: {came}", failure.reason),
             None => failure.reason.clone(),
         },
-        Stop::Skip(reason) | Stop::Inconclusive(reason) => reason.clone(),
+        Stop::Skip(reason) | Stop::Inconclusive(reason) | Stop::Blocked(reason) => reason.clone(),
     }
 }
 
-fn silent(subject: &Subject, reason: &str, stderr: &str) -> Error {
+fn silent(target: &Target, reason: &str, stderr: &str) -> Error {
     let is_shown = stderr.is_empty() || reason.contains(stderr);
     Error::NoHandshake {
-        command: subject.command_line(),
+        command: target.command_line(),
         reason: reason.to_owned(),
         stderr: match is_shown {
             true => String::new(),

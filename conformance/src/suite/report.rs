@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Coverage;
 use crate::harness::{Failure, Stop};
 use crate::requirements::{Area, Requirement, Tier};
@@ -17,6 +19,8 @@ pub enum Verdict {
     Skip(String),
     /// Nothing was seen that decides.
     Inconclusive(String),
+    /// Depends on a step that is impossible with this agent.
+    Blocked(String),
     /// Not checked at all.
     Excluded(&'static str),
 }
@@ -32,6 +36,60 @@ pub struct Row {
     pub verdict: Verdict,
     /// How long the check took.
     pub took: Duration,
+    /// How many prompts it sent.
+    pub prompts: usize,
+    /// Whether it called a method of sessions.
+    pub opens_session: bool,
+    /// Files of its connections, in the folder of the transcripts.
+    pub transcripts: Vec<String>,
+}
+
+/// The step that failed, and blocks all rows that depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootCause {
+    /// `initialize`, `login`, `session` or `prompt`.
+    pub step: String,
+    /// What happened.
+    pub reason: String,
+    /// What to do; empty when nothing but a repair of the agent helps.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+    /// The message that led to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<String>,
+    /// What came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came: Option<String>,
+}
+
+impl RootCause {
+    /// Creates the cause from its words, and from the evidence of a failed step.
+    pub(super) fn new(step: &str, reason: &str, remedy: &str, evidence: &Stop) -> Self {
+        let (sent, came) = match evidence {
+            Stop::Fail(failure) => (failure.sent.clone(), failure.came.clone()),
+            _ => (None, None),
+        };
+        let reason = match evidence {
+            Stop::Fail(failure) if reason.is_empty() => &failure.reason,
+            _ => reason,
+        };
+        Self {
+            step: step.to_owned(),
+            reason: reason.to_owned(),
+            remedy: remedy.to_owned(),
+            sent,
+            came,
+        }
+    }
+
+    /// Returns the failure of the requirement that the step breaks.
+    pub(super) fn failure(&self) -> Failure {
+        Failure {
+            reason: self.reason.clone(),
+            sent: self.sent.clone(),
+            came: self.came.clone(),
+        }
+    }
 }
 
 /// A whole run.
@@ -43,6 +101,10 @@ pub struct Report {
     pub agent: String,
     /// In the order of the table.
     pub rows: Vec<Row>,
+    /// The step that failed, if there is one.
+    pub root_cause: Option<RootCause>,
+    /// How many prompts were sent.
+    pub prompts: usize,
     /// `None` when only some requirements were run.
     pub coverage: Option<Coverage>,
     /// Messages of the agent.
@@ -66,6 +128,7 @@ impl Verdict {
             Self::Fail(_) => "fail",
             Self::Skip(_) => "skip",
             Self::Inconclusive(_) => "inconclusive",
+            Self::Blocked(_) => "blocked",
             Self::Excluded(_) => "excluded",
         }
     }
@@ -78,6 +141,7 @@ impl From<Result<(), Stop>> for Verdict {
             Err(Stop::Fail(failure)) => Self::Fail(failure),
             Err(Stop::Skip(reason)) => Self::Skip(reason),
             Err(Stop::Inconclusive(reason)) => Self::Inconclusive(reason),
+            Err(Stop::Blocked(reason)) => Self::Blocked(reason),
         }
     }
 }

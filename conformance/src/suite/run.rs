@@ -5,14 +5,20 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::preflight::{self, Broken, Preflight, UNNAMED};
-use super::report::{Report, Row, Verdict};
-use super::{Coverage, Cx, tour};
+use super::cx::prompts;
+use super::plan::{self, Effort};
+use super::preflight::{self, Preflight};
+use super::report::{Report, RootCause, Row, Verdict};
+use super::setup::{self, Depth, Setup};
+use super::violations::Violations;
+use super::{Coverage, Cx, cleanup, exploration};
 use crate::Result;
-use crate::harness::{Entry, Env, Outcome, Recording, Stop};
-use crate::requirements::{self, Area, Check, Choice, Requirement, second};
-use crate::watch::{Fault, Look, Said, Seen, State, View, fault};
-use crate::wire::{Finding, Kind, Level, Party, Rule, Version};
+use crate::harness::{
+    Conditions, Entry, Env, Failure, Outcome, Profile, Recording, Stop, Transcripts, Unresponsive,
+};
+use crate::passive::{Rule, RuleResult, Said, State, View, Violation};
+use crate::requirements::{self, Area, Check, Choice, Requirement};
+use crate::wire::{FindingKind, Kind, Party, Version};
 
 /// Which checks are run, and how.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +27,18 @@ pub struct Options {
     pub choice: Choice,
     /// How many agents run at once.
     pub jobs: usize,
+    /// How thorough the run is.
+    pub effort: Effort,
+    /// Whether login, session and prompt are tried first, and block the rows that depend on them.
+    pub tries_setup: bool,
+    /// Whether the limit of an answer adapts to what the preflight has measured.
+    pub adapts_timeout: bool,
+    /// Whether the limit of a turn does.
+    pub adapts_turn_timeout: bool,
+    /// Where the traffic of each check goes, if it is kept.
+    pub transcripts: Option<Arc<Transcripts>>,
+    /// Whether the agent may name its words in `_meta["acp-sdk"]` of its answer to `initialize`.
+    pub takes_words: bool,
 }
 
 /// How many results wait to be told; a thread with one more waits.
@@ -30,16 +48,72 @@ const RESULTS: usize = 64;
 const NOT_STDIO: &str =
     "not applicable: the agent is behind a URL, not on standard input and output";
 
-type Chosen = (&'static Area, &'static Requirement);
+/// How transcripts of connections are named that are of no check alone.
+const PREFLIGHT: &str = "preflight";
+const EXPLORATION: &str = "exploration";
+
+/// Limits grow to so many times what the preflight has measured, and no further than this.
+const FACTOR: u32 = 5;
+const LONGEST_ANSWER: Duration = Duration::from_secs(30);
+const LONGEST_TURN: Duration = Duration::from_secs(600);
+
+/// How much longer the first turn may take than the limit: its model may have to be loaded.
+const FIRST_TURN: u32 = 3;
+
+pub(super) type Chosen = (&'static Area, &'static Requirement);
 
 /// A piece of work for one thread.
 #[derive(Clone, Copy)]
 enum Task {
-    Tour(fn(&mut Cx) -> Outcome),
+    Explore(fn(&mut Cx) -> Outcome),
     Check(usize, fn(&mut Cx) -> Outcome),
 }
 
-/// Runs the suite. `progress` is told how much is done, and how much there is.
+/// What a check came to.
+#[derive(Clone)]
+struct Done {
+    verdict: Verdict,
+    took: Duration,
+    prompts: usize,
+    opens_session: bool,
+    transcripts: Vec<String>,
+}
+
+enum Message {
+    Task(Option<(usize, Done)>),
+    Recordings(Vec<Recording>),
+}
+
+/// Returns how many prompts a run sends at most, as far as that is known before it.
+///
+/// # Errors
+/// When no requirement is called what the choice says.
+pub fn estimate(env: &Env, options: &Options) -> Result<usize> {
+    let version = env.schema.version();
+    let chosen = chosen(env, options)?;
+    let depth = plan::depth(&chosen, version);
+    let first = usize::from(options.tries_setup && depth == Depth::Turn);
+    let explorations = match explores(&chosen, options) {
+        true => plan::of_explorations(&env.profile, options.effort),
+        false => 0,
+    };
+    let rows: usize = match options.effort {
+        Effort::Quick => {
+            let kept = plan::quick(&chosen, version, first + explorations);
+            let rows = kept.iter().filter_map(|index| chosen.get(*index));
+            rows.filter_map(|(_, row)| plan::prompts(row.id, version))
+                .sum()
+        }
+        _ => {
+            let rows = chosen.iter();
+            rows.filter_map(|(_, row)| plan::prompts(row.id, version))
+                .sum()
+        }
+    };
+    Ok(first + explorations + rows)
+}
+
+/// Runs the suite. `progress` receives how much is done, and how much there is.
 ///
 /// # Errors
 /// When the agent cannot be started, does not answer the handshake at all, or no
@@ -51,233 +125,501 @@ pub fn run(
 ) -> Result<Report> {
     let started = Instant::now();
     let version = env.schema.version();
-    let is_remote = env.subject.is_remote();
-    let of_transport = requirements::of_remote(version).filter(|_| is_remote);
-    let rows = requirements::of(version).chain(of_transport);
-    let chosen = options
-        .choice
-        .of(rows, |(area, row)| (row.id, area.name, row.tier))?;
-    let agent = match preflight::run(env)? {
-        Preflight::Ready(agent) => agent,
+    let is_remote = env.target.is_remote();
+    let chosen = chosen(env, options)?;
+    let mut report = Report {
+        command: env.target.command_line(),
+        agent: preflight::UNNAMED.to_owned(),
+        rows: Vec::new(),
+        root_cause: None,
+        prompts: 0,
+        coverage: None,
+        from_agent: 0,
+        invalid: 0,
+        from_client: 0,
+        protocol: version.number(),
+        took: Duration::ZERO,
+    };
+    let mut conn = match preflight::run(env)? {
+        Preflight::Ready(agent, conn, refused) => {
+            report.agent = agent;
+            let accepted = preflight::ACCEPTED;
+            if let Some(failure) = refused.filter(|_| options.tries_setup)
+                && let Some(rows) = blocked(&chosen, accepted, &failure)
+            {
+                let cause = RootCause::new("initialize", "", "", &Stop::Fail(failure));
+                let recording = conn.into_recording();
+                options.keep(PREFLIGHT, Some(&recording));
+                return Ok(report.ended(rows, cause, recording, started));
+            }
+            conn
+        }
         Preflight::Broken(broken) => {
-            let found = blocked(&chosen, &broken);
-            let rows = found.ok_or_else(|| broken.error(&env.subject))?;
-            return Ok(Report {
-                command: env.subject.command_line(),
-                agent: UNNAMED.to_owned(),
-                rows,
-                coverage: None,
-                from_agent: broken.recording.of(Party::Agent).count(),
-                invalid: broken.recording.invalid(),
-                from_client: broken.recording.of(Party::Client).count(),
-                protocol: version.number(),
-                took: started.elapsed(),
-            });
+            let rows = blocked(&chosen, broken.breaks, &broken.failure);
+            let rows = rows.ok_or_else(|| broken.error(&env.target))?;
+            let failure = Stop::Fail(Box::new(broken.failure));
+            options.keep(PREFLIGHT, Some(&broken.recording));
+            let cause = RootCause::new("initialize", "", "", &failure);
+            return Ok(report.ended(rows, cause, broken.recording, started));
         }
     };
-    let mut verdicts: Vec<Option<(Verdict, Duration)>> = vec![None; chosen.len()];
-    let mut recordings = Vec::new();
-    let mut tasks = tasks(&chosen, version, !options.choice.is_partial());
+    let mut setup = Setup::default();
+    if options.tries_setup {
+        let depth = plan::depth(&chosen, version);
+        let first = match options.adapts_turn_timeout {
+            true => env.turn_timeout * FIRST_TURN,
+            false => env.turn_timeout,
+        };
+        setup = setup::run(&mut conn, depth, first);
+    }
+    let words = conn.agent.as_ref().filter(|_| options.takes_words);
+    let profile = env.profile.clone().with_words_of(words);
+    let env = &Arc::new(adapted(env, options, &setup, profile));
+    let mut recordings = vec![cleanup::end(*conn)];
+    options.keep(PREFLIGHT, recordings.first());
+    report.root_cause.clone_from(&setup.cause);
+    let broken = setup.breaks;
+
+    let mut dones: Vec<Option<Done>> = vec![None; chosen.len()];
+    let mut tasks = tasks(&chosen, env, options);
     let applies = |row: &Requirement| !is_remote || !requirements::is_about_stdio(row.id);
     tasks.retain(|task| match task {
         Task::Check(index, _) => chosen.get(*index).is_none_or(|(_, row)| applies(row)),
-        Task::Tour(_) => true,
+        Task::Explore(_) => true,
     });
+    let end = (options.effort == Effort::Quick).then(|| started + plan::QUICK_TIME);
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::sync_channel(RESULTS);
+    let id_of = |task: Task| match task {
+        Task::Check(index, _) => chosen.get(index).map_or(EXPLORATION, |(_, row)| row.id),
+        Task::Explore(_) => EXPLORATION,
+    };
     thread::scope(|scope| {
         for _ in 0..options.jobs.clamp(1, tasks.len().max(1)) {
-            let (done, next, tasks) = (done.clone(), &next, &tasks);
+            let (done, next, tasks, id_of) = (done.clone(), &next, &tasks, &id_of);
             scope.spawn(move || {
-                let mut cx = Cx::new(env.clone());
+                let mut cx = Cx::new(env.clone()).kept_in(options.transcripts.clone());
                 while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = perform(&mut cx, *task);
+                    let result = match end {
+                        Some(end) if Instant::now() > end => left_out(*task),
+                        _ => perform(&mut cx, *task, id_of(*task), options.effort),
+                    };
                     // The receiver outlives the threads.
-                    let _ = done.send(Done::Task(result));
+                    let _ = done.send(Message::Task(result));
                 }
-                let _ = done.send(Done::Recordings(cx.finish()));
+                let _ = done.send(Message::Recordings(cx.finish()));
             });
         }
         drop(done);
         let mut finished = 0;
         for result in results {
             match result {
-                Done::Recordings(more) => recordings.extend(more),
-                Done::Task(result) => {
+                Message::Recordings(more) => recordings.extend(more),
+                Message::Task(result) => {
                     finished += 1;
                     progress(finished, tasks.len());
-                    if let Some((index, verdict, took)) = result
-                        && let Some(slot) = verdicts.get_mut(index)
+                    if let Some((index, done)) = result
+                        && let Some(slot) = dones.get_mut(index)
                     {
-                        *slot = Some((verdict, took));
+                        *slot = Some(done);
                     }
                 }
             }
         }
     });
-    for (slot, verdict) in verdicts
-        .iter_mut()
-        .zip(watched(&chosen, version, &recordings))
-    {
-        if let Some(verdict) = verdict {
-            *slot = Some((verdict, Duration::ZERO));
+    let conditions = &env.conditions;
+    let impossible = conditions.no_session.as_ref();
+    let impossible = impossible.or(conditions.no_turn.as_ref());
+    let verdicts = watched(&chosen, version, &recordings, impossible);
+    for ((slot, verdict), (_, row)) in dones.iter_mut().zip(verdicts).zip(&chosen) {
+        let is_quick = options.effort == Effort::Quick;
+        let Some((verdict, place)) = verdict else {
+            continue;
+        };
+        let verdict = match verdict {
+            // Its exploration says little on purpose.
+            Verdict::Inconclusive(_) | Verdict::Skip(_) if is_quick => {
+                Verdict::Excluded(plan::NO_PROMPTS)
+            }
+            verdict => verdict,
+        };
+        let done = slot.insert(Done::at_once(verdict));
+        if let Some(place) = place {
+            let transcript = options.keep(row.id, recordings.get(place));
+            done.transcripts.extend(transcript);
         }
     }
-    let rows = chosen.iter().zip(verdicts).map(|((area, row), verdict)| {
-        let (verdict, took) = match (verdict, row.check) {
+    let is_planned = |index: usize| {
+        let is_task = |task: &Task| matches!(task, Task::Check(other, _) if *other == index);
+        tasks.iter().any(is_task)
+    };
+    let rows = chosen.iter().zip(dones).enumerate();
+    let rows = rows.map(|(index, ((area, row), done))| {
+        let done = match (done, row.check) {
+            _ if broken == Some(row.id) => {
+                let failure = setup.cause.as_ref().map(RootCause::failure);
+                Done::at_once(Verdict::Fail(Box::new(failure.unwrap_or_default())))
+            }
             (Some(done), _) => done,
-            (None, Check::Excluded(reason)) => (Verdict::Excluded(reason), Duration::ZERO),
-            (None, _) if !applies(row) => (Verdict::Excluded(NOT_STDIO), Duration::ZERO),
+            (None, Check::Excluded(reason)) => Done::at_once(Verdict::Excluded(reason)),
+            (None, _) if !applies(row) => Done::at_once(Verdict::Excluded(NOT_STDIO)),
+            (None, Check::Run(_)) if !is_planned(index) => {
+                Done::at_once(Verdict::Excluded(plan::NO_PROMPTS))
+            }
             (None, Check::Run(_) | Check::Watch { .. }) => {
                 let reason = "the check did not come to an end".to_owned();
-                (Verdict::Inconclusive(reason), Duration::ZERO)
+                Done::at_once(Verdict::Inconclusive(reason))
             }
         };
         Row {
             area,
             requirement: row,
-            verdict,
-            took,
+            verdict: done.verdict,
+            took: done.took,
+            prompts: done.prompts,
+            opens_session: done.opens_session,
+            transcripts: done.transcripts,
         }
     });
-    let of = |party| {
-        recordings
-            .iter()
-            .flat_map(move |recording| recording.of(party))
-    };
-    Ok(Report {
-        command: env.subject.command_line(),
-        agent,
-        rows: rows.collect(),
-        coverage: if options.choice.is_partial() {
-            None
-        } else {
-            Some(Coverage::of(&env.schema, &recordings)?)
-        },
-        from_agent: of(Party::Agent).count(),
-        invalid: recordings.iter().map(Recording::invalid).sum(),
-        from_client: of(Party::Client).count(),
-        protocol: version.number(),
-        took: started.elapsed(),
-    })
+    report.rows = rows.collect();
+    if !options.choice.is_partial() && options.effort != Effort::Quick {
+        report.coverage = Some(Coverage::of(&env.schema, &recordings)?);
+    }
+    report.count_messages(&recordings);
+    report.took = started.elapsed();
+    Ok(report)
 }
 
-enum Done {
-    Task(Option<(usize, Verdict, Duration)>),
-    Recordings(Vec<Recording>),
+impl Options {
+    /// Writes a transcript of this connection, where transcripts are kept. Returns the file's name.
+    fn keep(&self, name: &str, recording: Option<&Recording>) -> Option<String> {
+        self.transcripts.as_ref()?.write(name, recording?, 0)
+    }
+}
+
+impl Report {
+    /// Completes the report of an agent that cannot be used.
+    fn ended(
+        mut self,
+        rows: Vec<Row>,
+        cause: RootCause,
+        recording: Recording,
+        started: Instant,
+    ) -> Self {
+        self.rows = rows;
+        self.root_cause = Some(cause);
+        self.count_messages(&[recording]);
+        self.took = started.elapsed();
+        self
+    }
+
+    fn count_messages(&mut self, recordings: &[Recording]) {
+        for recording in recordings {
+            self.from_agent += recording.of(Party::Agent).count();
+            self.from_client += recording.of(Party::Client).count();
+            self.invalid += recording.invalid();
+            self.prompts += prompts(recording, 0);
+        }
+    }
+}
+
+impl Done {
+    fn at_once(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            took: Duration::ZERO,
+            prompts: 0,
+            opens_session: false,
+            transcripts: Vec::new(),
+        }
+    }
+}
+
+fn chosen(env: &Env, options: &Options) -> Result<Vec<Chosen>> {
+    let version = env.schema.version();
+    let of_transport = requirements::of_remote(version).filter(|_| env.target.is_remote());
+    let rows = requirements::of(version).chain(of_transport);
+    options
+        .choice
+        .of(rows, |(area, row)| (row.id, area.name, row.tier))
+}
+
+/// Returns what the checks share, after what the preflight has shown.
+fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile) -> Env {
+    let grown = |usual: Duration, measured: Option<Duration>, longest: Duration| {
+        let measured = measured.unwrap_or_default().saturating_mul(FACTOR);
+        measured.min(longest).max(usual)
+    };
+    let is_quick = options.effort == Effort::Quick;
+    Env {
+        target: env.target.clone(),
+        profile,
+        schema: env.schema.clone(),
+        folder: env.folder.clone(),
+        timeout: match options.adapts_timeout {
+            true => grown(env.timeout, setup.session, LONGEST_ANSWER),
+            false => env.timeout,
+        },
+        turn_timeout: match options.adapts_turn_timeout {
+            true if is_quick => env.turn_timeout.min(plan::QUICK_TURN),
+            true => grown(env.turn_timeout, setup.turn, LONGEST_TURN),
+            false => env.turn_timeout,
+        },
+        quiet: env.quiet,
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions {
+            no_session: setup.conditions.no_session.clone(),
+            no_turn: setup.conditions.no_turn.clone(),
+            needs_login: setup.conditions.needs_login,
+            has_started: options.tries_setup,
+            few_words: is_quick,
+            ..env.conditions.clone()
+        },
+    }
 }
 
 /// Returns the rows of an agent that cannot be used: the one that it breaks, and all others that
 /// depend on it. `None` if that one was not chosen.
-fn blocked(chosen: &[Chosen], broken: &Broken) -> Option<Vec<Row>> {
-    let is_broken = |row: &Requirement| broken.breaks.contains(&row.id);
-    chosen.iter().find(|(_, row)| is_broken(row))?;
+fn blocked(chosen: &[Chosen], breaks: &str, failure: &Failure) -> Option<Vec<Row>> {
+    chosen.iter().find(|(_, row)| row.id == breaks)?;
     let rows = chosen.iter().map(|(area, row)| {
         let verdict = match row.check {
-            _ if is_broken(row) => Verdict::Fail(Box::new(broken.failure.clone())),
+            _ if row.id == breaks => Verdict::Fail(Box::new(failure.clone())),
             Check::Excluded(reason) => Verdict::Excluded(reason),
-            _ => Verdict::Skip(format!("blocked: {}", broken.failure.reason)),
+            _ => Verdict::Blocked(format!("needs an answer to initialize: {}", failure.reason)),
         };
         Row {
             area,
             requirement: row,
             verdict,
             took: Duration::ZERO,
+            prompts: 0,
+            opens_session: false,
+            transcripts: Vec::new(),
         }
     });
     Some(rows.collect())
 }
 
-/// The tours first, for they take longest.
-fn tasks(chosen: &[Chosen], version: Version, everything: bool) -> Vec<Task> {
+fn explores(chosen: &[Chosen], options: &Options) -> bool {
     let watches = |(_, row): &Chosen| matches!(row.check, Check::Watch { .. });
+    !options.choice.is_partial() || chosen.iter().any(watches)
+}
+
+/// The explorations first, for they take longest.
+fn tasks(chosen: &[Chosen], env: &Env, options: &Options) -> Vec<Task> {
+    let version = env.schema.version();
+    let is_quick = options.effort == Effort::Quick;
     let mut tasks = Vec::new();
-    if everything || chosen.iter().any(watches) {
-        match version {
-            Version::V1 => tasks.extend([
-                Task::Tour(tour::with_everything),
-                Task::Tour(tour::with_nothing),
-            ]),
-            Version::V2 => tasks.extend([
-                Task::Tour(second::tour),
-                Task::Tour(second::tour_of_nothing),
-            ]),
+    if explores(chosen, options) {
+        tasks.push(Task::Explore(exploration::with_everything));
+        if !is_quick {
+            tasks.push(Task::Explore(exploration::with_nothing));
         }
     }
-    for (index, (_, row)) in chosen.iter().enumerate() {
-        if let Check::Run(check) = row.check {
-            tasks.push(Task::Check(index, check));
+    let order = match is_quick {
+        true => {
+            let explorations = plan::of_explorations(&env.profile, options.effort);
+            plan::quick(chosen, version, explorations + 1)
         }
-    }
+        false => (0..chosen.len()).collect(),
+    };
+    let checks = order
+        .into_iter()
+        .filter_map(|index| match chosen.get(index)?.1.check {
+            Check::Run(check) => Some(Task::Check(index, check)),
+            _ => None,
+        });
+    tasks.extend(checks);
     tasks
 }
 
-fn perform(cx: &mut Cx, task: Task) -> Option<(usize, Verdict, Duration)> {
+fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, Done)> {
     let started = Instant::now();
-    match task {
-        Task::Tour(tour) => {
+    let (index, check) = match task {
+        Task::Explore(exploration) => {
+            cx.begin();
             // What it came to is judged by those who look at the messages.
-            let outcome = tour(cx);
+            let outcome = exploration(cx);
+            cx.write_down(EXPLORATION);
             cx.end(outcome.is_ok());
-            None
+            return None;
         }
-        Task::Check(index, check) => {
-            let outcome = check(cx);
-            cx.end(outcome.is_ok());
-            Some((index, outcome.into(), started.elapsed()))
+        Task::Check(index, check) => (index, check),
+    };
+    let mut repeats = match effort {
+        Effort::Thorough => plan::REPEATS,
+        _ => 0,
+    };
+    let mut prompts = 0;
+    let mut transcripts = Vec::new();
+    loop {
+        cx.begin();
+        let outcome = check(cx);
+        let passed = outcome.is_ok();
+        let verdict = cx.judge(outcome);
+        let sent = cx.prompts();
+        prompts += sent;
+        let opens_session = cx.has_sent(|method| method.starts_with("session/"));
+        transcripts.extend(cx.write_down(id));
+        cx.end(passed);
+        // Without a prompt, the model has no part in it.
+        if !matches!(verdict, Verdict::Inconclusive(_)) || repeats == 0 || sent == 0 {
+            let took = started.elapsed();
+            return Some((
+                index,
+                Done {
+                    verdict,
+                    took,
+                    prompts,
+                    opens_session,
+                    transcripts,
+                },
+            ));
+        }
+        repeats -= 1;
+    }
+}
+
+/// What a quick run has no time for. It is inconclusive, so that a run which judged next to nothing is
+/// incomplete.
+fn left_out(task: Task) -> Option<(usize, Done)> {
+    match task {
+        Task::Explore(_) => None,
+        Task::Check(index, _) => {
+            let verdict = Verdict::Inconclusive(plan::NO_TIME.to_owned());
+            Some((index, Done::at_once(verdict)))
         }
     }
 }
 
-/// What the requirements that look at messages come to, by their place in `chosen`.
-fn watched(chosen: &[Chosen], version: Version, recordings: &[Recording]) -> Vec<Option<Verdict>> {
-    let rows = chosen.iter().enumerate();
-    let rows = rows.filter_map(|(index, (_, row))| match row.check {
-        Check::Watch { look, missing } => Some((index, look, missing)),
-        Check::Run(_) | Check::Excluded(_) => None,
-    });
-    let mut rows: Vec<_> = rows.map(|row| (row, Ok(0_usize))).collect();
-    for recording in recordings {
+/// A rule over messages, the place of its row in `chosen` and what it has found.
+struct Look {
+    row: usize,
+    rule: Rule,
+    /// What was not seen, if that leaves the row undecided: other rows have a check besides.
+    missing: Option<&'static str>,
+    seen: usize,
+    violations: Violations,
+    /// The first recording with a violation, by its place.
+    broken_in: Option<usize>,
+}
+
+/// What the requirements that look at messages come to, by their place in `chosen`, with the place of
+/// the first recording that breaks one.
+/// `impossible` says why what was not seen could not be.
+fn watched(
+    chosen: &[Chosen],
+    version: Version,
+    recordings: &[Recording],
+    impossible: Option<&String>,
+) -> Vec<Option<(Verdict, Option<usize>)>> {
+    let mut looks = looks(chosen, version);
+    for (place, recording) in recordings.iter().enumerate() {
         let mut state = State::whole();
         state.speak(version);
         for (index, entry) in recording.entries.iter().enumerate() {
             let said = said(index, entry);
             let view = View::new(&state, said);
-            for ((_, look, _), so_far) in &mut rows {
-                let Ok(seen) = so_far else { continue };
-                let found = match look {
-                    Look::Findings(rules, floor) => free_of(entry, rules, *floor),
-                    look => match look.at_message(&view) {
-                        Some(look) if entry.kind != Kind::Malformed => look(&view),
-                        _ => continue,
+            for look in &mut looks {
+                match look.rule {
+                    Rule::Findings(kinds) => look.free_of(recording, index, kinds),
+                    rule => match rule.at_message(&view) {
+                        Some(rule) if entry.kind != Kind::Malformed => {
+                            look.add(recording, index, rule(&view));
+                        }
+                        _ => {}
                     },
-                };
-                match found {
-                    Ok(more) => *seen += more,
-                    Err(fault) => *so_far = Err(stop(recording, index, fault)),
                 }
             }
             state.take(said);
         }
-        for ((_, look, _), so_far) in &mut rows {
-            if let (Look::End(look), Ok(seen)) = (look, &mut *so_far) {
-                match look(&state) {
-                    Ok(more) => *seen += more,
-                    Err(fault) => *so_far = Err(stop(recording, 0, fault)),
-                }
+        for look in &mut looks {
+            if let Rule::End(rule) = look.rule {
+                look.add(recording, 0, rule(&state));
+            }
+            if !look.violations.is_empty() {
+                look.broken_in.get_or_insert(place);
             }
         }
     }
     let mut verdicts = vec![None; chosen.len()];
-    for ((index, _, missing), so_far) in rows {
-        if let Some(verdict) = verdicts.get_mut(index) {
-            *verdict = Some(match so_far {
-                Ok(0) => Verdict::Inconclusive(missing.to_owned()),
-                so_far => so_far.map(drop).into(),
-            });
+    let mut prompts = recordings
+        .iter()
+        .flat_map(|recording| recording.calls(Party::Client, "session/prompt"));
+    let had_turn = prompts.next().is_some();
+    for look in looks {
+        if let Some(verdict) = verdicts.get_mut(look.row) {
+            let broken_in = look.broken_in;
+            let own = look.verdict(impossible, had_turn);
+            *verdict = own.map(|own| (own, broken_in)).or(verdict.take());
         }
     }
     verdicts
+}
+
+/// The rules of the rows, and those that rows with another check have besides.
+fn looks(chosen: &[Chosen], version: Version) -> Vec<Look> {
+    let also = requirements::live::rules(version);
+    let rows = chosen.iter().enumerate();
+    let rules = rows.flat_map(|(row, (_, requirement))| {
+        let own = match requirement.check {
+            Check::Watch { look, missing } => Some((look, Some(missing))),
+            Check::Run(_) | Check::Excluded(_) => None,
+        };
+        let also = also.iter().filter(|(id, _)| *id == requirement.id);
+        let all = own.into_iter().chain(also.map(|(_, look)| (*look, None)));
+        all.map(move |(rule, missing)| Look {
+            row,
+            rule,
+            missing,
+            seen: 0,
+            violations: Violations::default(),
+            broken_in: None,
+        })
+    });
+    rules.collect()
+}
+
+impl Look {
+    fn add(&mut self, recording: &Recording, index: usize, found: RuleResult) {
+        match found {
+            Ok(seen) => self.seen += seen,
+            Err(violation) if violation.excuse.is_some() => self.seen += 1,
+            Err(violation) => self.violations.add(recording, index, violation),
+        }
+    }
+
+    /// A message of the agent must have none of these findings of its own that is not excused.
+    fn free_of(&mut self, recording: &Recording, index: usize, kinds: &[FindingKind]) {
+        let Some(entry) = recording.entries.get(index) else {
+            return;
+        };
+        self.seen += usize::from(entry.from == Party::Agent);
+        for finding in &entry.findings {
+            if finding.by == Some(Party::Agent)
+                && finding.excuse.is_none()
+                && kinds.contains(&finding.rule)
+            {
+                let violation = Violation::new(finding.to_string()).at(&finding.pointer);
+                self.violations.add(recording, index, violation);
+            }
+        }
+    }
+
+    /// Returns the verdict; what an agent did not do although it had a turn does not apply to it.
+    fn verdict(self, impossible: Option<&String>, had_turn: bool) -> Option<Verdict> {
+        if let Some(failure) = self.violations.failure() {
+            return Some(Err(failure).into());
+        }
+        let missing = self.missing?;
+        Some(match (self.seen, impossible) {
+            (0, Some(reason)) => Verdict::Blocked(reason.clone()),
+            (0, None) if had_turn => Verdict::Skip(format!("not exercised: {missing}")),
+            (0, None) => Verdict::Inconclusive(missing.to_owned()),
+            _ => Verdict::Pass,
+        })
+    }
 }
 
 fn said(index: usize, entry: &Entry) -> Said<'_> {
@@ -287,22 +629,6 @@ fn said(index: usize, entry: &Entry) -> Said<'_> {
         kind: entry.kind,
         value: &entry.value,
     }
-}
-
-/// A message of the agent must have none of these findings of its own.
-fn free_of(entry: &Entry, rules: &[Rule], floor: Level) -> Seen {
-    let broken = |finding: &&Finding| {
-        finding.by == Some(Party::Agent) && finding.level >= floor && rules.contains(&finding.rule)
-    };
-    match entry.findings.iter().find(broken) {
-        Some(finding) => fault(finding.to_string()),
-        None => Ok(usize::from(entry.from == Party::Agent)),
-    }
-}
-
-fn stop(recording: &Recording, index: usize, fault: Fault) -> Stop {
-    let place = fault.place.and_then(|place| usize::try_from(place).ok());
-    Stop::at(recording, place.unwrap_or(index), fault.reason)
 }
 
 #[cfg(unix)]

@@ -3,19 +3,22 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::broken::{self, Broken};
-use crate::harness::{Profile, Silence};
-use crate::subject::Subject;
+use crate::harness::{Conditions, Profile, Unresponsive};
+use crate::mutants::{self, Mutant};
+use crate::passive::Diagnostic;
+use crate::target::Target;
 use crate::transcript::{Judge, Record};
 use crate::wire::Schema;
 
-/// What a broken agent says on the tours.
-fn tours(broken: &Broken, schema: &Arc<Schema>) -> Vec<Recording> {
+/// What a broken agent says on the explorations.
+fn explorations(broken: &'static Mutant, schema: &Arc<Schema>) -> Vec<Recording> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
     std::fs::write(path.join("input.txt"), "one\n").unwrap();
     let env = Env {
-        subject: Subject::local().behind(broken.filter).telling_losses(),
+        target: Target::local()
+            .behind(broken.rewrite().unwrap())
+            .telling_losses(),
         profile: Profile::reference().unwrap(),
         schema: schema.clone(),
         folder: path,
@@ -24,20 +27,21 @@ fn tours(broken: &Broken, schema: &Arc<Schema>) -> Vec<Recording> {
         timeout: Duration::from_secs(20),
         turn_timeout: Duration::from_secs(40),
         quiet: Duration::from_millis(20),
-        silence: Silence::default(),
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions::default(),
     };
     let mut cx = Cx::new(Arc::new(env));
     // What it comes to is not the question, but what was said.
-    let _ = tour::with_everything(&mut cx);
-    let _ = tour::with_nothing(&mut cx);
+    let _ = exploration::with_everything(&mut cx);
+    let _ = exploration::with_nothing(&mut cx);
     cx.finish()
 }
 
 /// The rules over messages that the suite says are broken.
 fn by_suite(recordings: &[Recording], chosen: &[Chosen]) -> BTreeSet<&'static str> {
-    let verdicts = watched(chosen, Version::V1, recordings);
+    let verdicts = watched(chosen, Version::V1, recordings, None);
     let rows = chosen.iter().zip(verdicts);
-    rows.filter(|(_, verdict)| matches!(verdict, Some(Verdict::Fail(_))))
+    rows.filter(|(_, verdict)| matches!(verdict, Some((Verdict::Fail(_), Some(_)))))
         .map(|((_, row), _)| row.id)
         .collect()
 }
@@ -47,20 +51,27 @@ fn by_judge(recordings: &[Recording], schema: &Arc<Schema>) -> BTreeSet<&'static
     let mut found = BTreeSet::new();
     for recording in recordings {
         let mut judge = Judge::new(schema.clone(), None);
-        let mut each = |finding: Finding| {
-            if let Rule::Requirement(id) = finding.rule {
-                found.insert(id);
+        let mut each = |diagnostic: Diagnostic| {
+            let finding = &diagnostic.finding;
+            if finding.by == Some(Party::Agent) && finding.excuse.is_none() {
+                found.extend(diagnostic.requirement);
             }
         };
         for (place, entry) in (1..).zip(&recording.entries) {
-            if entry.raw.is_none() {
-                let record = Record::Message(entry.from, entry.value.clone());
-                judge.record(place, &record, &mut each);
-            }
+            let from = entry.from;
+            let record = match &entry.raw {
+                None => Record::Message(from, entry.value.clone()),
+                Some(line) => Record::Raw {
+                    from,
+                    text: line.clone(),
+                    // What the client wrote off the protocol is a probe.
+                    why: (from == Party::Agent).then(|| "not a message".to_owned()),
+                },
+            };
+            judge.record(place, &record, &mut each);
         }
         judge.finish(&mut each);
     }
-    found.retain(|id| !id.starts_with("client."));
     found
 }
 
@@ -68,26 +79,33 @@ fn by_judge(recordings: &[Recording], schema: &Arc<Schema>) -> BTreeSet<&'static
 fn live_traffic_is_judged_by_the_same_rules() {
     let schema = Arc::new(Schema::v1().unwrap());
     let chosen: Vec<Chosen> = requirements::all()
-        .filter(|(_, row)| match row.check {
-            Check::Watch { look, .. } => !matches!(look, Look::Findings(..)),
-            Check::Run(_) | Check::Excluded(_) => false,
+        .filter(|(_, row)| {
+            let mut also = requirements::live::rules(Version::V1).iter();
+            matches!(row.check, Check::Watch { .. }) || also.any(|(id, _)| *id == row.id)
         })
         .collect();
-    let watches = |broken: &&Broken| {
+    let watches = |broken: &&'static Mutant| {
         let mut breaks = broken.breaks.iter();
         breaks.any(|id| chosen.iter().any(|(_, row)| row.id == *id))
     };
-    let all: Vec<_> = broken::all().filter(watches).collect();
+    let all: Vec<_> = mutants::agents(Version::V1).filter(watches).collect();
     let part = |part: usize| -> BTreeSet<&'static str> {
         let mut proven = BTreeSet::new();
         for broken in all.iter().skip(part).step_by(4) {
-            let recordings = tours(broken, &schema);
+            let recordings = explorations(broken, &schema);
             let found = by_judge(&recordings, &schema);
             let expected = by_suite(&recordings, &chosen);
             // Where the schema forbids a message, a judge says that and no more.
             let invalid = recordings.iter().any(|recording| recording.invalid() > 0);
             let same = found == expected || (invalid && found.is_subset(&expected));
             assert!(same, "{}: {found:?}, not {expected:?}", broken.name);
+            for strict in [false, true] {
+                let decides = |ids: &BTreeSet<_>| {
+                    let mut rows = chosen.iter().map(|(_, row)| row);
+                    rows.any(|row| ids.contains(row.id) && row.tier.decides(strict))
+                };
+                assert_eq!(decides(&found), decides(&expected), "{}", broken.name);
+            }
             proven.extend(expected);
         }
         proven
@@ -99,8 +117,12 @@ fn live_traffic_is_judged_by_the_same_rules() {
             .flat_map(|part| part.join().unwrap())
             .collect()
     });
-    // No tour lists sessions.
-    for (area, row) in &chosen {
+    // No exploration lists sessions. Findings are made from other situations as well.
+    let looks = |row: &Requirement| match row.check {
+        Check::Watch { look, .. } => !matches!(look, Rule::Findings(_)),
+        Check::Run(_) | Check::Excluded(_) => false,
+    };
+    for (area, row) in chosen.iter().filter(|(_, row)| looks(row)) {
         let here = proven.contains(row.id) || area.name == "session-list";
         assert!(here, "{}", row.id);
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::{Test, names};
 use crate::Result;
-use crate::harness::{Env, Profile, Silence};
-use crate::report::{Again, Document, Setting};
+use crate::harness::{Conditions, Env, Profile, Unresponsive};
+use crate::report::{Document, KnownFinding, Rerun, RunInfo};
 use crate::requirements::Choice;
-use crate::subject::Subject;
 use crate::suite::{self, Options};
+use crate::target::Target;
 use crate::wire::{Schema, Version};
 use crate::workdir::Workdir;
 
@@ -21,10 +21,11 @@ use crate::workdir::Workdir;
 /// words with [`prompt`](Self::prompt); what no word leads to is inconclusive.
 #[derive(Clone, Debug)]
 pub struct AgentTest {
-    subject: Subject,
+    target: Target,
     profile: Profile,
     protocol: Version,
     options: Options,
+    known: Vec<KnownFinding>,
     strict: bool,
     timeout: Duration,
     turn_timeout: Duration,
@@ -43,7 +44,7 @@ impl AgentTest {
         A: acp_sdk::IntoAgent<V> + Send,
         A::Client: Send,
     {
-        Self::of(Subject::within(make))
+        Self::of(Target::within(make))
     }
 
     /// Wraps the agent's service by a layer, such as that of an extension. The layer that is
@@ -51,7 +52,7 @@ impl AgentTest {
     #[cfg(unix)]
     #[must_use]
     pub fn layer(mut self, layer: impl acp_sdk::service::Layer) -> Self {
-        self.subject.layer(Arc::new(layer));
+        self.target.layer(Arc::new(layer));
         self
     }
 
@@ -67,18 +68,24 @@ impl AgentTest {
     #[must_use]
     pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
         let words = words.into_iter().map(Into::into);
-        Self::of(Subject::command(words.collect()))
+        Self::of(Target::command(words.collect()))
     }
 
-    fn of(subject: Subject) -> Self {
+    fn of(target: Target) -> Self {
         Self {
-            subject,
+            target,
             profile: Profile::unknown_agent(),
             protocol: Version::V1,
             options: Options {
                 choice: Choice::default(),
                 jobs: 4,
+                tries_setup: true,
+                adapts_timeout: true,
+                adapts_turn_timeout: true,
+                takes_words: true,
+                ..Options::default()
             },
+            known: Vec::new(),
             strict: false,
             timeout: Duration::from_secs(5),
             turn_timeout: Duration::from_secs(60),
@@ -102,6 +109,7 @@ impl AgentTest {
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
+        self.options.takes_words = false;
         self
     }
 
@@ -110,7 +118,7 @@ impl AgentTest {
     /// the other words.
     #[must_use]
     pub fn prompt(mut self, word: impl Into<String>, text: impl Into<String>) -> Self {
-        self.profile.prompts.insert(word.into(), text.into());
+        self.profile.set_prompt(word, text);
         self
     }
 
@@ -135,24 +143,35 @@ impl AgentTest {
         self
     }
 
-    /// Lets requirements of the tier `should` decide, too.
+    /// Accepts a finding: it stays in the report and does not decide.
+    #[must_use]
+    pub fn known(mut self, id: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.known.push(KnownFinding::new(id, reason));
+        self
+    }
+
+    /// Lets requirements of the tiers `derived` and `should` decide, too.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// How long an answer may take (default 5 s).
+    /// How long an answer may take (default 5 s, or 5 times what the first session took, at most
+    /// 30 s).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
+        self.options.adapts_timeout = false;
         self
     }
 
-    /// How long a prompt turn or the start of a session may take (default 60 s).
+    /// How long a prompt turn or the start of a session may take (default 60 s, or 5 times what the
+    /// first turn took, at most 600 s).
     #[must_use]
     pub fn turn_timeout(mut self, limit: Duration) -> Self {
         self.turn_timeout = limit;
+        self.options.adapts_turn_timeout = false;
         self
     }
 
@@ -168,21 +187,28 @@ impl Test for AgentTest {
     fn run(self) -> Result<Document> {
         let workdir = Workdir::new()?;
         let env = Arc::new(Env {
-            subject: self.subject,
+            conditions: Conditions {
+                allow_privileged: self.profile.allow_privileged,
+                cleans_up: true,
+                ..Conditions::default()
+            },
+            target: self.target,
             profile: self.profile,
             schema: Arc::new(Schema::of(self.protocol)?),
             folder: workdir.path().to_owned(),
             timeout: self.timeout,
             turn_timeout: self.turn_timeout,
             quiet: Duration::from_millis(100),
-            silence: Silence::default(),
+            unresponsive: Unresponsive::default(),
         });
         let report = suite::run(&env, &self.options, |_, _| {})?;
-        let setting = Setting {
+        let setting = RunInfo {
             strict: self.strict,
             choice: &self.options.choice,
-            again: Again::Test,
+            again: Rerun::Test,
         };
-        Ok(Document::of_agent(&report, &setting))
+        let mut report = Document::of_agent(&report, &setting);
+        report.accept(&self.known);
+        Ok(report)
     }
 }

@@ -11,14 +11,14 @@ use super::{Test, names};
 use crate::clients::{self, ClientEnv};
 #[cfg(unix)]
 use crate::clients::{Launched, Within};
-use crate::report::{Again, Document, Setting};
+use crate::report::{Document, KnownFinding, Rerun, RunInfo};
 use crate::requirements::Choice;
 use crate::wire::{Schema, Version};
 use crate::{Error, Result};
 
 /// A test of a client, to be run by [`assert_conformant`](crate::assert_conformant).
 ///
-/// The suite plays the agent. It acts a scene each time: files, terminals, permission,
+/// The suite plays the agent. It acts a scenario each time: files, terminals, permission,
 /// updates of the future, cancellation, the agent's death.
 ///
 /// ```
@@ -53,6 +53,7 @@ pub struct ClientTest {
     prompt: String,
     choice: Choice,
     protocol: Version,
+    known: Vec<KnownFinding>,
     strict: bool,
     timeout: Duration,
 }
@@ -73,7 +74,7 @@ impl ClientTest {
     /// A client in Rust: a function that drives the agent it is given, says what it is
     /// told to, and returns. An error stands for a client that exits with code 1.
     ///
-    /// It runs once for every scene, on a runtime of its own, which ends what it leaves.
+    /// It runs once for every scenario, on a runtime of its own, which ends what it leaves.
     #[cfg(unix)]
     #[must_use]
     pub fn new<F, E>(drive: impl Fn(Launched) -> F + Clone + Send + Sync + 'static) -> Self
@@ -114,6 +115,7 @@ impl ClientTest {
             prompt: "Hello, agent".to_owned(),
             choice: Choice::default(),
             protocol: Version::V1,
+            known: Vec::new(),
             strict: false,
             timeout: Duration::from_secs(30),
         }
@@ -130,7 +132,7 @@ impl ClientTest {
         self
     }
 
-    /// The command that has the client declare no terminals, for the scene about those that
+    /// The command that has the client declare no terminals, for the scenario about those that
     /// do without; a client in Rust is told by [`Launched::without_terminals`].
     #[must_use]
     pub fn without_terminals<S: Into<OsString>>(
@@ -147,7 +149,7 @@ impl ClientTest {
         self
     }
 
-    /// The command that has the client list its agent's sessions, for the scene of version 2 about
+    /// The command that has the client list its agent's sessions, for the scenario of version 2 about
     /// pages, where it does not list them in every conversation. A client in Rust is not asked.
     #[must_use]
     pub fn listing<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
@@ -168,14 +170,14 @@ impl ClientTest {
         self
     }
 
-    /// Runs only these requirements, scenes or tiers.
+    /// Runs only these requirements, scenarios or tiers.
     #[must_use]
     pub fn only<S: Into<String>>(mut self, list: impl IntoIterator<Item = S>) -> Self {
         self.choice.only.extend(names(list));
         self
     }
 
-    /// Leaves these requirements, scenes or tiers out.
+    /// Leaves these requirements, scenarios or tiers out.
     #[must_use]
     pub fn skip<S: Into<String>>(mut self, list: impl IntoIterator<Item = S>) -> Self {
         self.choice.skip.extend(names(list));
@@ -189,14 +191,21 @@ impl ClientTest {
         self
     }
 
-    /// Lets requirements of the tier `should` decide, too.
+    /// Accepts a finding: it stays in the report and does not decide.
+    #[must_use]
+    pub fn known(mut self, id: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.known.push(KnownFinding::new(id, reason));
+        self
+    }
+
+    /// Lets requirements of the tiers `derived` and `should` decide, too.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// How long a scene may take (default 30 s).
+    /// How long a scenario may take (default 30 s).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
@@ -222,6 +231,7 @@ impl Test for ClientTest {
                     prompt: self.prompt,
                     schema,
                     timeout: self.timeout,
+                    transcripts: None,
                 };
                 clients::run(&env, &self.choice, |_, _| {})?
             }
@@ -233,12 +243,14 @@ impl Test for ClientTest {
                 within.run(&self.choice)?
             }
         };
-        let setting = Setting {
+        let setting = RunInfo {
             strict: self.strict,
             choice: &self.choice,
-            again: Again::Test,
+            again: Rerun::Test,
         };
-        Ok(Document::of_client(&report, &setting))
+        let mut report = Document::of_client(&report, &setting);
+        report.accept(&self.known);
+        Ok(report)
     }
 }
 

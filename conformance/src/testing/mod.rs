@@ -34,10 +34,12 @@ mod client;
 #[cfg(test)]
 mod tests;
 
+use std::io::Write as _;
+
 pub use self::agent::AgentTest;
 pub use self::client::ClientTest;
 use crate::Result;
-use crate::report::{self, Document, Word};
+use crate::report::{self, Conformity, Document, Outcome, Tally};
 
 /// What can be held against the protocol: an [`AgentTest`] or a [`ClientTest`].
 pub trait Test {
@@ -49,11 +51,11 @@ pub trait Test {
     fn run(self) -> Result<Document>;
 }
 
-/// Runs the suite, and panics with its report when what is tested breaks a requirement
-/// that decides, or when nothing at all was found to be obeyed.
+/// Runs the suite, and panics with the failures when what is tested breaks a requirement that decides,
+/// when a step that the others depend on is impossible, or when nothing at all was found to be obeyed.
 ///
-/// A requirement that was inconclusive is no failure; [`Test::run`] yields the report to
-/// look at.
+/// A requirement that was inconclusive is no failure: when it passes, one line on standard error says
+/// how much was not exercised. [`Test::run`] yields the report to look at.
 ///
 /// # Panics
 /// When the test fails, or the suite cannot do its work.
@@ -63,12 +65,30 @@ pub fn assert_conformant(test: impl Test) {
         Ok(report) => report,
         Err(error) => panic!("the suite could not do its work: {error}"),
     };
-    if !report.conformant {
-        panic!("{}", report::text(&report));
+    let is_blocked = report.root_cause.is_some();
+    if report.verdict == Conformity::NotConformant || is_blocked {
+        panic!("{}", report::failures_text(&report));
     }
-    if report.with(Word::Pass).next().is_none() {
+    if report.with(Outcome::Pass).next().is_none() {
         panic!("nothing was decided\n{}", report::text(&report));
     }
+    if let Some(line) = not_exercised(&report) {
+        // Nobody may read it.
+        let _ = writeln!(std::io::stderr(), "acp-conformance: {line}");
+    }
+}
+
+/// Says how much of the table a run that passed has not exercised; `None` if all was.
+fn not_exercised(report: &Document) -> Option<String> {
+    let all = Tally::of(&report.requirements);
+    let missing = all.inconclusive + all.skip;
+    let whole = missing + all.pass + all.fail;
+    (missing > 0).then(|| {
+        format!(
+            "{} passes; {missing} of {whole} requirements were not exercised: {} inconclusive, {} skipped",
+            report.name, all.inconclusive, all.skip
+        )
+    })
 }
 
 /// Owned names.

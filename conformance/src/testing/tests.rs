@@ -8,7 +8,6 @@ use acp_sdk::v1::{
     Agent, AgentContext, CancelNotification, NewSessionRequest, NewSessionResponse, PromptRequest,
     PromptResponse, StopReason,
 };
-use acp_server::reference_agent;
 
 use super::*;
 use crate::clients::Launched;
@@ -25,11 +24,17 @@ fn panics(test: impl Test) -> String {
 
 #[test]
 fn the_reference_agent_passes_without_a_process() {
-    let test = AgentTest::new(reference_agent).profile(Profile::reference().unwrap());
+    // A store for all connections, as the disk is for all processes.
+    let store = std::sync::Arc::new(acp_server::store::MemoryStore::new());
+    let agent = move || {
+        let server = acp_server::Reference::server().store(store.clone());
+        server.build().connection(acp_server::Link::Stdio)
+    };
+    let test = AgentTest::new(agent).profile(Profile::reference().unwrap());
     let report = test.skip(["elicitation"]).strict().run().unwrap();
     assert!(report.conformant, "{}", report::text(&report));
-    assert_eq!(report.with(Word::Skip).count(), 0);
-    assert!(report.with(Word::Pass).count() > 150);
+    assert_eq!(report.with(Outcome::Skip).count(), 0);
+    assert!(report.with(Outcome::Pass).count() > 150);
     assert_eq!(report.left_out, ["elicitation"]);
 }
 
@@ -131,9 +136,9 @@ fn a_client_within_this_process_passes() {
     let report = ClientTest::new(sound).strict().run().unwrap();
     let text = report::text(&report);
     assert!(report.conformant, "{text}");
-    assert_eq!(report.with(Word::Fail).count(), 0, "{text}");
-    assert_eq!(report.with(Word::Inconclusive).count(), 0, "{text}");
-    assert!(report.with(Word::Pass).count() > 30, "{text}");
+    assert_eq!(report.with(Outcome::Fail).count(), 0, "{text}");
+    assert_eq!(report.with(Outcome::Inconclusive).count(), 0, "{text}");
+    assert!(report.with(Outcome::Pass).count() > 30, "{text}");
 }
 
 #[test]
@@ -170,4 +175,32 @@ fn a_client_that_panics_or_hangs_is_no_end_of_the_test() {
     let test = ClientTest::new(hangs).timeout(Duration::from_millis(100));
     let said = panics(test.only(["hello"]));
     assert!(said.contains("not conformant: "), "{said}");
+}
+
+#[test]
+fn a_pass_says_how_much_was_not_exercised() {
+    let test = AgentTest::new(|| Careless).only(["session-setup.session-id", "modes.set"]);
+    let report = test.run().unwrap();
+    let line = not_exercised(&report).unwrap();
+    assert!(
+        line.contains("1 of 2 requirements were not exercised"),
+        "{line}"
+    );
+    let test = AgentTest::new(|| Careless).only(["session-setup.session-id"]);
+    assert_eq!(not_exercised(&test.run().unwrap()), None);
+}
+
+#[test]
+fn a_failure_prints_the_failures_and_one_line_of_counts() {
+    let said = panics(AgentTest::new(|| Careless).only(["session-setup", "plan"]));
+    assert!(said.contains("\nFAIL session-setup.unique-id"), "{said}");
+    assert!(
+        !said.contains("passed of run") && !said.contains("Inconclusive"),
+        "{said}"
+    );
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.starts_with("not conformant: ") && last.contains(" inconclusive"),
+        "{last}"
+    );
 }

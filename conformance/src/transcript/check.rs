@@ -9,7 +9,8 @@ use super::judge::Judge;
 use super::lines::{LINE_LIMIT, Line, Splitter};
 use super::record::{self, RecordError};
 use super::summary::Summary;
-use crate::wire::{Finding, Level, Party, Rule, Schemas};
+use crate::passive::Diagnostic;
+use crate::wire::{FindingKind, Party, Schemas};
 
 /// How a recording is read.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub fn check(
     mut reader: impl Read,
     schemas: impl Into<Schemas>,
     options: &CheckOptions,
-    mut each: impl FnMut(Finding),
+    mut each: impl FnMut(Diagnostic),
     mut read: impl FnMut(u64),
 ) -> io::Result<Summary> {
     let mut checker = Checker {
@@ -56,7 +57,7 @@ pub fn check(
 struct Checker<'a> {
     judge: Judge,
     line: u64,
-    each: &'a mut dyn FnMut(Finding),
+    each: &'a mut dyn FnMut(Diagnostic),
 }
 
 impl Checker<'_> {
@@ -69,7 +70,7 @@ impl Checker<'_> {
             Line::TooLong(length) => {
                 let message = format!("a line of {length} bytes is over the limit; not checked");
                 self.judge.skipped();
-                self.report(Level::Error, Rule::TooLong, message);
+                self.report(FindingKind::TooLong, message);
                 return;
             }
         };
@@ -80,21 +81,20 @@ impl Checker<'_> {
             Ok(record) => self.judge.record(self.line, &record, self.each),
             Err(error) if cut => {
                 let message = format!("the last line is cut off; not checked ({error})");
-                self.report(Level::Warning, Rule::Record, message);
+                self.report(FindingKind::Lost, message);
             }
             Err(error) => {
                 let rule = match error {
-                    RecordError::Json(_) | RecordError::Utf8(_) => Rule::NotJson,
-                    RecordError::Direction(_) | RecordError::Empty => Rule::Record,
+                    RecordError::Json(_) | RecordError::Utf8(_) => FindingKind::NotJson,
+                    RecordError::Direction(_) | RecordError::Empty => FindingKind::Record,
                 };
-                self.report(Level::Error, rule, error.to_string());
+                self.report(rule, error.to_string());
             }
         }
     }
 
-    fn report(&mut self, level: Level, rule: Rule, message: String) {
-        self.judge
-            .report(self.line, (level, rule), None, message, self.each);
+    fn report(&mut self, rule: FindingKind, message: String) {
+        self.judge.report(self.line, rule, None, message, self.each);
     }
 }
 

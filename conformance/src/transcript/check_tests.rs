@@ -1,8 +1,9 @@
 //! Recordings as text, and what the check makes of them.
 
 use super::*;
+use crate::passive::Level;
 
-fn run(text: &str, options: &CheckOptions) -> (Summary, Vec<Finding>) {
+fn run(text: &str, options: &CheckOptions) -> (Summary, Vec<Diagnostic>) {
     let mut findings = Vec::new();
     let mut bytes = 0;
     let summary = check(
@@ -17,7 +18,7 @@ fn run(text: &str, options: &CheckOptions) -> (Summary, Vec<Finding>) {
     (summary, findings)
 }
 
-fn checked(text: &str) -> (Summary, Vec<Finding>) {
+fn checked(text: &str) -> (Summary, Vec<Diagnostic>) {
     run(text, &CheckOptions::default())
 }
 
@@ -43,9 +44,9 @@ fn a_broken_field_has_a_line_a_method_and_a_pointer() {
     let [finding] = findings.as_slice() else {
         panic!("{findings:?}");
     };
-    assert_eq!(finding.place, 3);
-    assert_eq!(finding.method.as_deref(), Some("session/update"));
-    assert_eq!(finding.pointer, "/params/update/content/text");
+    assert_eq!(finding.finding.place, 3);
+    assert_eq!(finding.finding.method.as_deref(), Some("session/update"));
+    assert_eq!(finding.finding.pointer, "/params/update/content/text");
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn plain_messages_are_checked_alike() {
 
     let broken = plain.replace("end_turn", "done");
     let (_, findings) = checked(&broken);
-    assert_eq!(findings[0].pointer, "/result/stopReason");
+    assert_eq!(findings[0].finding.pointer, "/result/stopReason");
 }
 
 #[test]
@@ -80,12 +81,22 @@ fn one_partys_messages_alone_are_checked_when_told_whose_they_are() {
 fn lines_that_are_no_messages_are_errors() {
     let (summary, findings) = checked("oops\n{\"dir\":\"up\"}\n[]\n7\n");
     assert_eq!(summary.errors, 4);
-    let rules: Vec<Rule> = findings.iter().map(|finding| finding.rule).collect();
+    let rules: Vec<FindingKind> = findings.iter().map(|found| found.finding.rule).collect();
     assert_eq!(
         rules,
-        [Rule::NotJson, Rule::Record, Rule::Envelope, Rule::Envelope]
+        [
+            FindingKind::NotJson,
+            FindingKind::Record,
+            FindingKind::Envelope,
+            FindingKind::Envelope
+        ]
     );
-    assert!(findings[3].message.contains("an integer is no message"));
+    assert!(
+        findings[3]
+            .finding
+            .message
+            .contains("an integer is no message")
+    );
 }
 
 #[test]
@@ -94,8 +105,8 @@ fn the_agents_noise_is_an_error_and_the_clients_is_a_probe() {
     let (summary, findings) = checked(noise);
     assert_eq!(summary.agent.raw, 1);
     assert_eq!(
-        (findings[0].rule, findings[0].level),
-        (Rule::NotJson, Level::Error)
+        (findings[0].finding.rule, findings[0].level),
+        (FindingKind::NotJson, Level::Error)
     );
     let probe = noise.replace("a2c", "c2a");
     let (summary, findings) = checked(&probe);
@@ -122,7 +133,10 @@ fn a_last_line_cut_off_is_a_warning_and_a_whole_one_is_checked() {
     );
     let (summary, findings) = checked(&cut[..cut.len() - 9]);
     assert_eq!((summary.errors, summary.warnings), (0, 1));
-    assert_eq!((findings[0].place, findings[0].rule), (4, Rule::Record));
+    assert_eq!(
+        (findings[0].finding.place, findings[0].finding.rule),
+        (4, FindingKind::Lost)
+    );
 }
 
 #[test]
@@ -132,8 +146,8 @@ fn a_line_over_the_limit_is_passed_over() {
         ..CheckOptions::default()
     };
     let (summary, findings) = run(TURN, &options);
-    assert_eq!(findings[0].rule, Rule::TooLong);
-    assert_eq!((findings[0].place, summary.lines), (3, 4));
+    assert_eq!(findings[0].finding.rule, FindingKind::TooLong);
+    assert_eq!((findings[0].finding.place, summary.lines), (3, 4));
     assert_eq!(summary.agent.valid, 1);
 }
 
@@ -143,7 +157,7 @@ fn requests_without_an_answer_come_out_at_the_end() {
         r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{}}}"#;
     let (summary, findings) = checked(text);
     assert_eq!(summary.errors, 2);
-    assert!(findings.iter().all(|finding| finding.place == 1));
+    assert!(findings.iter().all(|found| found.finding.place == 1));
 }
 
 const HANDSHAKE: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"terminal":true},"clientInfo":{"name":"c","version":"1"}}}}
@@ -157,7 +171,10 @@ fn rules(text: &str) -> Vec<(u64, &'static str, Level)> {
     let (_, findings) = checked(text);
     let known = findings.iter();
     known
-        .map(|finding| (finding.place, finding.rule.as_str(), finding.level))
+        .map(|found| {
+            let finding = &found.finding;
+            (finding.place, finding.rule.as_str(), found.level)
+        })
         .collect()
 }
 
@@ -182,13 +199,13 @@ fn what_was_not_seen_is_held_against_nobody() {
 }
 
 #[test]
-fn what_was_not_done_until_the_end_is_a_warning_where_it_began() {
+fn what_was_not_done_until_the_end_is_found_where_it_began() {
     let turn = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s","command":"ls"}}}
 {"dir":"c2a","msg":{"jsonrpc":"2.0","id":1,"result":{"terminalId":"t"}}}"#;
     let prompt = TURN.trim().lines().next().unwrap();
     let end = TURN.trim().lines().last().unwrap();
     let text = format!("{HANDSHAKE}{prompt}\n{turn}\n{end}\n");
     let found = rules(&text);
-    assert_eq!(found, [(5, "terminals.released", Level::Warning)]);
+    assert_eq!(found, [(5, "terminals.released", Level::Error)]);
     assert_eq!(rules(&format!("{text}{RELEASE}")), []);
 }

@@ -1,8 +1,8 @@
 //! Judges records one after the other: the rules of [`crate::wire`], applied to
 //! what a recorder says that it saw.
 //!
-//! Both parties are judged, but a client that probes its agent is not at fault:
-//! a malformed request that the agent refused, and a line that the recorder kept
+//! Both parties are judged, but a client that probes its agent is not at violation:
+//! a request that the agent refused, and a line that the recorder kept
 //! as `raw` without a reason, count for nothing. Nothing a client sent counts
 //! against the agent.
 //!
@@ -16,10 +16,10 @@ use serde_json::Value;
 use super::direction;
 use super::record::Record;
 use super::summary::{Spoken, Summary};
-use crate::watch::{Live, Said};
+use crate::passive::{Diagnostic, Live, Said};
 use crate::wire::{
-    Agreement, Finding, Judged, Kind, Level, Observed, Party, Rule, Schemas, Tracker, Version,
-    describe, read_envelope,
+    Agreement, Basis, Finding, FindingKind, Judged, Kind, Observed, Party, Schemas, Tracker,
+    Version, describe, read_envelope,
 };
 
 /// The judge of one recording or one live connection.
@@ -31,6 +31,8 @@ pub struct Judge {
     from: Option<Party>,
     summary: Summary,
     place: u64,
+    /// Whether a message was seen.
+    begun: bool,
 }
 
 impl Judge {
@@ -46,12 +48,13 @@ impl Judge {
             from,
             summary: Summary::default(),
             place: 0,
+            begun: false,
         }
     }
 
     /// Judges the next record; `each` is given what is found. `place` is where the
     /// record stands.
-    pub fn record(&mut self, place: u64, record: &Record, each: &mut dyn FnMut(Finding)) {
+    pub fn record(&mut self, place: u64, record: &Record, each: &mut dyn FnMut(Diagnostic)) {
         self.place = place;
         match record {
             Record::Message(from, value) => self.message(*from, value, each),
@@ -69,19 +72,19 @@ impl Judge {
     pub(super) fn report(
         &mut self,
         place: u64,
-        (level, rule): (Level, Rule),
+        rule: FindingKind,
         by: Option<Party>,
         message: String,
-        each: &mut dyn FnMut(Finding),
+        each: &mut dyn FnMut(Diagnostic),
     ) {
         let finding = Finding {
             place,
-            level,
             rule,
             by,
             method: None,
             pointer: String::new(),
             message,
+            excuse: None,
         };
         self.found(finding, each);
     }
@@ -92,7 +95,7 @@ impl Judge {
     }
 
     /// Ends the connection: what waited for an answer comes out now.
-    pub fn finish(mut self, each: &mut dyn FnMut(Finding)) -> Summary {
+    pub fn finish(mut self, each: &mut dyn FnMut(Diagnostic)) -> Summary {
         let mut findings = self.tracker.finish();
         let live = std::mem::take(&mut self.live);
         live.finish(&mut |finding| findings.push(finding));
@@ -100,7 +103,7 @@ impl Judge {
             self.found(finding, each);
         }
         self.summary.protocol = Some(Spoken {
-            version: self.version().number(),
+            version: self.agreement.number(),
             basis: self.agreement.basis(),
         });
         self.summary
@@ -116,14 +119,26 @@ impl Judge {
         (self.version() == Version::V2).then_some(all)
     }
 
-    fn message(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Finding)) {
+    fn message(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
         match self.batch(value) {
             Some(all) => all.iter().for_each(|one| self.single(from, one, each)),
             None => self.single(from, value, each),
         }
     }
 
-    fn single(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Finding)) {
+    /// A connection whose beginning was not seen has requests that were not seen either.
+    fn begin(&mut self, from: Party, value: &Value) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let method = value.get("method").and_then(Value::as_str);
+        if (from, method) != (Party::Client, Some("initialize")) {
+            self.tracker.lost();
+        }
+    }
+
+    fn single(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
+        self.begin(from, value);
         if self.agreement.hear(from, value) {
             self.tracker.speak(self.agreement.schema().clone());
         }
@@ -135,7 +150,10 @@ impl Judge {
         } = self.tracker.observe(from, self.place, value);
         self.summary.tally(from).count(judged);
         let schema = self.tracker.schema();
-        findings.extend(schema.custom_field(from, self.place, method.as_deref(), value));
+        let supported = self.agreement.basis() != Basis::Unsupported;
+        if supported {
+            findings.extend(schema.custom_fields(from, self.place, method.as_deref(), value));
+        }
         let said = Said {
             place: self.place,
             from,
@@ -145,17 +163,30 @@ impl Judge {
         // What the schema forbids is said once, not again in the words of a rule.
         let sound = judged != Judged::Invalid;
         let version = self.version();
-        self.live.see(version, said, &mut |finding| {
-            if sound {
-                findings.push(finding);
-            }
-        });
+        if supported {
+            self.live.see(version, said, &mut |finding| {
+                if sound {
+                    findings.push(finding);
+                }
+            });
+        }
+        if from == Party::Client && kind == Kind::Request && !findings.is_empty() {
+            let (own, others) = findings.into_iter().partition(|it| it.place == self.place);
+            findings = self.tracker.hold(value.get("id"), own);
+            findings.extend::<Vec<_>>(others);
+        }
         for finding in findings {
             self.found(finding, each);
         }
     }
 
-    fn raw(&mut self, from: Party, text: &str, why: Option<&str>, each: &mut dyn FnMut(Finding)) {
+    fn raw(
+        &mut self,
+        from: Party,
+        text: &str,
+        why: Option<&str>,
+        each: &mut dyn FnMut(Diagnostic),
+    ) {
         let value = serde_json::from_str::<Value>(text);
         let why = match (from, value, why) {
             (_, value, Some(why)) => {
@@ -176,8 +207,7 @@ impl Judge {
         };
         self.summary.tally(from).raw += 1;
         let message = format!("the {from}'s output holds what is no message: {why}");
-        let rule = (Level::Error, Rule::NotJson);
-        self.report(self.place, rule, Some(from), message, each);
+        self.report(self.place, FindingKind::NotJson, Some(from), message, each);
     }
 
     /// Takes a line that was written off the protocol; what answers it is no mistake.
@@ -205,7 +235,7 @@ impl Judge {
         self.live.lose();
     }
 
-    fn lost(&mut self, from: Party, messages: u64, why: &str, each: &mut dyn FnMut(Finding)) {
+    fn lost(&mut self, from: Party, messages: u64, why: &str, each: &mut dyn FnMut(Diagnostic)) {
         self.summary.tally(from).lost += messages;
         self.skipped();
         let messages = match messages {
@@ -213,18 +243,17 @@ impl Judge {
             many => format!("{many} messages were"),
         };
         let message = format!("{messages} not judged: {why}");
-        let rule = (Level::Warning, Rule::Lost);
-        self.report(self.place, rule, Some(from), message, each);
+        self.report(self.place, FindingKind::Lost, Some(from), message, each);
     }
 
-    fn plain(&mut self, value: &Value, each: &mut dyn FnMut(Finding)) {
+    fn plain(&mut self, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
         match self.batch(value) {
             Some(all) => all.iter().for_each(|one| self.plain_single(one, each)),
             None => self.plain_single(value, each),
         }
     }
 
-    fn plain_single(&mut self, value: &Value, each: &mut dyn FnMut(Finding)) {
+    fn plain_single(&mut self, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
         let inferred = self.from.or_else(|| direction::infer(&self.tracker, value));
         if let Some(from) = inferred {
             self.single(from, value, each);
@@ -240,24 +269,25 @@ impl Judge {
             }
             let finding = Finding {
                 place: self.place,
-                level: Level::Error,
-                rule: Rule::Envelope,
+                rule: FindingKind::Envelope,
                 by: None,
                 method: None,
                 pointer: defect.pointer.to_owned(),
                 message: text,
+                excuse: None,
             };
             self.found(finding, each);
         }
     }
 
-    fn found(&mut self, finding: Finding, each: &mut dyn FnMut(Finding)) {
+    fn found(&mut self, finding: Finding, each: &mut dyn FnMut(Diagnostic)) {
         // With one party's messages alone, no answer can find its request.
-        if self.from.is_some() && finding.rule == Rule::UnmatchedAnswer {
+        if self.from.is_some() && finding.rule == FindingKind::UnmatchedAnswer {
             return;
         }
-        self.summary.found(&finding);
-        each(finding);
+        let diagnostic = Diagnostic::new(self.version(), finding);
+        self.summary.found(&diagnostic);
+        each(diagnostic);
     }
 }
 
@@ -268,12 +298,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::passive::Level;
     use crate::wire::Schema;
 
-    fn judged(records: &[Record]) -> (Summary, Vec<(Level, Rule)>) {
+    fn judged(records: &[Record]) -> (Summary, Vec<(Level, FindingKind)>) {
         let mut judge = Judge::new(Arc::new(Schema::v1().unwrap()), None);
         let mut found = Vec::new();
-        let mut each = |finding: Finding| found.push((finding.level, finding.rule));
+        let mut each = |all: Diagnostic| found.push((all.level, all.finding.rule));
         for (place, record) in (1..).zip(records) {
             judge.record(place, record, &mut each);
         }
@@ -295,24 +326,29 @@ mod tests {
         assert_eq!((summary.client.raw, found), (1, vec![]));
         for from in [Party::Client, Party::Agent] {
             let (mut summary, found) = judged(&[raw(from, Some("no"))]);
-            assert_eq!(found, [(Level::Error, Rule::NotJson)]);
+            assert_eq!(found, [(Level::Error, FindingKind::NotJson)]);
             assert_eq!(summary.tally(from).raw, 1);
         }
     }
 
     #[test]
     fn nothing_is_held_against_anybody_that_lost_messages_may_explain() {
+        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+            "params": {"protocolVersion": 1, "clientInfo": {"name": "c", "version": "1"}}});
+        let initialize = Record::Message(Party::Client, initialize);
         let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}});
         let answer = Record::Message(Party::Agent, answer);
+        let (_, found) = judged(&[initialize.clone(), answer.clone()]);
+        assert_eq!(found, [(Level::Error, FindingKind::UnmatchedAnswer)]);
         let (_, found) = judged(std::slice::from_ref(&answer));
-        assert_eq!(found, [(Level::Warning, Rule::UnmatchedAnswer)]);
+        assert_eq!(found, []);
         let lost = Record::Lost {
             from: Party::Client,
             messages: 2,
             why: "the queue was full".into(),
         };
-        let (summary, found) = judged(&[lost, answer]);
-        assert_eq!(found, [(Level::Warning, Rule::Lost)]);
+        let (summary, found) = judged(&[initialize, lost, answer]);
+        assert_eq!(found, [(Level::Warning, FindingKind::Lost)]);
         assert_eq!(summary.client.lost, 2);
     }
 }

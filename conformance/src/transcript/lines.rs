@@ -47,7 +47,7 @@ impl Splitter {
 
     /// Reads once, and calls `each` for every line that ends in what came. Yields how
     /// many bytes that was: none at the end of `source`, after a line without a
-    /// newline was told.
+    /// newline was reported.
     ///
     /// # Errors
     /// When reading fails for another reason than an interruption.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::wire::{Basis, Finding, Judged, Level, Party};
+use crate::passive::{Diagnostic, Level};
+use crate::wire::{Basis, Judged, Party};
 
 /// Messages of one party, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,7 +64,7 @@ pub struct Summary {
     pub agent: Tally,
     /// What the client wrote.
     pub client: Tally,
-    /// Messages whose writer cannot be told.
+    /// Messages whose writer is unknown.
     pub unknown: u64,
     /// Findings that decide the verdict.
     pub errors: u64,
@@ -91,9 +92,9 @@ impl Summary {
         self.agent.messages + self.client.messages + self.unknown
     }
 
-    /// Counts a finding by its weight.
-    pub(super) fn found(&mut self, finding: &Finding) {
-        match finding.level {
+    /// Counts a finding by its level.
+    pub(super) fn found(&mut self, diagnostic: &Diagnostic) {
+        match diagnostic.level {
             Level::Error => self.errors += 1,
             Level::Warning => self.warnings += 1,
             Level::Note => self.notes += 1,

@@ -1,8 +1,8 @@
 //! The version of the protocol that a connection speaks, as its `initialize` exchange says.
 //!
 //! The request is judged by the version that it asks for, and everything from its answer on by
-//! the one that the answer chooses. Before that, where the exchange was not seen, and of a version
-//! that has no document here, version 1 is assumed.
+//! the one that the answer chooses. Before that, where the exchange was not seen, and of a request
+//! for a version that has no schema here, version 1 is assumed.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::Result;
 #[derive(Clone, Debug)]
 pub struct Schemas {
     first: Arc<Schema>,
-    second: Option<Arc<Schema>>,
+    v2: Option<Arc<Schema>>,
 }
 
 impl Schemas {
@@ -27,7 +27,7 @@ impl Schemas {
     pub fn any() -> Result<Self> {
         Ok(Self {
             first: Arc::new(Schema::of(Version::V1)?),
-            second: Some(Arc::new(Schema::of(Version::V2)?)),
+            v2: Some(Arc::new(Schema::of(Version::V2)?)),
         })
     }
 
@@ -48,7 +48,7 @@ impl From<Arc<Schema>> for Schemas {
     fn from(schema: Arc<Schema>) -> Self {
         Self {
             first: schema,
-            second: None,
+            v2: None,
         }
     }
 }
@@ -61,6 +61,8 @@ pub enum Basis {
     Given,
     /// The answer to `initialize` chose it.
     Agreed,
+    /// The answer to `initialize` chose one that has no schema here.
+    Unsupported,
     /// It is the one that `initialize` asked for; no answer was seen.
     Asked,
     /// No `initialize` was seen.
@@ -75,19 +77,28 @@ pub(crate) struct Agreement {
     basis: Basis,
     /// The id of the request `initialize` that has no answer yet.
     asked: Option<Value>,
+    /// The number that was agreed on, if it has no schema here.
+    unsupported: Option<u64>,
 }
 
 impl Agreement {
     pub(crate) fn new(schemas: Schemas) -> Self {
         Self {
             now: schemas.first.clone(),
-            basis: match schemas.second {
+            basis: match schemas.v2 {
                 None => Basis::Given,
                 Some(_) => Basis::Assumed,
             },
             schemas,
             asked: None,
+            unsupported: None,
         }
+    }
+
+    /// The number of the version that is spoken.
+    pub(crate) fn number(&self) -> u64 {
+        let known = self.now.version().number();
+        self.unsupported.unwrap_or(known)
     }
 
     /// The schema by which to judge the next message.
@@ -99,14 +110,18 @@ impl Agreement {
         self.basis
     }
 
+    fn is_settled(&self) -> bool {
+        matches!(self.basis, Basis::Agreed | Basis::Unsupported)
+    }
+
     /// Takes a message that is about to be judged; tells whether the version changes with it.
     pub(crate) fn hear(&mut self, from: Party, message: &Value) -> bool {
-        if self.schemas.second.is_none() {
+        if self.schemas.v2.is_none() {
             return false;
         }
         let method = message.get("method").and_then(Value::as_str);
         let (version, basis) = match (from, method) {
-            (Party::Client, Some("initialize")) if self.basis != Basis::Agreed => {
+            (Party::Client, Some("initialize")) if !self.is_settled() => {
                 self.asked = message.get("id").cloned();
                 (message.pointer("/params/protocolVersion"), Basis::Asked)
             }
@@ -122,9 +137,14 @@ impl Agreement {
             return false;
         };
         let before = self.now.version();
+        if basis == Basis::Agreed && Version::of_number(version).is_none() {
+            self.unsupported = Some(version);
+            self.basis = Basis::Unsupported;
+            return false;
+        }
         // Of a number from the future nothing is known; the draft is no better guess.
-        self.now = match &self.schemas.second {
-            Some(second) if version == second.version().number() => second.clone(),
+        self.now = match &self.schemas.v2 {
+            Some(v2) if version == v2.version().number() => v2.clone(),
             _ => self.schemas.first.clone(),
         };
         self.basis = basis;
@@ -167,6 +187,16 @@ mod tests {
         let mut it = Agreement::new(Schemas::any().unwrap());
         assert_eq!(heard(&mut it, Party::Client, &ask(99)), (1, Basis::Asked));
         assert_eq!(heard(&mut it, Party::Agent, &answer(2)), (2, Basis::Agreed));
+    }
+
+    #[test]
+    fn a_version_without_a_schema_is_none_of_those_with_one() {
+        let mut it = Agreement::new(Schemas::any().unwrap());
+        it.hear(Party::Client, &ask(1));
+        let (_, basis) = heard(&mut it, Party::Agent, &answer(99));
+        assert_eq!((basis, it.number()), (Basis::Unsupported, 99));
+        heard(&mut it, Party::Client, &ask(1));
+        assert_eq!((it.basis(), it.number()), (Basis::Unsupported, 99));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The JSON-RPC envelope: what kind of message a value is, and what is wrong
-//! with it before anyone looks at its params.
+//! with it before its params are inspected.
 //!
 //! A defective envelope is still read as far as it can be, because a message
 //! without `jsonrpc` has params worth checking too.

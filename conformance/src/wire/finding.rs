@@ -1,4 +1,7 @@
-//! What is wrong with a message, and how bad that is.
+//! What is wrong with a message.
+//!
+//! A finding has no severity of its own: [`crate::passive`] takes it from the row of the table of
+//! requirements that the finding breaks.
 
 use std::fmt;
 
@@ -6,36 +9,9 @@ use serde::{Serialize, Serializer};
 
 use super::Party;
 
-/// How much a finding weighs.
-///
-/// An error is a message that the schema or the envelope forbids; it decides the
-/// verdict. A warning is a message that is well formed but does not belong where
-/// it stands. A note says what a reader may want to know and what the protocol
-/// leaves open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Worth knowing, not wrong.
-    Note,
-    /// Wrong by a rule other than the schema.
-    Warning,
-    /// Not a valid message.
-    Error,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
-}
-
 /// Which rule a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum FindingKind {
     /// Params, a result or an error object that the schema forbids.
     Schema,
     /// Not a JSON-RPC message.
@@ -60,15 +36,45 @@ pub enum Rule {
     LateUpdate,
     /// A member that the schema does not have, where it reserves all names.
     CustomField,
-    /// A malformed message of the client that the agent refused.
-    Probe,
+    /// A version of the protocol that has no specification here.
+    UnsupportedVersion,
     /// A requirement about a sequence of messages, by its id.
     Requirement(&'static str),
-    /// A `null` result where the schema wants an object without required members.
-    NullResult,
 }
 
-impl Rule {
+/// Why a finding is a note, whatever it breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excuse {
+    /// A message of the client that the agent refused: a probe.
+    Refused,
+    /// A `null` result where the schema requires an object without required members.
+    EmptyResult,
+    /// An update after a cancelled turn that describes the session, not the turn.
+    Background,
+    /// What was left undone when the connection ended with requests open.
+    CutOff,
+    /// A known extension, by its name in [`super::extensions`].
+    Extension(&'static str),
+}
+
+impl FindingKind {
+    /// All kinds but those of sequences.
+    pub const ALL: [Self; 13] = [
+        Self::Schema,
+        Self::Envelope,
+        Self::NotJson,
+        Self::TooLong,
+        Self::Record,
+        Self::Lost,
+        Self::MissingId,
+        Self::NotificationAnswered,
+        Self::UnmatchedAnswer,
+        Self::UnknownMethod,
+        Self::LateUpdate,
+        Self::CustomField,
+        Self::UnsupportedVersion,
+    ];
+
     /// The name in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -85,14 +91,13 @@ impl Rule {
             Self::UnknownMethod => "unknown-method",
             Self::LateUpdate => "late-update",
             Self::CustomField => "custom-field",
-            Self::Probe => "probe",
+            Self::UnsupportedVersion => "unsupported-version",
             Self::Requirement(id) => id,
-            Self::NullResult => "null-result",
         }
     }
 }
 
-impl Serialize for Rule {
+impl Serialize for FindingKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -103,11 +108,9 @@ impl Serialize for Rule {
 pub struct Finding {
     /// Where the message stands: the line of a file, or its number in a recording.
     pub place: u64,
-    /// How much it weighs.
-    pub level: Level,
     /// Which rule it is about.
-    pub rule: Rule,
-    /// Who wrote the message; `None` when that cannot be told.
+    pub rule: FindingKind,
+    /// Who wrote the message; `None` if unknown.
     pub by: Option<Party>,
     /// The method of the message, or of the request it answers.
     pub method: Option<String>,
@@ -115,27 +118,24 @@ pub struct Finding {
     pub pointer: String,
     /// What is wrong, in words.
     pub message: String,
+    /// Why it is a note, if it is one whatever it breaks.
+    #[serde(skip)]
+    pub excuse: Option<Excuse>,
 }
 
+/// The method, the place and what is wrong, without the writer.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.level, self.rule.as_str())?;
-        if let Some(by) = self.by {
-            write!(f, " {by}:")?;
-        }
-        if let Some(method) = &self.method {
-            write!(f, " {method}")?;
-        }
+        let method = self.method.as_deref().unwrap_or_default();
+        f.write_str(method)?;
         if !self.pointer.is_empty() {
-            write!(f, " at {}", self.pointer)?;
+            let gap = if method.is_empty() { "" } else { " " };
+            write!(f, "{gap}at {}", self.pointer)?;
         }
-        // Without a method or a place, the writer's colon is the only one.
-        let colon = if self.by.is_some() && self.method.is_none() && self.pointer.is_empty() {
-            ""
-        } else {
-            ":"
-        };
-        write!(f, "{colon} {}", self.message)
+        if !method.is_empty() || !self.pointer.is_empty() {
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.message)
     }
 }
 
@@ -144,34 +144,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_ordered_by_weight() {
-        assert!(Level::Note < Level::Warning && Level::Warning < Level::Error);
-    }
-
-    #[test]
     fn a_finding_reads_as_one_line() {
         let finding = Finding {
             place: 7,
-            level: Level::Error,
-            rule: Rule::Schema,
+            rule: FindingKind::Schema,
             by: Some(Party::Agent),
             method: Some("session/update".into()),
             pointer: "/params/update".into(),
             message: "missing `content`".into(),
+            excuse: None,
         };
-        assert_eq!(
-            finding.to_string(),
-            "error[schema] agent: session/update at /params/update: missing `content`"
-        );
-        let noise = Finding {
-            rule: Rule::NotJson,
-            method: None,
-            pointer: String::new(),
-            message: "no message".into(),
-            ..finding
-        };
-        assert_eq!(noise.to_string(), "error[not-json] agent: no message");
-        let line = Finding { by: None, ..noise };
-        assert_eq!(line.to_string(), "error[not-json]: no message");
+        let text = "session/update at /params/update: missing `content`";
+        assert_eq!(finding.to_string(), text);
+        let method = None;
+        let answer = Finding { method, ..finding };
+        assert_eq!(answer.to_string(), "at /params/update: missing `content`");
+        let pointer = String::new();
+        let line = Finding { pointer, ..answer };
+        assert_eq!(line.to_string(), "missing `content`");
     }
 }

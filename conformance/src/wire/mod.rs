@@ -7,22 +7,25 @@
 mod agreement;
 mod envelope;
 mod errata;
+mod excerpt;
+pub mod extensions;
 mod finding;
 mod party;
 mod pending;
 mod schema;
-mod surplus;
 mod tracker;
 mod turns;
+mod unknown_fields;
 
 pub(crate) use self::agreement::Agreement;
 pub use self::agreement::{Basis, Schemas};
 pub use self::envelope::{
     Answer, Defect, Message, describe, excerpt, read as read_envelope, shorten,
 };
-pub use self::finding::{Finding, Level, Rule};
+pub use self::excerpt::excerpt_around;
+pub use self::finding::{Excuse, Finding, FindingKind};
 pub use self::party::Party;
 pub use self::schema::{Schema, Verdict, Version};
-pub(crate) use self::surplus::{fits, parts, target};
 pub use self::tracker::{Judged, Kind, Observed, Tracker};
 pub use self::turns::is_output;
+pub(crate) use self::unknown_fields::{fits, parts, referent};

@@ -20,7 +20,7 @@ pub(crate) struct Open {
     pub(crate) method: String,
     /// The session it is for.
     pub(crate) session: Option<String>,
-    /// Findings that wait for the answer, because it decides their weight.
+    /// Findings that wait for the answer, because it decides whether they are a probe's.
     pub(crate) held: Vec<Finding>,
     /// When it was sent, in messages since the start.
     pub(crate) sequence: u64,
@@ -54,6 +54,11 @@ impl Pending {
     /// The request that waits for an answer with this id.
     pub(crate) fn get(&self, id: &Value) -> Option<&Open> {
         self.open.get(&key(id))
+    }
+
+    /// The same, to add to what waits for its answer.
+    pub(crate) fn get_mut(&mut self, id: &Value) -> Option<&mut Open> {
+        self.open.get_mut(&key(id))
     }
 
     /// Takes the request that an answer with this id belongs to.

@@ -1,12 +1,14 @@
 //! The protocol's schema as the wire needs it: asked by writer and method.
 
+use std::collections::HashSet;
+
 use acp_schema::{
     Checked, Document, Kind, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE, Validator, Violation,
 };
 use serde_json::Value;
 
-use super::surplus::Members;
-use super::{Finding, Level, Party, Rule};
+use super::unknown_fields::Members;
+use super::{Excuse, Finding, FindingKind, Party, extensions};
 use crate::Result;
 
 /// The request that negotiates the version.
@@ -48,6 +50,14 @@ impl Version {
         })
     }
 
+    /// The version of this number, if it has a schema here.
+    #[must_use]
+    pub fn of_number(number: u64) -> Option<Self> {
+        [Self::V1, Self::V2]
+            .into_iter()
+            .find(|version| version.number() == number)
+    }
+
     /// The number, as `initialize` has it.
     #[must_use]
     pub fn number(self) -> u64 {
@@ -75,6 +85,7 @@ pub struct Schema {
     validator: Validator,
     /// With the proposals: their names are the protocol's too, nobody's own.
     members: Members,
+    proposed: HashSet<String>,
     empty_results: Vec<(Side, String)>,
 }
 
@@ -108,8 +119,11 @@ impl Schema {
             Version::V1 => document.overlay("v1.unstable.json", V1_UNSTABLE)?,
             Version::V2 => document.overlay("v2.unstable.json", V2_UNSTABLE)?,
         };
+        let proposed = Protocol::from_document(&proposals)?;
+        let proposed = proposed.methods().map(|method| method.name.clone());
         Ok(Self {
             version,
+            proposed: proposed.collect(),
             protocol,
             validator,
             members: Members::of(proposals.value.get("$defs").unwrap_or(&Value::Null)),
@@ -147,43 +161,66 @@ impl Schema {
         }
     }
 
-    /// What is found when a message has a member that the schema does not have.
-    /// `method` is its method, or that of the request that it answers.
-    pub(crate) fn custom_field(
+    /// Whether a proposal has a method of this name.
+    #[must_use]
+    pub(crate) fn is_proposed(&self, method: &str) -> bool {
+        self.proposed.contains(method)
+    }
+
+    /// The members of a message that the schema does not have. `method` is its method, or that
+    /// of the request that it answers.
+    pub(crate) fn custom_fields(
         &self,
         from: Party,
         place: u64,
         method: Option<&str>,
         message: &Value,
-    ) -> Option<Finding> {
-        let method = method?;
-        let (member, at) = if message.get("method").is_some() {
-            let params = message.get("params")?;
-            ("/params", self.surplus_in_params(from, method, params)?)
-        } else {
-            let result = message.get("result")?;
-            ("/result", self.surplus_in_result(from, method, result)?)
+    ) -> Vec<Finding> {
+        let Some(method) = method else {
+            return Vec::new();
         };
-        Some(Finding {
-            place,
-            level: Level::Warning,
-            rule: Rule::CustomField,
-            by: Some(from),
-            method: Some(method.to_owned()),
-            pointer: format!("{member}{at}"),
-            message: "neither the schema nor a proposal has such a member; what is custom goes into `_meta`".to_owned(),
-        })
+        let (member, found) = if message.get("method").is_some() {
+            let params = message.get("params");
+            let found = params.map(|params| self.unknown_in_params(from, method, params));
+            ("/params", found)
+        } else {
+            let result = message.get("result");
+            let found = result.map(|result| self.unknown_in_result(from, method, result));
+            ("/result", found)
+        };
+        let found = found.unwrap_or_default().into_iter();
+        let findings = found.map(|at| {
+            let pointer = format!("{member}{at}");
+            let known = extensions::field(method, &pointer);
+            let message = "neither the schema nor a proposal has such a member";
+            Finding {
+                place,
+                rule: FindingKind::CustomField,
+                by: Some(from),
+                method: Some(method.to_owned()),
+                pointer,
+                message: match known {
+                    Some(known) => format!("{message}: {}", known.because),
+                    None => format!("{message}; what is custom goes into `_meta`"),
+                },
+                excuse: known.map(|known| Excuse::Extension(&known.name)),
+            }
+        });
+        findings.collect()
     }
 
-    /// The JSON Pointer of the first member of params that the schema does not have.
+    /// The JSON Pointers of the members of params that the schema does not have.
     #[must_use]
-    pub(crate) fn surplus_in_params(
+    pub(crate) fn unknown_in_params(
         &self,
         from: Party,
         method: &str,
         params: &Value,
-    ) -> Option<String> {
-        let method = self.protocol.method(self.side(from, method)?, method)?;
+    ) -> Vec<String> {
+        let side = self.side(from, method);
+        let Some(method) = side.and_then(|side| self.protocol.method(side, method)) else {
+            return Vec::new();
+        };
         let name = match &method.kind {
             Kind::Request { params, .. } | Kind::Notification { params } => params,
         };
@@ -192,26 +229,22 @@ impl Schema {
             Some(all) if self.version == Version::V2 && method.name == INITIALIZE => {
                 let mut own = all.clone();
                 own.retain(|name, _| !OF_VERSION_1.contains(&name.as_str()));
-                self.members.surplus(name, &Value::Object(own))
+                self.members.unknown_fields(name, &Value::Object(own))
             }
-            _ => self.members.surplus(name, params),
+            _ => self.members.unknown_fields(name, params),
         }
     }
 
-    /// The JSON Pointer of the first member of a result that the schema does not have.
+    /// The JSON Pointers of the members of a result that the schema does not have.
     #[must_use]
-    pub(crate) fn surplus_in_result(
-        &self,
-        by: Party,
-        method: &str,
-        result: &Value,
-    ) -> Option<String> {
-        let method = self
-            .protocol
-            .method(self.side(by.peer(), method)?, method)?;
-        match &method.kind {
-            Kind::Request { result: name, .. } => self.members.surplus(name, result),
-            Kind::Notification { .. } => None,
+    pub(crate) fn unknown_in_result(&self, by: Party, method: &str, result: &Value) -> Vec<String> {
+        let side = self.side(by.peer(), method);
+        match side.and_then(|side| self.protocol.method(side, method)) {
+            Some(method) => match &method.kind {
+                Kind::Request { result: name, .. } => self.members.unknown_fields(name, result),
+                Kind::Notification { .. } => Vec::new(),
+            },
+            None => Vec::new(),
         }
     }
 
@@ -313,18 +346,19 @@ mod tests {
     #[test]
     fn names_of_proposals_are_not_custom() {
         let schema = Schema::v1().unwrap();
-        let surplus = |method, result| schema.surplus_in_result(Party::Agent, method, &result);
+        let unknown_fields =
+            |method, result| schema.unknown_in_result(Party::Agent, method, &result);
         let answer = json!({"agentCapabilities": {"mcpCapabilities": {"acp": false}}});
-        assert_eq!(surplus("initialize", answer), None);
-        let turn = json!({"stopReason": "end_turn", "usage": {}, "cost": 1});
-        let found = surplus("session/prompt", turn);
-        assert_eq!(found.as_deref(), Some("/cost"));
+        assert_eq!(unknown_fields("initialize", answer), Vec::<String>::new());
+        let turn = json!({"stopReason": "end_turn", "usage": {}, "cost": 1, "model": ""});
+        assert_eq!(unknown_fields("session/prompt", turn), ["/cost", "/model"]);
     }
 
     #[test]
     fn members_of_another_version_are_not_custom_where_it_is_negotiated() {
         let schema = Schema::of(Version::V2).unwrap();
-        let surplus = |method, params| schema.surplus_in_params(Party::Client, method, &params);
+        let unknown_fields =
+            |method, params| schema.unknown_in_params(Party::Client, method, &params);
         let mut params = json!({"protocolVersion": 2, "info": {"name": "c", "version": "1"}});
         for name in OF_VERSION_1 {
             params[name] = json!({});
@@ -332,12 +366,12 @@ mod tests {
             let members = &first.value["$defs"]["InitializeRequest"]["properties"];
             assert!(members.get(name).is_some(), "{name}");
         }
-        assert_eq!(surplus(INITIALIZE, params.clone()), None);
+        assert!(unknown_fields(INITIALIZE, params.clone()).is_empty());
         let elsewhere = json!({"clientCapabilities": {}});
-        let found = surplus("session/new", elsewhere);
-        assert_eq!(found.as_deref(), Some("/clientCapabilities"));
+        let found = unknown_fields("session/new", elsewhere);
+        assert_eq!(found, ["/clientCapabilities"]);
         params["custom"] = json!(1);
-        assert_eq!(surplus(INITIALIZE, params).as_deref(), Some("/custom"));
+        assert_eq!(unknown_fields(INITIALIZE, params), ["/custom"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::envelope::{self, Answer, Defect, Message};
 use super::pending::{Open, Pending};
 use super::schema::{Schema, Verdict};
 use super::turns::{Late, Turns};
-use super::{Finding, Level, Party, Rule, Version, errata};
+use super::{Excuse, Finding, FindingKind, Party, Version, errata};
 
 /// What kind of message was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct Tracker {
     sequence: u64,
     /// Whether messages were lost, so that a request may have gone unseen.
     gaps: bool,
+    /// Whether both sides agreed on a version that has no schema here.
+    unsupported: bool,
 }
 
 impl Tracker {
@@ -77,6 +79,7 @@ impl Tracker {
             turns: Turns::default(),
             sequence: 0,
             gaps: false,
+            unsupported: false,
         }
     }
 
@@ -134,7 +137,13 @@ impl Tracker {
     /// Takes a line that a client wrote off the protocol on purpose: its answer
     /// is expected, itself is not judged. What cannot be read as a request may
     /// still be refused by its id, if it has one and is no answer itself.
+    /// So may each entry of a batch.
     pub fn observe_probe(&mut self, from: Party, value: &Value) {
+        for entry in value.as_array().into_iter().flatten() {
+            if !entry.is_array() {
+                self.observe_probe(from, entry);
+            }
+        }
         self.sequence += 1;
         let (id, method, params) = match envelope::read(value).0 {
             Some(Message::Request { id, method, params }) => (id, method, params),
@@ -172,6 +181,16 @@ impl Tracker {
         Some((&open.method, open.sequence))
     }
 
+    /// Adds what else is wrong with a client's request that waits for its answer, which decides
+    /// whether it was a probe. Returns it if no such request is open.
+    pub(crate) fn hold(&mut self, id: Option<&Value>, found: Vec<Finding>) -> Vec<Finding> {
+        match id.and_then(|id| self.by_client.get_mut(id)) {
+            Some(open) => open.held.extend(found),
+            None => return found,
+        }
+        Vec::new()
+    }
+
     /// From the next message on, another version is spoken.
     pub(crate) fn speak(&mut self, schema: Arc<Schema>) {
         self.schema = schema;
@@ -206,12 +225,22 @@ impl Tracker {
         };
         let mut judged = match answer {
             Answer::Error(error) => found.verdict(self.schema.error(error), "/error"),
+            Answer::Result(_) if self.unsupported => Judged::Open,
             Answer::Result(result) => match &open {
+                Some(open) if self.agrees_on_unknown(from, open, result) => {
+                    self.unsupported = true;
+                    let version = &result["protocolVersion"];
+                    let message =
+                        format!("version {version} has no specification to act according to");
+                    let at = "/result/protocolVersion";
+                    found.add(FindingKind::UnsupportedVersion, at, &message);
+                    Judged::Open
+                }
                 Some(open) if result.is_null() => match self.null_result(from, &open.method) {
                     Null::Documented => Judged::Valid,
                     Null::Tolerated => {
-                        let message = "null; the schema wants an object here";
-                        found.add(Level::Note, Rule::NullResult, "/result", message);
+                        let message = "null; the schema requires an object here";
+                        found.excused(Excuse::EmptyResult, FindingKind::Schema, "/result", message);
                         Judged::Valid
                     }
                     Null::Refused => {
@@ -229,7 +258,7 @@ impl Tracker {
         match (&open, id) {
             (Some(_), _) => {}
             (None, None) if kind == Kind::Result => {
-                found.add(Level::Error, Rule::Envelope, "/id", "missing");
+                found.add(FindingKind::Envelope, "/id", "missing");
                 judged = Judged::Invalid;
             }
             (None, Some(_)) if self.gaps => {}
@@ -275,25 +304,34 @@ impl Tracker {
             Some(params) => params,
         };
         let form = self.schema.is_request(found.from, method);
+        let form = form.filter(|_| !self.unsupported);
         if form.is_some_and(|request| request != has_id) {
             let message = match form {
                 Some(true) => "missing; this method is a request",
                 _ => "this method is a notification, it has no id",
             };
-            found.add(Level::Error, Rule::Envelope, "/id", message);
+            found.add(FindingKind::Envelope, "/id", message);
         }
         let broken = !found.findings.is_empty();
+        if self.unsupported {
+            return if broken {
+                Judged::Invalid
+            } else {
+                Judged::Open
+            };
+        }
         let judged = match self.schema.params(found.from, method, params) {
             Verdict::Unknown if method.starts_with('_') || method.starts_with("$/") => Judged::Open,
             Verdict::Unknown => {
-                // The peer answers with "method not found"; calling it is a
-                // fault of the caller only when the caller is under test.
-                let level = match found.from {
-                    Party::Agent => Level::Warning,
-                    Party::Client => Level::Note,
-                };
                 let message = "not a method of the protocol; names of extensions start with `_`";
-                found.add(level, Rule::UnknownMethod, "/method", message);
+                let kind = FindingKind::UnknownMethod;
+                match self.schema.is_proposed(method) {
+                    false => found.add(kind, "/method", message),
+                    true => {
+                        let message = "a method of a proposal, not of the protocol yet";
+                        found.excused(Excuse::Extension("proposal"), kind, "/method", message);
+                    }
+                }
                 Judged::Open
             }
             verdict => found.verdict(verdict, "/params"),
@@ -324,7 +362,7 @@ impl Tracker {
                 self.turns.reported(session, state, member("stopReason"));
             } else if self.turns.comes_late(session, kind) {
                 let message = format!("`{kind}` after the work was reported as cancelled");
-                found.add(Level::Warning, Rule::LateUpdate, at, &message);
+                found.add(FindingKind::LateUpdate, at, &message);
             }
             return;
         }
@@ -332,14 +370,22 @@ impl Tracker {
             Some(Late::Output) => {
                 let message =
                     format!("`{kind}` after the answer of the cancelled turn it belongs to");
-                found.add(Level::Warning, Rule::LateUpdate, at, &message);
+                found.add(FindingKind::LateUpdate, at, &message);
             }
             Some(Late::News) => {
                 let message = format!("`{kind}` after the answer of a cancelled turn");
-                found.add(Level::Note, Rule::LateUpdate, at, &message);
+                found.excused(Excuse::Background, FindingKind::LateUpdate, at, &message);
             }
             None => {}
         }
+    }
+
+    /// Whether this answer to `initialize` chooses a version that has no schema here.
+    fn agrees_on_unknown(&self, from: Party, open: &Open, result: &Value) -> bool {
+        let chosen = result.get("protocolVersion").and_then(Value::as_u64);
+        from == Party::Agent
+            && open.method == "initialize"
+            && chosen.is_some_and(|chosen| Version::of_number(chosen).is_none())
     }
 
     fn null_result(&self, from: Party, method: &str) -> Null {
@@ -375,26 +421,28 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, level: Level, rule: Rule, pointer: &str, message: &str) {
+    fn add(&mut self, rule: FindingKind, pointer: &str, message: &str) {
         self.findings.push(Finding {
             place: self.place,
-            level,
             rule,
             by: Some(self.from),
             method: self.method.clone(),
             pointer: pointer.to_owned(),
             message: message.to_owned(),
+            excuse: None,
         });
+    }
+
+    fn excused(&mut self, excuse: Excuse, rule: FindingKind, pointer: &str, message: &str) {
+        self.add(rule, pointer, message);
+        if let Some(last) = self.findings.last_mut() {
+            last.excuse = Some(excuse);
+        }
     }
 
     fn defects(&mut self, defects: &[Defect]) {
         for defect in defects {
-            self.add(
-                Level::Error,
-                Rule::Envelope,
-                defect.pointer,
-                &defect.message,
-            );
+            self.add(FindingKind::Envelope, defect.pointer, &defect.message);
         }
     }
 
@@ -406,7 +454,7 @@ impl Found {
                 for violation in violations {
                     let pointer = format!("{member}{}", violation.path);
                     let message = envelope::abridge(&violation.message);
-                    self.add(Level::Error, Rule::Schema, &pointer, &message);
+                    self.add(FindingKind::Schema, &pointer, &message);
                 }
                 Judged::Invalid
             }
@@ -426,16 +474,16 @@ impl Found {
             Some(Value::Null) if unreadable => {}
             None if unreadable => {
                 let message = "missing; an error whose request is unknown has `id: null`";
-                self.add(Level::Warning, Rule::MissingId, "/id", message);
+                self.add(FindingKind::MissingId, "/id", message);
             }
             None | Some(Value::Null) => {
                 let message = "an error that names no request, nor says by its code that a message \
                     could not be read; an answer to a notification looks like this";
-                self.add(Level::Warning, Rule::NotificationAnswered, "/id", message);
+                self.add(FindingKind::NotificationAnswered, "/id", message);
             }
             Some(id) => {
                 let message = format!("no open request has the id {}", envelope::excerpt(id));
-                self.add(Level::Warning, Rule::UnmatchedAnswer, "/id", &message);
+                self.add(FindingKind::UnmatchedAnswer, "/id", &message);
             }
         }
     }
@@ -453,9 +501,8 @@ impl Found {
 /// What a finding about a request weighs once its receiver refused it.
 fn as_probe(finding: Finding) -> Finding {
     Finding {
-        level: Level::Note,
-        rule: Rule::Probe,
         message: format!("{} (refused by the agent)", finding.message),
+        excuse: Some(Excuse::Refused),
         ..finding
     }
 }

@@ -44,10 +44,10 @@ impl Wire {
     }
 }
 
-fn rules(observed: &Observed) -> Vec<(Level, Rule)> {
+fn rules(observed: &Observed) -> Vec<(Option<Excuse>, FindingKind)> {
     let findings = observed.findings.iter();
     findings
-        .map(|finding| (finding.level, finding.rule))
+        .map(|finding| (finding.excuse, finding.rule))
         .collect()
 }
 
@@ -74,7 +74,7 @@ fn a_wrong_field_is_named_from_the_message_down() {
     let finding = &stop.findings[0];
     assert_eq!(finding.pointer, "/result/stopReason");
     assert_eq!(finding.method.as_deref(), Some("session/prompt"));
-    assert_eq!((finding.level, finding.rule), (Level::Error, Rule::Schema));
+    assert_eq!((finding.excuse, finding.rule), (None, FindingKind::Schema));
     assert_eq!((finding.place, finding.by), (2, Some(Party::Agent)));
 }
 
@@ -84,35 +84,38 @@ fn a_client_request_is_a_probe_when_refused_and_a_mistake_when_accepted() {
     let mut wire = Wire::new();
     assert_eq!(wire.client(broken.clone()).findings, []);
     let refused = wire.agent(json!({"id": 1, "error": {"code": -32602, "message": "no"}}));
-    assert_eq!(rules(&refused), [(Level::Note, Rule::Probe)]);
+    assert_eq!(
+        rules(&refused),
+        [(Some(Excuse::Refused), FindingKind::Schema)]
+    );
     assert_eq!(refused.findings[0].place, 1);
     assert_eq!(refused.findings[0].by, Some(Party::Client));
 
     wire.client(broken.clone());
     let accepted = wire.agent(json!({"id": 1, "result": {"sessionId": "s"}}));
-    assert_eq!(rules(&accepted), [(Level::Error, Rule::Schema)]);
+    assert_eq!(rules(&accepted), [(None, FindingKind::Schema)]);
     assert_eq!(accepted.findings[0].pointer, "/params/cwd");
 
     wire.client(broken);
     let unanswered = wire.tracker.finish();
-    assert_eq!(unanswered[0].level, Level::Error);
+    assert_eq!(unanswered[0].excuse, None);
 }
 
 #[test]
 fn an_error_without_id_is_a_warning_by_its_reason() {
     let mut wire = Wire::new();
     let unreadable = wire.agent(json!({"error": {"code": -32700, "message": "parse error"}}));
-    assert_eq!(rules(&unreadable), [(Level::Warning, Rule::MissingId)]);
+    assert_eq!(rules(&unreadable), [(None, FindingKind::MissingId)]);
     let notification = json!({"code": -32601, "message": "method not found"});
     let answered = wire.agent(json!({"error": notification}));
     assert_eq!(
         rules(&answered),
-        [(Level::Warning, Rule::NotificationAnswered)]
+        [(None, FindingKind::NotificationAnswered)]
     );
     let answered = wire.agent(json!({"id": null, "error": notification}));
     assert_eq!(
         rules(&answered),
-        [(Level::Warning, Rule::NotificationAnswered)]
+        [(None, FindingKind::NotificationAnswered)]
     );
     let right = wire.agent(json!({"id": null, "error": {"code": -32700, "message": "parse"}}));
     assert_eq!(rules(&right), []);
@@ -122,15 +125,15 @@ fn an_error_without_id_is_a_warning_by_its_reason() {
 fn answers_that_nobody_waits_for() {
     let mut wire = Wire::new();
     let stray = wire.agent(json!({"id": 9, "result": {}}));
-    assert_eq!(rules(&stray), [(Level::Warning, Rule::UnmatchedAnswer)]);
+    assert_eq!(rules(&stray), [(None, FindingKind::UnmatchedAnswer)]);
     assert_eq!(stray.judged, Judged::Open);
     let nameless = wire.agent(json!({"result": {}}));
-    assert_eq!(rules(&nameless)[0], (Level::Error, Rule::Envelope));
+    assert_eq!(rules(&nameless)[0], (None, FindingKind::Envelope));
 
     wire.prompt(1);
     wire.agent(json!({"id": 1, "result": {"stopReason": "end_turn"}}));
     let twice = wire.agent(json!({"id": 1, "result": {"stopReason": "end_turn"}}));
-    assert_eq!(rules(&twice), [(Level::Warning, Rule::UnmatchedAnswer)]);
+    assert_eq!(rules(&twice), [(None, FindingKind::UnmatchedAnswer)]);
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn a_probe_without_a_method_may_be_refused_by_its_id() {
     let refused = wire.agent(json!({"id": "odd", "error": error}));
     assert_eq!(rules(&refused), []);
     let twice = wire.agent(json!({"id": "odd", "error": error}));
-    assert_eq!(rules(&twice), [(Level::Warning, Rule::UnmatchedAnswer)]);
+    assert_eq!(rules(&twice), [(None, FindingKind::UnmatchedAnswer)]);
 }
 
 #[test]
@@ -164,12 +167,15 @@ fn what_follows_a_cancelled_turn() {
     assert_eq!(rules(&wire.text()), [], "before the answer");
     wire.agent(json!({"id": 1, "result": {"stopReason": "cancelled"}}));
     let late = wire.text();
-    assert_eq!(rules(&late), [(Level::Warning, Rule::LateUpdate)]);
+    assert_eq!(rules(&late), [(None, FindingKind::LateUpdate)]);
     assert_eq!(late.judged, Judged::Valid);
     let usage = json!({"sessionUpdate": "usage_update", "used": 1, "size": 2});
     let params = json!({"sessionId": "s", "update": usage});
     let news = wire.agent(json!({"method": "session/update", "params": params}));
-    assert_eq!(rules(&news), [(Level::Note, Rule::LateUpdate)]);
+    assert_eq!(
+        rules(&news),
+        [(Some(Excuse::Background), FindingKind::LateUpdate)]
+    );
     wire.prompt(2);
     assert_eq!(rules(&wire.text()), [], "in the next turn");
 }
@@ -179,13 +185,13 @@ fn requests_have_ids_and_notifications_have_none() {
     let mut wire = Wire::new();
     let params = json!({"sessionId": "s", "path": "/a"});
     let silent = wire.agent(json!({"method": "fs/read_text_file", "params": params}));
-    assert_eq!(rules(&silent), [(Level::Error, Rule::Envelope)]);
+    assert_eq!(rules(&silent), [(None, FindingKind::Envelope)]);
     assert_eq!(silent.findings[0].pointer, "/id");
     assert_eq!(silent.judged, Judged::Invalid);
     let update = json!({"sessionUpdate": "usage_update", "used": 1, "size": 2});
     let params = json!({"sessionId": "s", "update": update});
     let asked = wire.agent(json!({"id": 3, "method": "session/update", "params": params}));
-    assert_eq!(rules(&asked), [(Level::Error, Rule::Envelope)]);
+    assert_eq!(rules(&asked), [(None, FindingKind::Envelope)]);
 }
 
 #[test]
@@ -199,7 +205,7 @@ fn extensions_are_left_alone_and_other_names_are_not() {
     let answer = wire.client(json!({"id": 1, "result": [2]}));
     assert_eq!((answer.judged, rules(&answer)), (Judged::Open, vec![]));
     let vendor = wire.agent(json!({"method": "vendor/y"}));
-    assert_eq!(rules(&vendor), [(Level::Warning, Rule::UnknownMethod)]);
+    assert_eq!(rules(&vendor), [(None, FindingKind::UnknownMethod)]);
     let protocol = wire.agent(json!({"method": "$/progress"}));
     assert_eq!(rules(&protocol), []);
 }
@@ -217,9 +223,12 @@ fn a_null_result_is_weighed_by_what_the_schema_wants() {
     );
     assert_eq!((load.judged, rules(&load)), (Judged::Valid, vec![]));
     let mode = result_of("session/set_mode", json!({"sessionId": "s", "modeId": "m"}));
-    assert_eq!(rules(&mode), [(Level::Note, Rule::NullResult)]);
+    assert_eq!(
+        rules(&mode),
+        [(Some(Excuse::EmptyResult), FindingKind::Schema)]
+    );
     let list = result_of("session/list", json!({}));
-    assert_eq!(rules(&list), [(Level::Error, Rule::Schema)]);
+    assert_eq!(rules(&list), [(None, FindingKind::Schema)]);
 }
 
 #[test]
@@ -236,5 +245,5 @@ fn absent_and_null_params_are_an_empty_object() {
         Judged::Valid
     );
     let missing = wire.agent(json!({"method": "session/update"}));
-    assert_eq!(rules(&missing)[0], (Level::Error, Rule::Schema));
+    assert_eq!(rules(&missing)[0], (None, FindingKind::Schema));
 }

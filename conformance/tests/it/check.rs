@@ -10,7 +10,7 @@ use crate::command::{Ran, acp_conformance};
 
 /// A turn with a permission request whose id collides with the client's, an
 /// error scenario at its end, and a client that probes.
-const TURN: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}
+const TURN: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"}}}}
 {"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}}
 {"dir":"c2a","msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}}
 {"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}}
@@ -113,10 +113,11 @@ fn one_broken_field_is_found_with_its_file_line_method_and_path() {
         let folder = Folder::with(&[("turn.jsonl", &text)]);
         let ran = folder.check(&[]);
         assert_eq!(ran.code, Some(1), "{whole}: {}", ran.stdout);
-        let place = format!(
-            "{}:{line}: error[schema]",
-            folder.at("turn.jsonl").display()
-        );
+        let row = match line {
+            3 | 7 => "client.only-messages",
+            _ => "jsonrpc.schema",
+        };
+        let place = format!("{}:{line}: error[{row}]", folder.at("turn.jsonl").display());
         let found = ran.stdout.lines().find(|text| text.starts_with(&place));
         let found = found.unwrap_or_else(|| panic!("{whole}: no {place} in {}", ran.stdout));
         assert!(
@@ -129,12 +130,13 @@ fn one_broken_field_is_found_with_its_file_line_method_and_path() {
 #[test]
 fn a_probe_of_the_client_is_a_note_and_notes_are_shown_when_asked() {
     let folder = Folder::with(&[("turn.jsonl", TURN)]);
-    assert!(!folder.check(&[]).stdout.contains("note[probe]"));
+    assert!(!folder.check(&[]).stdout.contains("note["));
     let ran = folder.check(&["--notes"]);
     assert_eq!(ran.code, Some(0));
     assert!(
-        ran.stdout
-            .contains(":10: note[probe] client: session/prompt at /params/sessionId: ")
+        ran.stdout.contains(
+            ":10: note[client.only-messages] client: session/prompt at /params/sessionId: "
+        )
     );
 }
 
@@ -146,7 +148,7 @@ fn warnings_decide_only_when_strict() {
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
     assert!(
         ran.stdout
-            .contains(":13: warning[missing-id] agent: at /id: ")
+            .contains(":13: warning[jsonrpc.error-without-id] agent: at /id: ")
     );
     assert_eq!(folder.check(&["--strict"]).code, Some(1));
 }
@@ -155,8 +157,8 @@ fn warnings_decide_only_when_strict() {
 fn a_subject_answers_for_its_own_messages() {
     let text = TURN.replace(r#""cwd":"/w""#, r#""cwd":["/w"]"#);
     let folder = Folder::with(&[("turn.jsonl", &text)]);
-    assert_eq!(folder.check(&["--subject", "agent"]).code, Some(0));
-    assert_eq!(folder.check(&["--subject", "client"]).code, Some(1));
+    assert_eq!(folder.check(&["--side", "agent"]).code, Some(0));
+    assert_eq!(folder.check(&["--side", "client"]).code, Some(1));
 }
 
 #[test]
@@ -188,10 +190,11 @@ fn plain_ndjson_and_text_that_is_neither() {
     assert_eq!(ran.code, Some(1));
     assert!(
         ran.stdout
-            .contains(":1: error[schema] agent: session/update at /params: ")
+            .contains(":1: error[jsonrpc.schema] agent: session/update at /params: ")
     );
     assert!(
-        ran.stdout.contains(":2: error[not-json]: not JSON: "),
+        ran.stdout
+            .contains(":2: error[transports.only-messages]: not JSON: "),
         "{}",
         ran.stdout
     );
@@ -204,7 +207,7 @@ fn a_cut_recording_is_checked_up_to_the_cut() {
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
     assert!(
         ran.stdout
-            .contains(":13: warning[record]: the last line is cut off")
+            .contains(":13: warning[lost]: the last line is cut off")
     );
 }
 

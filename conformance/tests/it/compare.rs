@@ -35,6 +35,7 @@ fn two_reports_stand_side_by_side() {
     says(": conformant (");
     says(": not conformant (");
     says("They differ in 1 requirement:");
+    says("\nRegressions: pass in 1, fail in 2\n");
     says("FAIL\n    2: ");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Where they differ: 1 requirement"), "{page}");
@@ -47,6 +48,19 @@ fn two_reports_stand_side_by_side() {
         (&cells[0]["verdict"], &cells[1]["verdict"]),
         (&"pass".into(), &"fail".into())
     );
+}
+
+#[test]
+fn a_regression_fails_where_it_is_asked_for() {
+    let folder = TempDir::new().unwrap();
+    let (sound, broken) = (report(&folder, None), report(&folder, Some(BREAKS_A_PLAN)));
+    let code = |reports: [&String; 2]| {
+        let [old, new] = reports.map(String::as_str);
+        acp_conformance(["compare", "--fail-on-regression", old, new]).code
+    };
+    assert_eq!(code([&sound, &broken]), Some(1));
+    assert_eq!(code([&broken, &sound]), Some(0));
+    assert_eq!(code([&broken, &broken]), Some(0));
 }
 
 #[test]

@@ -118,8 +118,12 @@ fn an_agent_that_falls_silent_is_not_waited_for_again_and_again() {
         &format!("{SHAKES_HANDS}; while read -r line; do :; done"),
     );
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    let says = "no answer to session/new; the agent has never answered it";
+    let says = "FAIL session-setup.session-id (must): session/new was not answered";
     assert!(ran.stdout.contains(says), "{}", ran.stdout);
+    let failures = ran.stdout.lines().filter(|line| line.starts_with("FAIL "));
+    let of_sessions = failures.filter(|line| line.contains("session/")).count();
+    assert_eq!(of_sessions, 1, "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nBLOCKED "), "{}", ran.stdout);
 }
 
 #[test]

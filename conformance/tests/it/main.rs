@@ -8,6 +8,8 @@ mod command;
 mod compare;
 #[cfg(unix)]
 mod fair;
+#[cfg(unix)]
+mod faulty;
 mod hostile;
 mod matrix;
 #[cfg(unix)]
@@ -15,7 +17,11 @@ mod proxy;
 #[cfg(unix)]
 mod script;
 #[cfg(unix)]
-mod second;
-#[cfg(unix)]
-mod second_client;
+mod setup;
 mod spoken;
+#[cfg(unix)]
+mod transcripts;
+#[cfg(unix)]
+mod v2;
+#[cfg(unix)]
+mod v2_client;

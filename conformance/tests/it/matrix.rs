@@ -1,17 +1,20 @@
-//! Every check proven: the reference agent passes it, and a broken one fails it.
+//! Every check of agents proven: the reference agent passes it, and a broken one fails it.
+//!
+//! A mutant is run against the requirements on whose traffic it has an effect: what passes between
+//! the suite and the sound agent is recorded for each of them, and a filter that changes none of
+//! these bytes cannot change the verdict.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use acp_conformance::broken::{self, Broken};
-use acp_conformance::harness::{Env, Profile, Silence};
-use acp_conformance::requirements::{self, Check, Choice, Tier};
-use acp_conformance::subject::Subject;
+use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
+use acp_conformance::mutants::{self, How, Mutant};
+use acp_conformance::requirements::{self, Check, Choice, Requirement};
 use acp_conformance::suite::{Options, Report, run};
-use acp_conformance::wire::Schema;
-
-static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema::v1().unwrap()));
+use acp_conformance::target::{Target, Traffic};
+use acp_conformance::wire::{Party, Schema, Version};
 
 /// Requirements that no filter can break, with the test that proves the check.
 const PROVEN_ELSEWHERE: [(&str, &str); 1] = [(
@@ -19,151 +22,278 @@ const PROVEN_ELSEWHERE: [(&str, &str); 1] = [(
     "agent::an_agent_that_outlives_its_input_is_seen",
 )];
 
-/// The check that takes longest.
+/// The check that takes longest, with a message of a megabyte; who does not break it is spared it.
 const LARGE: &str = "transports.large-message";
 
-/// Limits for an answer and for a turn that no sound agent comes near, however busy the
-/// machine is: broken agents say what they leave unanswered.
-const GENEROUS: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(40)];
+/// How long is waited for an answer, for a turn, and for what must not come.
+#[derive(Clone, Copy)]
+struct Limits {
+    answer: Duration,
+    turn: Duration,
+    quiet: Duration,
+}
 
-/// Runs what is chosen of the suite against an agent in this process, with these limits for
-/// an answer and for a turn.
-fn within(subject: Subject, choice: Choice, limits: [Duration; 2]) -> Report {
+/// No sound agent comes near the first two, however busy the machine is: mutants say which requests
+/// they leave unanswered.
+const GENEROUS: Limits = Limits {
+    answer: Duration::from_secs(20),
+    turn: Duration::from_secs(40),
+    quiet: Duration::from_millis(150),
+};
+
+/// For mutants that leave out updates, which nobody can say in their stead.
+const SHORT: Limits = Limits {
+    answer: Duration::from_millis(1500),
+    turn: Duration::from_secs(3),
+    ..GENEROUS
+};
+
+/// For a second run after a mistake, which a busy machine may be the cause of.
+const PATIENT: Limits = Limits {
+    quiet: Duration::from_millis(1500),
+    ..GENEROUS
+};
+
+/// How many connections a run has before those of its requirements. They are the same whatever is
+/// run, so they cannot set requirements apart.
+const PREFLIGHT: usize = 1;
+
+/// How many mutants are run at once: most of the time goes into waiting for what must not come.
+const LANES: usize = 6;
+
+/// Performs something for each of these, several at once, and joins the results.
+pub(crate) fn in_lanes<T: Sync, R: Send>(all: &[T], perform: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let lane = || {
+        let index = || next.fetch_add(1, Ordering::Relaxed);
+        let numbers = std::iter::from_fn(|| all.get(index()));
+        numbers.map(&perform).collect::<Vec<_>>()
+    };
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        let results = lanes.into_iter().map(|lane| lane.join().unwrap());
+        results.flatten().collect()
+    })
+}
+
+/// Runs requirements against an agent in this process, all if none is named.
+fn within(version: Version, target: Target, only: &[&str], limits: Limits) -> Report {
+    static V1: LazyLock<Arc<Schema>> = LazyLock::new(|| schema(Version::V1));
+    static V2: LazyLock<Arc<Schema>> = LazyLock::new(|| schema(Version::V2));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
     std::fs::write(path.join("input.txt"), "one\n").unwrap();
-    let env = Env {
-        subject,
-        profile: Profile::reference().unwrap(),
-        schema: SCHEMA.clone(),
-        folder: path,
-        timeout: limits[0],
-        turn_timeout: limits[1],
-        // Long enough for an answer that is on its way on a busy machine.
-        quiet: Duration::from_millis(150),
-        silence: Silence::default(),
+    let schema = match version {
+        Version::V1 => &V1,
+        Version::V2 => &V2,
     };
-    // Most of the time goes into waiting for what must not come.
-    let options = Options { choice, jobs: 12 };
+    let env = Env {
+        target,
+        profile: Profile::reference().unwrap(),
+        schema: Arc::clone(schema),
+        folder: path,
+        timeout: limits.answer,
+        turn_timeout: limits.turn,
+        quiet: limits.quiet,
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions::default(),
+    };
+    let choice = Choice {
+        only: only.iter().map(|&id| id.to_owned()).collect(),
+        ..Choice::default()
+    };
+    let options = Options {
+        choice,
+        jobs: 12,
+        ..Options::default()
+    };
     run(&Arc::new(env), &options, |_, _| {}).unwrap()
 }
 
-/// All of the suite by its tiers: a run of all that is chosen counts no coverage.
-fn everything() -> Vec<String> {
-    Tier::ALL.map(|tier| tier.as_str().to_owned()).to_vec()
+fn schema(version: Version) -> Arc<Schema> {
+    Arc::new(Schema::of(version).unwrap())
+}
+
+/// The reference agent in this process.
+fn sound(version: Version) -> Target {
+    match version {
+        Version::V1 => Target::local(),
+        Version::V2 => Target::local_v2(),
+    }
 }
 
 fn failures(report: &Report) -> BTreeSet<&'static str> {
     report.with("fail").map(|row| row.requirement.id).collect()
 }
 
-/// The failures of the reference agent as it is.
-static SOUND: LazyLock<BTreeSet<&'static str>> =
-    LazyLock::new(|| failures(&within(Subject::local(), Choice::default(), GENEROUS)));
+fn rows(version: Version) -> impl Iterator<Item = &'static Requirement> {
+    requirements::of(version).map(|(_, row)| row)
+}
 
-/// What a broken agent got wrong about the table, in words; empty if nothing.
-fn mistakes(broken: &Broken) -> String {
-    let mut choice = Choice {
-        only: everything(),
-        ..Choice::default()
+/// What passes between the suite and the sound agent, for each requirement that acts.
+fn traffic(version: Version) -> &'static [(&'static str, Traffic)] {
+    static V1: LazyLock<Vec<(&str, Traffic)>> = LazyLock::new(|| recorded(Version::V1));
+    static V2: LazyLock<Vec<(&str, Traffic)>> = LazyLock::new(|| recorded(Version::V2));
+    match version {
+        Version::V1 => &V1,
+        Version::V2 => &V2,
+    }
+}
+
+fn recorded(version: Version) -> Vec<(&'static str, Traffic)> {
+    let acts = |row: &&Requirement| matches!(row.check, Check::Run(_)) && row.id != LARGE;
+    let ids: Vec<_> = rows(version).filter(acts).map(|row| row.id).collect();
+    in_lanes(&ids, |id| {
+        let traffic = Traffic::default();
+        let target = sound(version).recorded(&traffic);
+        let report = within(version, target, &[id], GENEROUS);
+        assert!(failures(&report).is_empty(), "{id}");
+        (*id, traffic)
+    })
+}
+
+/// The requirements that act on whose traffic a mutant has an effect.
+fn touched(mutant: &'static Mutant, version: Version) -> BTreeSet<&'static str> {
+    let rewrite = mutant.rewrite().unwrap();
+    let traffic = traffic(version).iter();
+    let touched = traffic.filter(|(_, traffic)| traffic.is_changed_by(rewrite, PREFLIGHT));
+    touched.map(|(id, _)| *id).collect()
+}
+
+/// The requirements of a version that a mutant breaks; a mutant of both may break others in each.
+fn breaks(mutant: &'static Mutant, version: Version) -> impl Iterator<Item = &'static str> {
+    let ids: BTreeSet<_> = rows(version).map(|row| row.id).collect();
+    let breaks = mutant.breaks.iter().copied();
+    breaks.filter(move |id| ids.contains(id))
+}
+
+/// The requirements among these that a mutant breaks and should not, or the other way round.
+fn wrong(
+    mutant: &'static Mutant,
+    target: Target,
+    version: Version,
+    chosen: &[&str],
+    limits: Limits,
+) -> BTreeSet<&'static str> {
+    let failed = failures(&within(version, target, chosen, limits));
+    let listed: BTreeSet<_> = breaks(mutant, version).collect();
+    let wrong = failed.symmetric_difference(&listed).copied();
+    wrong
+        .filter(|id| mutant.exact || listed.contains(id))
+        .collect()
+}
+
+/// What a mutant got wrong about the table, in words; empty if nothing.
+fn mistakes(mutant: &'static Mutant, version: Version) -> String {
+    let target = || {
+        let behind = sound(version).behind(mutant.rewrite().unwrap());
+        behind.telling_losses()
     };
-    // A third of the time is a message of a megabyte; who does not break its check is
-    // spared it.
-    if !broken.breaks.contains(&LARGE) {
-        choice.skip.push(LARGE.to_owned());
+    let limits = match version {
+        Version::V1 => GENEROUS,
+        Version::V2 => SHORT,
+    };
+    let touched = touched(mutant, version);
+    let watch = |row: &&Requirement| matches!(row.check, Check::Watch { .. });
+    let watching = rows(version).filter(watch).map(|row| row.id);
+    let chosen: BTreeSet<_> = watching.chain(touched.iter().copied()).collect();
+    // Whose traffic was not recorded, or was another one for once.
+    let chosen = chosen.into_iter().chain(breaks(mutant, version));
+    let chosen: Vec<_> = chosen.collect();
+    let first = target();
+    let applied = first.applied().unwrap();
+    let mut mistaken = wrong(mutant, first, version, &chosen, limits);
+    if !mistaken.is_empty() {
+        let again = wrong(mutant, target(), version, &chosen, PATIENT);
+        mistaken.retain(|id| again.contains(id));
     }
-    let subject = Subject::local().behind(broken.filter).telling_losses();
-    let report = within(subject, choice, GENEROUS);
-    let failed = failures(&report);
-    let listed: BTreeSet<_> = broken.breaks.iter().copied().collect();
-    let passed: Vec<_> = listed.difference(&failed).collect();
-    let unlisted: Vec<_> = failed
-        .difference(&listed)
-        .filter(|id| !SOUND.contains(*id))
-        .collect();
     let mut words = String::new();
-    if !passed.is_empty() {
-        words += &format!("{} does not break {passed:?}\n", broken.name);
+    let recorded = traffic(version).iter().map(|(id, _)| *id);
+    for id in recorded.filter(|id| mutant.breaks.contains(id) && !touched.contains(id)) {
+        words += &format!("{} has no effect on the traffic of {id}\n", mutant.name);
     }
-    if broken.exact && !unlisted.is_empty() {
-        words += &format!("{} also breaks {unlisted:?}\n", broken.name);
+    for id in mistaken {
+        let verb = match mutant.breaks.contains(&id) {
+            true => "does not break",
+            false => "also breaks",
+        };
+        words += &format!("{} {verb} {id}\n", mutant.name);
+    }
+    if !applied.has_changed() {
+        words += &format!("{} changes no message\n", mutant.name);
+    }
+    if let How::Edits(edits) = &mutant.how {
+        for index in (0..edits.count()).filter(|index| !applied.has_edited(*index)) {
+            words += &format!("{}: edit {index} is never made\n", mutant.name);
+        }
     }
     words
 }
 
-/// One part of the matrix, each agent in the whole suite; the parts run at the same time.
-fn prove(part: usize, parts: usize) {
-    let rows = broken::all().skip(part).step_by(parts);
-    let words: String = rows.map(mistakes).collect();
+/// Runs every mutant of a version.
+pub(crate) fn mutants_fail_what_they_break_and_nothing_else(version: Version) {
+    let mutants: Vec<_> = mutants::agents(version).collect();
+    let words = in_lanes(&mutants, |mutant| mistakes(mutant, version)).concat();
     assert!(words.is_empty(), "{words}");
 }
 
-#[test]
-fn broken_agents_fail_what_they_break_and_nothing_else_first_part() {
-    prove(0, 4);
-}
-
-#[test]
-fn broken_agents_fail_what_they_break_and_nothing_else_second_part() {
-    prove(1, 4);
-}
-
-#[test]
-fn broken_agents_fail_what_they_break_and_nothing_else_third_part() {
-    prove(2, 4);
-}
-
-#[test]
-fn broken_agents_fail_what_they_break_and_nothing_else_fourth_part() {
-    prove(3, 4);
-}
-
-/// A request that is never answered costs no more than its sound twin took.
-#[test]
-fn an_id_that_an_agent_ignores_is_not_waited_for() {
-    let broken = broken::find("null-is-no-id").unwrap();
-    let started = Instant::now();
-    let report = within(
-        Subject::local().behind(broken.filter),
-        Choice {
-            only: vec!["jsonrpc.null-id".into()],
-            ..Choice::default()
-        },
-        [5, 600].map(Duration::from_secs),
-    );
-    assert_eq!(failures(&report), BTreeSet::from(["jsonrpc.null-id"]));
-    assert!(started.elapsed() < Duration::from_secs(60));
-}
-
-#[test]
-fn the_reference_agent_breaks_nothing_and_skips_nothing() {
-    let report = within(Subject::local(), Choice::default(), GENEROUS);
-    assert!(report.is_conformant(false), "{:?}", failures(&report));
-    for state in ["skip", "inconclusive"] {
+/// Runs the reference agent of a version.
+pub(crate) fn the_reference_agent_breaks_nothing_and_skips_nothing(version: Version) {
+    let report = within(version, sound(version), &[], GENEROUS);
+    assert!(report.is_conformant(true));
+    for state in ["fail", "skip", "inconclusive"] {
         let found: Vec<_> = report.with(state).map(|row| row.requirement.id).collect();
         assert!(found.is_empty(), "{state}: {found:?}");
     }
 }
 
-#[test]
-fn every_check_has_an_agent_that_fails_it() {
-    let broken: BTreeSet<_> = broken::all().flat_map(|broken| broken.breaks).collect();
-    let elsewhere = PROVEN_ELSEWHERE.map(|(id, _)| id);
-    for (_, row) in requirements::all() {
-        let proven = broken.contains(&row.id) || elsewhere.contains(&row.id);
-        let checked = !matches!(row.check, Check::Excluded(_));
-        assert_eq!(checked, proven, "{}", row.id);
-    }
+/// Every requirement with a check is one that a mutant breaks.
+pub(crate) fn every_check_has_a_mutant(version: Version, elsewhere: &[&'static str]) {
+    let broken = mutants::agents(version).flat_map(|mutant| breaks(mutant, version));
+    let proven: BTreeSet<_> = broken.chain(elsewhere.iter().copied()).collect();
+    let is_checked = |row: &&Requirement| !matches!(row.check, Check::Excluded(_));
+    let checked: BTreeSet<_> = rows(version).filter(is_checked).map(|row| row.id).collect();
+    assert_eq!(checked, proven);
 }
 
 #[test]
-fn broken_agents_name_requirements_that_exist() {
-    let known: BTreeSet<_> = requirements::all().map(|(_, row)| row.id).collect();
-    let mut names = BTreeSet::new();
-    for broken in broken::all() {
-        assert!(names.insert(broken.name), "{} stands twice", broken.name);
-        for id in broken.breaks {
-            assert!(known.contains(id), "{} names {id}", broken.name);
+fn mutants_of_v1_fail_what_they_break_and_nothing_else() {
+    mutants_fail_what_they_break_and_nothing_else(Version::V1);
+}
+
+#[test]
+fn the_reference_agent_of_v1_breaks_nothing_and_skips_nothing() {
+    the_reference_agent_breaks_nothing_and_skips_nothing(Version::V1);
+}
+
+#[test]
+fn every_check_of_v1_has_a_mutant() {
+    every_check_has_a_mutant(Version::V1, &PROVEN_ELSEWHERE.map(|(id, _)| id));
+}
+
+#[test]
+fn mutants_name_requirements_that_exist() {
+    let all = [Version::V1, Version::V2].into_iter().flat_map(rows);
+    let known: BTreeSet<_> = all.map(|row| row.id).collect();
+    for mutant in mutants::all().filter(|mutant| mutant.side == Party::Agent) {
+        for id in &mutant.breaks {
+            assert!(known.contains(id), "{} names {id}", mutant.name);
         }
     }
+}
+
+/// A request that is never answered costs no more than its sound twin took.
+#[test]
+fn an_id_that_an_agent_ignores_is_not_waited_for() {
+    let mutant = mutants::find(Party::Agent, "null-is-no-id").unwrap();
+    let started = Instant::now();
+    let target = Target::local().behind(mutant.rewrite().unwrap());
+    let limits = Limits {
+        answer: Duration::from_secs(5),
+        turn: Duration::from_secs(600),
+        ..GENEROUS
+    };
+    let report = within(Version::V1, target, &["jsonrpc.null-id"], limits);
+    assert_eq!(failures(&report), BTreeSet::from(["jsonrpc.null-id"]));
+    assert!(started.elapsed() < Duration::from_secs(60));
 }

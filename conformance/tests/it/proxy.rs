@@ -275,7 +275,7 @@ fn an_agent_is_ended_with_its_children_when_the_proxy_is_killed() {
     lifeline.all_dead();
 }
 
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}"#;
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
 const NEW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[{"name":"m","command":"/m","args":[],"env":[{"name":"K","value":"s3cret"}]}]}}"#;
 
 #[test]
@@ -317,11 +317,7 @@ fn findings_are_those_of_check_on_the_transcript() {
     proxy.send(&format!("{INITIALIZE}\noops\n"));
     let finished = proxy.finish();
     assert_eq!(finished.status.code(), Some(0));
-    assert!(
-        finished.stderr.contains("3 errors, 1 warning"),
-        "{}",
-        finished.stderr
-    );
+    assert!(finished.stderr.contains("4 errors"), "{}", finished.stderr);
     let log = finished.folder.path().join("log.jsonl");
     let checked = acp_conformance(["check", log.to_str().unwrap()]);
     let found = finished.file("found");
@@ -343,7 +339,9 @@ fn findings_go_to_standard_error_and_decide_when_strict() {
     let finished = proxy.finish();
     assert_eq!(finished.status.code(), Some(1));
     assert!(
-        finished.stderr.contains(": error[not-json] agent: "),
+        finished
+            .stderr
+            .contains(": error[transports.only-messages] agent: "),
         "{}",
         finished.stderr
     );

@@ -46,20 +46,20 @@ fn what_version_2_forbids_is_found_in_its_place() {
             r#""messageId":"message-3","content""#,
             r#""content""#,
             9,
-            "error[schema] agent: session/update at /params/update: ",
+            "error[jsonrpc.schema] agent: session/update at /params/update: ",
         ),
         (
             r#"{"messageId":"message-2"}"#,
             r#"{"stopReason":"end_turn"}"#,
             6,
-            "error[schema] agent: session/prompt at /result: ",
+            "error[jsonrpc.schema] agent: session/prompt at /result: ",
         ),
         (
             r#"{"dir":"c2a","msg":[{"jsonrpc":"2.0","id":"a""#,
             r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"session-1","update":{"sessionUpdate":"agent_message","messageId":"m"}}}}
 {"dir":"c2a","msg":[{"jsonrpc":"2.0","id":"a""#,
             29,
-            "warning[late-update] agent: session/update at /params/update: ",
+            "error[prompt-lifecycle.silent-after-cancel] agent: session/update at /params/update: ",
         ),
         (
             r#""outcome":"selected","optionId":"yes""#,
@@ -71,7 +71,7 @@ fn what_version_2_forbids_is_found_in_its_place() {
             r#""cwd":"/w""#,
             r#""cwd":"w""#,
             3,
-            "warning[client.absolute-cwd] client: session/new",
+            "error[client.absolute-cwd] client: session/new",
         ),
         (
             r#""options":[{"#,
@@ -83,13 +83,13 @@ fn what_version_2_forbids_is_found_in_its_place() {
             r#"{"type":"text","text":"hello there"}]}}}"#,
             r#"{"type":"image","mimeType":"image/png","data":"YQ=="}]}}}"#,
             5,
-            "warning[client.no-undeclared-content] client: session/prompt",
+            "error[client.no-undeclared-content] client: session/prompt",
         ),
         (
             r#""id":"b","result":{"sessions":[]}"#,
             r#""id":"b","result":{}"#,
             30,
-            "error[schema] agent: session/list at /result: ",
+            "error[jsonrpc.schema] agent: session/list at /result: ",
         ),
     ] {
         let text = RECORDED.replacen(whole, broken, 1);
@@ -149,7 +149,7 @@ fn the_proxy_judges_by_the_version_that_passes_through() {
         read b; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"sessionId":7}}'; cat > /dev/null"#;
     let ran = proxied(&["--strict"], &["sh", "-c", script], HANDSHAKE);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let found = "message 4: error[schema] agent: session/new at /result/sessionId: ";
+    let found = "message 4: error[jsonrpc.schema] agent: session/new at /result/sessionId: ";
     assert!(ran.stderr.contains(found), "{ran:?}");
     assert!(
         ran.stderr.contains("4 messages, version 2, 1 error"),
@@ -164,7 +164,7 @@ fn the_proxy_says_which_version_it_assumed() {
     let said = "1 messages, version 1 assumed without `initialize`, 1 error";
     assert!(
         ran.stderr
-            .contains("error[schema] client: session/new at /params: "),
+            .contains("error[client.only-messages] client: session/new at /params: "),
         "{ran:?}"
     );
     assert!(ran.stderr.contains(said), "{ran:?}");

@@ -18,21 +18,21 @@ use crate::host::within;
 /// A way to break the bundled client.
 struct Broken {
     name: &'static str,
-    scene: &'static str,
-    /// The requirements of the scene that fail because of it; no others do.
+    scenario: &'static str,
+    /// The requirements of the scenario that fail because of it; no others do.
     breaks: &'static [&'static str],
     change: fn(&mut Played),
 }
 
 const fn broken(
     name: &'static str,
-    scene: &'static str,
+    scenario: &'static str,
     breaks: &'static [&'static str],
     change: fn(&mut Played),
 ) -> Broken {
     Broken {
         name,
-        scene,
+        scenario,
         breaks,
         change,
     }
@@ -61,10 +61,10 @@ const BROKEN: &[Broken] = &[
             let mut first = played.remote.requests[0].clone();
             first
                 .headers
-                .insert("acp-connection-id".into(), "scene-connection".into());
+                .insert("acp-connection-id".into(), "scenario-connection".into());
             first
                 .headers
-                .insert("cookie".into(), "scene=acp-conformance".into());
+                .insert("cookie".into(), "scenario=acp-conformance".into());
             played.remote.requests.insert(1, first);
         },
     ),
@@ -303,9 +303,9 @@ const BROKEN: &[Broken] = &[
     ),
 ];
 
-/// The requirements of the scene that this does not fulfil.
-fn failures(played: &Played, scene: &str) -> BTreeSet<&'static str> {
-    let of_scene = of_remote(Version::V1).filter(|row| row.scene == scene);
+/// The requirements of the scenario that this does not fulfil.
+fn failures(played: &Played, scenario: &str) -> BTreeSet<&'static str> {
+    let of_scene = of_remote(Version::V1).filter(|row| row.scenario == scenario);
     let failed = of_scene.filter(|row| Verdict::from((row.check)(played)) != Verdict::Pass);
     failed.map(|row| row.id).collect()
 }
@@ -331,29 +331,35 @@ fn bundled() -> ClientEnv {
         prompt: "Hello, agent".into(),
         schema: Arc::new(Schema::of(Version::V1).unwrap()),
         timeout: Duration::from_secs(60),
+        transcripts: None,
     }
 }
 
 #[tokio::test]
 async fn broken_clients_fail_what_they_break_and_nothing_else() {
     let playing = tokio::task::spawn_blocking(|| {
-        let scenes: BTreeSet<_> = of_remote(Version::V1).map(|row| row.scene).collect();
-        let play = |scene: &'static str| (scene, play(&bundled(), scene).unwrap());
-        scenes.into_iter().map(play).collect::<BTreeMap<_, _>>()
+        let scenarios: BTreeSet<_> = of_remote(Version::V1).map(|row| row.scenario).collect();
+        let play = |scenario: &'static str| (scenario, play(&bundled(), scenario).unwrap());
+        scenarios.into_iter().map(play).collect::<BTreeMap<_, _>>()
     });
-    let scenes = within(playing).await.unwrap();
-    for (scene, played) in &scenes {
+    let scenarios = within(playing).await.unwrap();
+    for (scenario, played) in &scenarios {
         assert_eq!(
-            failures(played, scene),
+            failures(played, scenario),
             BTreeSet::new(),
-            "{scene}: {played:#?}"
+            "{scenario}: {played:#?}"
         );
     }
     for broken in BROKEN {
-        let mut played = scenes[broken.scene].clone();
+        let mut played = scenarios[broken.scenario].clone();
         (broken.change)(&mut played);
         let expected: BTreeSet<_> = broken.breaks.iter().copied().collect();
-        assert_eq!(failures(&played, broken.scene), expected, "{}", broken.name);
+        assert_eq!(
+            failures(&played, broken.scenario),
+            expected,
+            "{}",
+            broken.name
+        );
     }
     let proven: BTreeSet<_> = BROKEN
         .iter()

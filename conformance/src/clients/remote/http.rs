@@ -1,4 +1,4 @@
-//! The scenes over HTTP.
+//! The scenarios over HTTP.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::log::Asked;
-use super::stage::{CONNECTION, COOKIE, Piece, Stage, Which};
+use super::scripted_agent::{CONNECTION, COOKIE, Piece, ScriptedAgent, Which};
 use super::websocket;
 
 /// The most bytes of a body, and how long it may take.
@@ -29,8 +29,8 @@ const PIECES: usize = 16;
 
 pub(super) type Body = Either<Full<Bytes>, Channel<Bytes, std::io::Error>>;
 
-/// Serves the scene on a free port, until it is aborted.
-pub(super) async fn serve(stage: Arc<Stage>) -> std::io::Result<(u16, JoinHandle<()>)> {
+/// Serves the scenario on a free port, until it is aborted.
+pub(super) async fn serve(stage: Arc<ScriptedAgent>) -> std::io::Result<(u16, JoinHandle<()>)> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let port = listener.local_addr()?.port();
     let serving = tokio::spawn(async move {
@@ -54,7 +54,7 @@ pub(super) async fn serve(stage: Arc<Stage>) -> std::io::Result<(u16, JoinHandle
     Ok((port, serving))
 }
 
-async fn respond(stage: &Arc<Stage>, request: Request<Incoming>) -> Response<Body> {
+async fn respond(stage: &Arc<ScriptedAgent>, request: Request<Incoming>) -> Response<Body> {
     let mut asked = Asked {
         method: request.method().to_string(),
         ..Asked::default()
@@ -91,7 +91,7 @@ async fn respond(stage: &Arc<Stage>, request: Request<Incoming>) -> Response<Bod
 }
 
 /// The response to a request.
-fn act(stage: &Arc<Stage>, asked: &Asked) -> Response<Body> {
+fn act(stage: &Arc<ScriptedAgent>, asked: &Asked) -> Response<Body> {
     if let Some(status) = stage.refusal(&asked.message) {
         return status_alone(status);
     }
@@ -129,14 +129,14 @@ fn status_alone(status: u16) -> Response<Body> {
     response
 }
 
-fn stream(stage: &Arc<Stage>, asked: &Asked) -> Response<Body> {
+fn stream(stage: &Arc<ScriptedAgent>, asked: &Asked) -> Response<Body> {
     let which = match asked.header("acp-session-id") {
         Some(_) => Which::Session,
         None => Which::Connection,
     };
     let after = asked.header("last-event-id");
     let mut pieces = stage.open(which, after.and_then(|after| after.parse().ok()));
-    let is_rough = stage.scene.is_rough;
+    let is_rough = stage.scenario.is_rough;
     let (mut sender, body) = Channel::new(PIECES);
     tokio::spawn(async move {
         while let Some(piece) = pieces.recv().await {

@@ -1,6 +1,6 @@
 //! Clients of the remote transport: the suite plays the server.
 //!
-//! The client is a command that is given a URL. Behind it a stage acts a scene over HTTP or over
+//! The client is a command that is given a URL. Behind it a stage acts a scenario over HTTP or over
 //! WebSocket, and writes down every request, header and frame; when the client has ended, the rows
 //! look at it.
 
@@ -8,29 +8,29 @@ mod events;
 mod http;
 mod log;
 mod rows;
-mod stage;
+mod scripted_agent;
 mod websocket;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
 pub use self::log::{Asked, Log};
 pub(super) use self::rows::CHECKS;
-use self::stage::Stage;
-use super::run::{Played, Report, run_rows, subject, watch};
+use self::scripted_agent::ScriptedAgent;
+use super::run::{Played, Report, run_rows, target, watch};
 use super::{ClientEnv, ClientRequirement, table};
 use crate::requirements::Choice;
-use crate::subject::Subject;
-use crate::subject::within::runtime;
+use crate::target::Target;
+use crate::target::within::runtime;
 use crate::wire::Version;
 use crate::workdir::Workdir;
 use crate::{Error, Result};
 
-/// What a scene is.
+/// What a scenario is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scene {
+pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) is_websocket: bool,
     /// Events come with all that the format permits, byte by byte.
@@ -41,8 +41,8 @@ pub(super) struct Scene {
     pub(super) refuses: Option<(&'static str, u16)>,
 }
 
-const fn scene(name: &'static str) -> Scene {
-    Scene {
+const fn scenario(name: &'static str) -> Scenario {
+    Scenario {
         name,
         is_websocket: false,
         is_rough: false,
@@ -51,59 +51,60 @@ const fn scene(name: &'static str) -> Scene {
     }
 }
 
-pub(super) const SCENES: &[Scene] = &[
-    scene("remote-http"),
-    Scene {
+pub(super) const SCENES: &[Scenario] = &[
+    scenario("remote-http"),
+    Scenario {
         is_rough: true,
-        ..scene("remote-stream")
+        ..scenario("remote-stream")
     },
-    Scene {
+    Scenario {
         cuts: true,
-        ..scene("remote-cut")
+        ..scenario("remote-cut")
     },
-    Scene {
+    Scenario {
         refuses: Some(("initialize", 401)),
-        ..scene("remote-unauthorized")
+        ..scenario("remote-unauthorized")
     },
-    Scene {
+    Scenario {
         refuses: Some(("session/prompt", 404)),
-        ..scene("remote-gone")
+        ..scenario("remote-gone")
     },
-    Scene {
+    Scenario {
         is_websocket: true,
-        ..scene("remote-websocket")
+        ..scenario("remote-websocket")
     },
-    Scene {
+    Scenario {
         is_websocket: true,
         is_rough: true,
-        ..scene("remote-frames")
+        ..scenario("remote-frames")
     },
 ];
 
-/// Plays every scene that one of the chosen requirements needs.
+/// Plays every scenario that one of the chosen requirements needs.
 ///
 /// # Errors
 /// When the client cannot be started, or no requirement is called what the choice says.
 pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize)) -> Result<Report> {
-    let command = Subject::command(env.command.clone()).command_line();
+    let command = Target::command(env.command.clone()).command_line();
     let rows: Vec<&'static ClientRequirement> = table::of_remote(Version::V1).collect();
-    let names: Vec<_> = SCENES.iter().map(|scene| scene.name).collect();
+    let names: Vec<_> = SCENES.iter().map(|scenario| scenario.name).collect();
     let play = |name: &str| play(env, name);
     run_rows(Version::V1, &rows, &names, command, choice, play, progress)
 }
 
-/// Plays one scene.
+/// Plays one scenario.
 ///
 /// # Errors
 /// When the client cannot be started.
 pub fn play(env: &ClientEnv, name: &str) -> Result<Played> {
-    let found = SCENES.iter().find(|scene| scene.name == name);
-    let scene = found.ok_or_else(|| Error::NoRequirement(name.to_owned()))?;
+    let found = SCENES.iter().find(|scenario| scenario.name == name);
+    let scenario = found.ok_or_else(|| Error::NoRequirement(name.to_owned()))?;
+    let began = SystemTime::now();
     let runtime = runtime().map_err(Error::Folder)?;
-    let stage = Arc::new(Stage::new(*scene));
+    let stage = Arc::new(ScriptedAgent::new(*scenario));
     let serving = runtime.block_on(http::serve(stage.clone()));
     let (port, serving) = serving.map_err(Error::Folder)?;
-    let scheme = if scene.is_websocket { "ws" } else { "http" };
+    let scheme = if scenario.is_websocket { "ws" } else { "http" };
     let url = format!("{scheme}://127.0.0.1:{port}/acp");
     let workdir = Workdir::new()?;
     let cwd = workdir.path().to_owned();
@@ -115,7 +116,7 @@ pub fn play(env: &ClientEnv, name: &str) -> Result<Played> {
         }
         None => word.clone(),
     });
-    let mut link = subject(words.collect(), &cwd).start()?;
+    let mut link = target(words.collect(), &cwd).start()?;
     link.close();
     let ended = watch(&mut link, Instant::now() + env.timeout);
     let deadline = Instant::now() + Duration::from_millis(500);
@@ -131,6 +132,7 @@ pub fn play(env: &ClientEnv, name: &str) -> Result<Played> {
     let (record, log) = stage.finish();
     let mut played = Played::new(&env.schema, record, exit, stderr, cwd);
     played.remote = log;
+    env.keep(name, began, &mut played);
     played.keep(workdir.into_folder());
     Ok(played)
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::super::look::first;
-use super::super::stage::SESSION;
+use super::super::assertions::first;
+use super::super::scripted_agent::SESSION;
 use super::super::table::ClientCheck;
 use super::log::Asked;
-use super::stage::{ASKED, CONNECTION, COOKIE};
+use super::scripted_agent::{ASKED, CONNECTION, COOKIE};
 use super::{Played, websocket};
 use crate::harness::{Failure, Outcome, Stop, fail, inconclusive};
 
@@ -227,7 +227,7 @@ fn delete(played: &Played) -> Outcome {
     }
 }
 
-/// All of the scene has arrived: the client answered, got the end of the turn, and left.
+/// All of the scenario has arrived: the client answered, got the end of the turn, and left.
 fn takes_part(played: &Played) -> Outcome {
     answers(played)?;
     ended_well(played)
@@ -296,8 +296,8 @@ fn websocket_initialize(played: &Played) -> Outcome {
 }
 
 fn websocket_messages(played: &Played) -> Outcome {
-    if let Some(fault) = played.remote.faults.first() {
-        return fail(fault.clone());
+    if let Some(violation) = played.remote.faults.first() {
+        return fail(violation.clone());
     }
     match played
         .remote

@@ -1,4 +1,4 @@
-//! The scenes over WebSocket.
+//! The scenarios over WebSocket.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::http::Body;
 use super::log::Asked;
-use super::stage::{CONNECTION, Piece, Stage, Which};
+use super::scripted_agent::{CONNECTION, Piece, ScriptedAgent, Which};
 use crate::remote::{Frame, Opcode};
 
 /// What a ping says.
@@ -22,7 +22,7 @@ pub(super) const PING: &[u8] = b"between fragments";
 
 /// Accepts an upgrade.
 pub(super) fn respond(
-    stage: &Arc<Stage>,
+    stage: &Arc<ScriptedAgent>,
     mut asked: Asked,
     mut request: Request<Incoming>,
 ) -> Response<Body> {
@@ -54,7 +54,10 @@ pub(super) fn respond(
     response
 }
 
-async fn converse(stage: &Stage, socket: TokioIo<hyper::upgrade::Upgraded>) -> std::io::Result<()> {
+async fn converse(
+    stage: &ScriptedAgent,
+    socket: TokioIo<hyper::upgrade::Upgraded>,
+) -> std::io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(socket);
     let mut streams = [
         stage.open(Which::Connection, None),
@@ -79,14 +82,14 @@ async fn converse(stage: &Stage, socket: TokioIo<hyper::upgrade::Upgraded>) -> s
             Some(piece) = session.recv() => piece,
         };
         if let Piece::Bytes(message) = piece {
-            write(&mut writer, &message, stage.scene.is_rough).await?;
+            write(&mut writer, &message, stage.scenario.is_rough).await?;
         }
     }
 }
 
 /// Takes a frame of the client; whether there may be more.
 async fn take(
-    stage: &Stage,
+    stage: &ScriptedAgent,
     frame: &Frame,
     begun: &mut BytesMut,
     writer: &mut (impl tokio::io::AsyncWrite + Unpin),
@@ -115,15 +118,15 @@ async fn take(
             return Ok(false);
         }
         Opcode(code) => {
-            let fault = format!("a frame has the opcode {code}");
-            stage.note_frames(|log| log.faults.push(fault));
+            let violation = format!("a frame has the opcode {code}");
+            stage.note_frames(|log| log.faults.push(violation));
         }
     }
     Ok(true)
 }
 
 async fn message(
-    stage: &Stage,
+    stage: &ScriptedAgent,
     text: &[u8],
     writer: &mut (impl tokio::io::AsyncWrite + Unpin),
 ) -> std::io::Result<()> {

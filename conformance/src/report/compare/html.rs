@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::change::groups;
 use super::{Comparison, Difference, requirements};
 use crate::report::Tally;
 use crate::report::escape::html;
-use crate::report::page::{badge, conformity, page, sentence, table, uses};
+use crate::report::page::{badge, conformity, page, sentence, successes, table, uses};
 
 /// The comparison as a page.
 #[must_use]
@@ -28,14 +29,15 @@ pub fn html_comparison(comparison: &Comparison) -> String {
     areas(&mut out, comparison);
     coverage(&mut out, comparison);
     for absent in &comparison.absent {
-        let (label, ids) = (html(&absent.label), html(&absent.ids.join(", ")));
+        let ids = html(&absent.names().collect::<Vec<_>>().join(", "));
+        let title = html(&absent.title());
         let _ = writeln!(
             out,
-            "<details><summary>Not in the report on {label}: {}</summary><p>{ids}</p></details>",
+            "<details><summary>{title}: {}</summary><p>{ids}</p></details>",
             absent.ids.len()
         );
     }
-    page(&format!("{}s side by side", comparison.kind), &out)
+    page(&format!("{}s side by side", comparison.kind), "", &out)
 }
 
 fn summary(out: &mut String, comparison: &Comparison) {
@@ -51,8 +53,8 @@ fn summary(out: &mut String, comparison: &Comparison) {
             rows,
             "<tr><th scope=\"row\" class=\"first\">{}<br><code class=\"dim\">{}</code></th><td>{}</td>{}</tr>",
             html(&subject.label),
-            html(&subject.file.to_string_lossy()),
-            conformity(subject.conformant),
+            html(&subject.provenance()),
+            conformity(subject.verdict),
             numbers(all)
         );
     }
@@ -77,16 +79,18 @@ fn numbers(tally: &Tally) -> String {
 fn differences(out: &mut String, comparison: &Comparison) {
     let count = comparison.differences.len();
     let _ = writeln!(out, "<h2>Where they differ: {}</h2>", requirements(count));
-    if count > 0 {
+    for (change, group) in groups(&comparison.differences) {
+        let title = html(&change.title(comparison.subjects.len()));
+        let _ = writeln!(out, "<h3>{title}</h3>");
         let mut rows = format!(
             "<thead>{}</thead>\n<tbody>\n",
             labels(comparison, "requirement", 1)
         );
-        for row in &comparison.differences {
+        for row in group {
             difference(&mut rows, row);
         }
         rows.push_str("</tbody>\n");
-        out.push_str(&table("requirements in which they differ", &rows));
+        out.push_str(&table(&title, &rows));
     }
     if !comparison.broken_by_all.is_empty() {
         let ids = html(&comparison.broken_by_all.join(", "));
@@ -156,6 +160,8 @@ fn coverage(out: &mut String, comparison: &Comparison) {
         for cell in &row.cells {
             match cell {
                 None => rows.push_str("<td class=\"count dim\">unknown</td>"),
+                // Its calls may have been refused.
+                Some(0) if row.of == "method" => rows.push_str(&successes(1, 0)),
                 Some(count) => rows.push_str(&uses(*count)),
             }
         }

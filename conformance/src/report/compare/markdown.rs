@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, requirements};
-use crate::report::Word;
+use super::change::groups;
+use super::{Comparison, Difference, requirements};
+use crate::report::Outcome;
 use crate::report::escape::{code, markdown};
 
 /// The comparison as Markdown.
@@ -40,6 +41,11 @@ pub fn markdown_comparison(comparison: &Comparison) -> String {
         let ids = ids.collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "\nBroken by all of them: {ids}");
     }
+    for absent in &comparison.absent {
+        let ids = absent.names().map(|name| markdown(&name));
+        let ids = ids.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "\n{}: {ids}", markdown(&absent.title()));
+    }
     coverage(&mut out, comparison);
     out
 }
@@ -52,9 +58,10 @@ fn summary(out: &mut String, comparison: &Comparison) {
         let all = &subject.all;
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} ({}) | {} | {} | {} | {} | {} |",
             markdown(&subject.label),
-            subject.verdict(),
+            markdown(&subject.provenance()),
+            subject.verdict.as_str(),
             all.pass,
             all.fail,
             all.inconclusive,
@@ -69,16 +76,24 @@ fn differences(out: &mut String, comparison: &Comparison) {
         return;
     }
     let count = requirements(comparison.differences.len());
-    let _ = writeln!(out, "\nThey differ in {count}:\n");
-    heads(out, comparison, "requirement");
-    for row in &comparison.differences {
+    let _ = writeln!(out, "\nThey differ in {count}:");
+    for (change, rows) in groups(&comparison.differences) {
+        let title = markdown(&change.title(comparison.subjects.len()));
+        let _ = writeln!(out, "\n**{title}**\n");
+        heads(out, comparison, "requirement");
+        table(out, rows);
+    }
+}
+
+fn table(out: &mut String, rows: &[Difference]) {
+    for row in rows {
         let requirement = &row.requirement;
         let (id, tier) = (code(&requirement.id), requirement.tier.as_str());
         let _ = write!(out, "| {id} ({tier}) |");
         for cell in &row.cells {
             let cell = match cell {
                 None => "absent".to_owned(),
-                Some(cell) if cell.verdict == Word::Fail => {
+                Some(cell) if cell.verdict == Outcome::Fail => {
                     let reason = cell.reason.as_deref().unwrap_or_default();
                     format!("**fail**: {}", markdown(reason))
                 }
@@ -101,6 +116,8 @@ fn coverage(out: &mut String, comparison: &Comparison) {
         for cell in &row.cells {
             let cell = match cell {
                 None => "unknown".to_owned(),
+                // Its calls may have been refused.
+                Some(0) if row.of == "method" => "**no success**".to_owned(),
                 Some(0) => "**never**".to_owned(),
                 Some(uses) => uses.to_string(),
             };

@@ -1,10 +1,14 @@
 //! Several reports side by side: what they came to by area, where they differ, and what
 //! of the protocol only some have exercised.
 //!
+//! The first report is what the last one is compared with, so that two runs of one agent are
+//! shown as what became of it: regressions first, then what was fixed.
+//!
 //! Reports may come from different versions of the suite, or from runs of a part of it.
 //! A requirement that is not in a report is `absent` there: it is neither passed nor
 //! failed, is no difference by itself, and is listed apart.
 
+mod change;
 mod html;
 mod markdown;
 #[cfg(test)]
@@ -15,10 +19,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+pub use self::change::Change;
 pub use self::html::html_comparison;
 pub use self::markdown::markdown_comparison;
 pub use self::text::text_comparison;
-use super::{Document, Entry, Tally, Word};
+use super::{Conformity, Document, Entry, Outcome, Tally};
 use crate::requirements::Tier;
 use crate::suite::Coverage;
 use crate::wire::Party;
@@ -41,10 +46,10 @@ pub struct Comparison {
     /// The version of the protocol.
     pub protocol: u64,
     /// What is compared.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<Target>,
     /// What they came to, by area.
     pub areas: Vec<AreaRow>,
-    /// The requirements that came to different things.
+    /// The requirements that came to different things; regressions first.
     pub differences: Vec<Difference>,
     /// The requirements that all of them break.
     pub broken_by_all: Vec<String>,
@@ -57,7 +62,7 @@ pub struct Comparison {
 /// One of the reports.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Subject {
+pub struct Target {
     /// Its number, from 1, and the name of what was tested.
     pub label: String,
     /// The file of the report.
@@ -66,6 +71,14 @@ pub struct Subject {
     pub command: String,
     /// The version of the suite.
     pub suite: String,
+    /// The revision of the specification that its requirements quote, and its date.
+    pub specification: String,
+    /// When the run began, in UTC; empty in reports of older suites.
+    pub date: String,
+    /// How many prompts an agent was sent.
+    pub prompts: usize,
+    /// What the run came to.
+    pub verdict: Conformity,
     /// Whether it conforms.
     pub conformant: bool,
     /// Whether requirements of the tier `should` decided too.
@@ -93,6 +106,8 @@ pub struct Difference {
     /// The requirement, as the first report has it.
     #[serde(flatten)]
     pub requirement: Listed,
+    /// What became of it.
+    pub change: Change,
     /// What it came to; `None` where it is absent.
     pub cells: Vec<Option<Cell>>,
 }
@@ -118,7 +133,7 @@ pub struct Listed {
 #[non_exhaustive]
 pub struct Cell {
     /// What it came to.
-    pub verdict: Word,
+    pub verdict: Outcome,
     /// Why; absent when it passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -130,8 +145,13 @@ pub struct Cell {
 pub struct Absent {
     /// The subject's label.
     pub label: String,
+    /// What became of them: [`Change::New`] where it is the first report, [`Change::Removed`] where
+    /// it is the last, else [`Change::Other`].
+    pub change: Change,
     /// Requirements that other reports have.
     pub ids: Vec<String>,
+    /// Those of them that fail in the last report that has them.
+    pub failing: Vec<String>,
 }
 
 /// A method or kind that only some have exercised.
@@ -180,16 +200,18 @@ impl Comparison {
         }
         let documents: Vec<&Document> = reports.iter().map(|(_, report)| report).collect();
         let subjects = reports.iter().enumerate();
-        let subjects: Vec<Subject> = subjects
-            .map(|(index, (file, report))| Subject::of(index, file.clone(), report))
+        let subjects: Vec<Target> = subjects
+            .map(|(index, (file, report))| Target::of(index, file.clone(), report))
             .collect();
         let rows = rows(&documents);
+        let mut differences: Vec<_> = rows.iter().filter_map(difference).collect();
+        differences.sort_by_key(|difference| difference.change);
         Ok(Self {
             version: VERSION,
             kind: first.kind,
             protocol: first.protocol,
             areas: areas(&documents),
-            differences: rows.iter().filter_map(difference).collect(),
+            differences,
             broken_by_all: broken_by_all(&rows),
             absent: absent(&rows, &subjects),
             coverage: coverage(&documents),
@@ -197,16 +219,22 @@ impl Comparison {
         })
     }
 
+    /// Returns the requirements that pass in the first report, and fail in the last.
+    pub fn regressions(&self) -> impl Iterator<Item = &Difference> {
+        let differences = self.differences.iter();
+        differences.filter(|difference| difference.change == Change::Regression)
+    }
+
     /// What a reader must know before trusting the comparison, in sentences.
     #[must_use]
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = Vec::new();
-        let mixed = |of: fn(&Subject) -> String| {
+        let mixed = |of: fn(&Target) -> String| {
             let mut values = self.subjects.iter().map(of);
             let first = values.next();
             values.any(|value| Some(value) != first)
         };
-        let each = |of: fn(&Subject) -> String| {
+        let each = |of: fn(&Target) -> String| {
             let each = self.subjects.iter();
             let each = each.map(|subject| format!("{}: {}", subject.label, of(subject)));
             each.collect::<Vec<_>>().join(", ")
@@ -215,6 +243,12 @@ impl Comparison {
             let versions = each(|subject| subject.suite.clone());
             cautions.push(format!(
                 "The reports are of different versions of the suite ({versions})."
+            ));
+        }
+        if mixed(|subject| subject.specification.clone()) {
+            let revisions = each(|subject| subject.specification.clone());
+            cautions.push(format!(
+                "The requirements quote different revisions of the specification ({revisions})."
             ));
         }
         if mixed(|subject| subject.strict.to_string()) {
@@ -228,7 +262,7 @@ impl Comparison {
             });
             cautions.push(format!("The verdicts were not reached alike ({strict})."));
         }
-        for Absent { label, ids } in &self.absent {
+        for Absent { label, ids, .. } in &self.absent {
             cautions.push(format!(
                 "{label} lacks {}, left out of its run or unknown to its suite.",
                 requirements(ids.len())
@@ -246,24 +280,33 @@ impl Comparison {
     }
 }
 
-impl Subject {
+impl Target {
+    /// Returns where the report comes from, after its label and verdict.
+    fn provenance(&self) -> String {
+        let file = self.file.display();
+        let (suite, prompts) = (&self.suite, self.prompts);
+        let began = match self.date.as_str() {
+            "" => String::new(),
+            date => format!(", began {date}"),
+        };
+        format!("{file}: acp-conformance {suite}{began}, {prompts} prompts")
+    }
+
     fn of(index: usize, file: PathBuf, report: &Document) -> Self {
         Self {
             label: format!("{} {}", index + 1, report.name),
             file,
             command: report.command.clone(),
             suite: report.suite.clone(),
+            specification: report.specification.clone(),
+            date: report.date.clone(),
+            prompts: report.prompts,
+            verdict: report.verdict,
             conformant: report.conformant,
             strict: report.strict,
             all: Tally::of(&report.requirements),
             has_coverage: report.coverage.is_some(),
         }
-    }
-
-    /// `conformant` or `not conformant`.
-    #[must_use]
-    pub fn verdict(&self) -> &'static str {
-        super::document::verdict(self.conformant)
     }
 }
 
@@ -352,28 +395,57 @@ fn difference(row: &Row<'_>) -> Option<Difference> {
             quote: first.quote.clone(),
             cite: first.cite.clone(),
         },
+        change: Change::of(row),
         cells: row.iter().map(|entry| entry.map(Cell::from)).collect(),
     })
 }
 
 fn broken_by_all(rows: &[Row<'_>]) -> Vec<String> {
-    let fails = |entry: &Option<&Entry>| entry.is_some_and(|entry| entry.verdict == Word::Fail);
+    let fails = |entry: &Option<&Entry>| entry.is_some_and(|entry| entry.verdict == Outcome::Fail);
     let rows = rows.iter().filter(|row| row.iter().all(fails));
     rows.filter_map(|row| Some(row.first()?.as_ref()?.id.clone()))
         .collect()
 }
 
-fn absent(rows: &[Row<'_>], subjects: &[Subject]) -> Vec<Absent> {
-    let lacks = |index: usize, row: &Row<'_>| -> Option<String> {
-        let lacks = row.get(index).is_none_or(Option::is_none);
-        let known = row.iter().flatten().next()?;
-        lacks.then(|| known.id.clone())
-    };
-    let absent = subjects.iter().enumerate().map(|(index, subject)| Absent {
-        label: subject.label.clone(),
-        ids: rows.iter().filter_map(|row| lacks(index, row)).collect(),
+fn absent(rows: &[Row<'_>], subjects: &[Target]) -> Vec<Absent> {
+    let absent = subjects.iter().enumerate().map(|(index, subject)| {
+        let lacking = rows
+            .iter()
+            .filter(|row| row.get(index).is_none_or(Option::is_none));
+        let known = lacking.filter_map(|row| row.iter().flatten().next_back());
+        let fails = |entry: &&&Entry| entry.verdict == Outcome::Fail;
+        let failing = known.clone().filter(fails);
+        Absent {
+            label: subject.label.clone(),
+            change: match index {
+                0 => Change::New,
+                index if index + 1 == subjects.len() => Change::Removed,
+                _ => Change::Other,
+            },
+            ids: known.map(|entry| entry.id.clone()).collect(),
+            failing: failing.map(|entry| entry.id.clone()).collect(),
+        }
     });
     absent.filter(|absent| !absent.ids.is_empty()).collect()
+}
+
+impl Absent {
+    /// Returns the heading above its requirements.
+    fn title(&self) -> String {
+        let what = match self.change {
+            Change::New | Change::Removed => self.change.title(0),
+            _ => "Not in the report on".to_owned(),
+        };
+        format!("{what} {}", self.label)
+    }
+
+    /// Returns its requirements; one that fails says so.
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.ids.iter().map(|id| match self.failing.contains(id) {
+            true => format!("{id} (fail)"),
+            false => id.clone(),
+        })
+    }
 }
 
 /// What only some have exercised, of the reports that tell.

@@ -6,8 +6,8 @@ use super::*;
 use crate::report::tests::report;
 use crate::suite::MethodUse;
 
-const FAIL: Word = Word::Fail;
-const PASS: Word = Word::Pass;
+const FAIL: Outcome = Outcome::Fail;
+const PASS: Outcome = Outcome::Pass;
 
 fn compared(reports: &[Document]) -> Result<Comparison> {
     let named = reports.iter().enumerate();
@@ -71,7 +71,7 @@ fn what_a_report_lacks_is_absent_and_neither_passed_nor_failed() {
         "{text}"
     );
     assert!(
-        text.contains("Not in the report on 1 Old: a.added\n"),
+        text.contains("New, not in the report on 1 Old: a.added (fail)\n"),
         "{text}"
     );
 }
@@ -241,4 +241,72 @@ fn a_comparison_is_what_its_schema_says_and_no_more() {
         .map(|e| e.to_string())
         .collect();
     assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn regressions_come_first_and_accepted_failures_are_none() {
+    let must = Tier::Must;
+    let rows = |outcomes: [Outcome; 4]| {
+        let ids = ["a.other", "a.fixed", "a.accepted", "a.worse"];
+        let rows = ids.into_iter().zip(outcomes);
+        rows.map(|(id, outcome)| (id, must, outcome))
+            .collect::<Vec<_>>()
+    };
+    let older = report("A", &rows([PASS, FAIL, PASS, PASS]));
+    let mut newer = report("A", &rows([Outcome::Skip, PASS, FAIL, FAIL]));
+    newer.requirements[2].accepted = Some("known".to_owned());
+    let comparison = compared(&[older.clone(), newer.clone()]).unwrap();
+    let changes = comparison.differences.iter();
+    let changes: Vec<_> = changes
+        .map(|row| (row.requirement.id.as_str(), row.change))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            ("a.worse", Change::Regression),
+            ("a.fixed", Change::Fixed),
+            ("a.other", Change::Other),
+            ("a.accepted", Change::Other),
+        ]
+    );
+    assert_eq!(comparison.regressions().count(), 1);
+    for out in formats(&comparison) {
+        let place = |text: &str| out.find(text).unwrap_or_else(|| panic!("{text}: {out}"));
+        let regressions = place("Regressions: pass in 1, fail in 2");
+        let fixed = place("Fixed: fail in 1, pass in 2");
+        assert!(regressions < place("a.worse") && place("a.worse") < fixed);
+        assert!(fixed < place("a.fixed") && place("a.fixed") < place("Otherwise different"));
+    }
+    let reversed = compared(&[newer, older]).unwrap();
+    let regressions = reversed.regressions();
+    let regressions: Vec<_> = regressions.map(|row| &row.requirement.id).collect();
+    assert_eq!(regressions, ["a.fixed"]);
+}
+
+#[test]
+fn new_and_removed_requirements_say_what_they_are_and_which_fail() {
+    let [older, newer] = pair();
+    let comparison = compared(&[older.clone(), newer.clone()]).unwrap();
+    for out in formats(&comparison) {
+        let plain = out.replace("<p>", " ").replace("1</summary>", "");
+        assert!(plain.contains("New, not in the report on 1 Old: "), "{out}");
+        assert!(plain.contains("a.added (fail)"), "{out}");
+    }
+    let reversed = compared(&[newer, older]).unwrap();
+    assert_eq!(reversed.absent[0].change, Change::Removed);
+}
+
+#[test]
+fn a_comparison_names_when_and_by_what_each_report_was_made() {
+    let [older, mut newer] = pair();
+    newer.date = "2026-02-03T04:05:06Z".to_owned();
+    newer.specification = "def of 2026-02-01".to_owned();
+    let comparison = compared(&[older, newer]).unwrap();
+    for out in formats(&comparison) {
+        let plain = out.replace("\\-", "-");
+        for what in ["began 2026-01-02T03:04:05Z", "began 2026-02-03T04:05:06Z"] {
+            assert!(plain.contains(what), "{what}: {out}");
+        }
+        assert!(plain.contains("2 New: def of 2026-02-01"), "{out}");
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::change::groups;
 use super::{Comparison, Difference, requirements};
 use crate::report::escape::terminal;
-use crate::report::{Tally, Word};
+use crate::report::{Outcome, Tally};
 use crate::wire::shorten;
 
 /// How wide the column of a subject is, with the space before it.
@@ -23,8 +24,8 @@ pub fn text_comparison(comparison: &Comparison) -> String {
             out,
             "{}: {} ({})",
             subject.label,
-            subject.verdict(),
-            subject.file.display()
+            subject.verdict.as_str(),
+            subject.provenance()
         );
     }
     for caution in comparison.cautions() {
@@ -38,12 +39,12 @@ pub fn text_comparison(comparison: &Comparison) -> String {
     }
     for absent in &comparison.absent {
         let named = absent.ids.len().min(NAMED);
-        let ids = absent.ids.get(..named).unwrap_or_default().join(", ");
+        let ids = absent.names().take(named).collect::<Vec<_>>().join(", ");
         let more = match absent.ids.len() - named {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let _ = writeln!(out, "\nNot in the report on {}: {ids}{more}", absent.label);
+        let _ = writeln!(out, "\n{}: {ids}{more}", absent.title());
     }
     coverage(&mut out, comparison);
     terminal(&out)
@@ -94,8 +95,11 @@ fn differences(out: &mut String, comparison: &Comparison) {
     let width = ids.max().unwrap_or_default() + 2 + "capability".len();
     let _ = write!(out, "\nThey differ in {}:", requirements(differences.len()));
     heads(out, comparison, width);
-    for row in differences {
-        difference(out, row, width);
+    for (change, rows) in groups(differences) {
+        let _ = writeln!(out, "{}", change.title(comparison.subjects.len()));
+        for row in rows {
+            difference(out, row, width);
+        }
     }
 }
 
@@ -107,7 +111,7 @@ fn difference(out: &mut String, row: &Difference, width: usize) {
     for cell in &row.cells {
         let word = match cell.as_ref().map(|cell| cell.verdict) {
             None => "absent",
-            Some(Word::Fail) => "FAIL",
+            Some(Outcome::Fail) => "FAIL",
             Some(word) => word.as_str(),
         };
         let _ = write!(out, "{word:>COLUMN$}");
@@ -115,7 +119,7 @@ fn difference(out: &mut String, row: &Difference, width: usize) {
     out.push('\n');
     for (index, cell) in row.cells.iter().enumerate() {
         if let Some(cell) = cell
-            && cell.verdict == Word::Fail
+            && cell.verdict == Outcome::Fail
         {
             let reason = cell.reason.as_deref().unwrap_or_default();
             let reason = shorten(&reason.replace('\n', " "), 200);
@@ -138,6 +142,8 @@ fn coverage(out: &mut String, comparison: &Comparison) {
         for cell in &row.cells {
             let uses = match cell {
                 None => "unknown".to_owned(),
+                // Its calls may have been refused.
+                Some(0) if row.of == "method" => "NO SUCCESS".to_owned(),
                 Some(0) => "NEVER".to_owned(),
                 Some(uses) => uses.to_string(),
             };

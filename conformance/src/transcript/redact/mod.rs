@@ -139,7 +139,7 @@ fn blank(value: &mut Value) -> bool {
 
 /// Whether what has this name is a secret.
 fn is_secret(name: &str) -> bool {
-    // Names are looked at for every member of every message; most end otherwise.
+    // Names are inspected for every member of every message; most end otherwise.
     let last = name.bytes().last().map(|byte| byte.to_ascii_lowercase());
     if !matches!(last, Some(b'y' | b'n' | b't' | b'd' | b'e' | b's')) {
         return false;

@@ -1,0 +1,109 @@
+//! How a client takes what it does not know or does not want: extensions, updates of
+//! the future, noise, cancellation, the death of its agent.
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::assertions::{answer, expect, first, result, survives};
+use super::scenarios::STILL_THERE;
+use super::table::ClientCheck;
+use crate::harness::{Outcome, Stop, fail, inconclusive};
+use crate::wire::{Kind, Party};
+
+pub(super) const CHECKS: &[ClientCheck] = &[
+    ("client.answers-extensions", answers_extensions),
+    ("client.method-not-found", method_not_found),
+    ("client.ignores-notifications", ignores_notifications),
+    ("client.survives-the-future", survives),
+    ("client.survives-noise", survives),
+    ("client.no-undeclared-answers", questions),
+    ("client.ignores-completions", survives),
+    ("client.cancels-permission", cancels_permission),
+    ("client.hears-after-cancelling", hears_after_cancelling),
+    ("client.notices-death", notices_death),
+];
+
+pub(super) fn answers_extensions(played: &Played) -> Outcome {
+    answer(played, "_acp-conformance/unknown", 0).map(drop)
+}
+
+pub(super) fn method_not_found(played: &Played) -> Outcome {
+    for method in ["_acp-conformance/unknown", "no/such/method"] {
+        let (index, entry) = answer(played, method, 0)?;
+        let code = entry.value.pointer("/error/code");
+        expect(
+            played,
+            index,
+            code == Some(&json!(-32601)),
+            "the error is -32601",
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn ignores_notifications(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    let stray = played.recording.entries.iter().position(|entry| {
+        let answer = matches!(entry.kind, Kind::Result | Kind::Error);
+        entry.from == Party::Client && answer && entry.request.is_none()
+    });
+    match stray {
+        Some(index) => Err(Stop::at(
+            &played.recording,
+            index,
+            "a notification was answered",
+        )),
+        None => survives(played),
+    }
+}
+
+fn questions(played: &Played) -> Outcome {
+    let form = played
+        .recording
+        .declared("/elicitation")
+        .and_then(|modes| modes.get("form"));
+    let (index, entry) = answer(played, "elicitation/create", 0)?;
+    if form.is_some_and(|form| !form.is_null()) {
+        return expect(
+            played,
+            index,
+            entry.kind == Kind::Result,
+            "the client declares forms and refuses one",
+        );
+    }
+    let code = entry.value.pointer("/error/code").and_then(Value::as_i64);
+    expect(
+        played,
+        index,
+        matches!(code, Some(-32602 | -32601)),
+        "a mode that is not declared is refused with -32602",
+    )
+}
+
+pub(super) fn cancels_permission(played: &Played) -> Outcome {
+    let mut cancels = played.recording.calls(Party::Client, "session/cancel");
+    if cancels.next().is_none() {
+        return inconclusive("the client does not cancel when it is interrupted");
+    }
+    let (index, result) = result(played, "session/request_permission", 0)?;
+    let outcome = result.pointer("/outcome/outcome");
+    expect(
+        played,
+        index,
+        outcome == Some(&json!("cancelled")),
+        "the turn was cancelled, and so is the question",
+    )
+}
+
+pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {
+    answer(played, STILL_THERE, 0).map(drop)
+}
+
+pub(super) fn notices_death(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    match played.exit {
+        None => fail("the client goes on although its agent has ended"),
+        Some(Some(0)) => fail("the client ends as if all were well, although its agent has died"),
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,238 @@
+//! The scenarios that the suite plays to a client.
+
+use serde_json::{Value, json};
+
+use super::scripted_agent::ScriptedAgent;
+use crate::wire::Version;
+use crate::{Error, Result};
+
+/// A scenario: how the agent behaves from its start to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name, for the record and the command line.
+    pub name: &'static str,
+    /// The protocol version that the agent chooses.
+    pub version: u32,
+    /// Whether it is played to a client that declares no terminals, if it can do without.
+    pub without_terminals: bool,
+    /// Whether the agent knows earlier sessions, and lists them page by page.
+    pub pages: bool,
+    /// The version of the protocol that everything else is of.
+    pub protocol: Version,
+    /// What happens in a turn. Whether the agent lives on.
+    pub turn: fn(&mut ScriptedAgent) -> bool,
+}
+
+/// All scenarios of version 1.
+pub const SCENES: &[Scenario] = &[
+    scenario("hello", hello),
+    Scenario {
+        name: "version",
+        version: 65_535,
+        without_terminals: false,
+        pages: false,
+        protocol: Version::V1,
+        turn: hello,
+    },
+    scenario("permission", permission),
+    scenario("files", files),
+    scenario("terminals", terminals),
+    Scenario {
+        name: "without-terminals",
+        version: 1,
+        without_terminals: true,
+        pages: false,
+        protocol: Version::V1,
+        turn: without_terminals,
+    },
+    scenario("strangeness", strangeness),
+    scenario("noise", noise),
+    scenario("questions", questions),
+    scenario("cancellation", cancellation),
+    scenario("death", death),
+];
+
+const fn scenario(name: &'static str, turn: fn(&mut ScriptedAgent) -> bool) -> Scenario {
+    Scenario {
+        name,
+        version: 1,
+        without_terminals: false,
+        pages: false,
+        protocol: Version::V1,
+        turn,
+    }
+}
+
+impl Scenario {
+    /// The scenario of this name, of either version.
+    pub(super) fn find(name: &str) -> Result<&'static Self> {
+        let mut all = SCENES.iter().chain(super::v2::SCENES);
+        let scenario = all.find(|scenario| scenario.name == name);
+        scenario.ok_or_else(|| Error::NoRequirement(name.to_owned()))
+    }
+}
+
+/// The scenarios of a version.
+#[must_use]
+pub fn scenarios(version: Version) -> &'static [Scenario] {
+    match version {
+        Version::V1 => SCENES,
+        Version::V2 => super::v2::SCENES,
+    }
+}
+
+/// The text that ends a scenario; a client that shows it has come to the end.
+pub(super) const BARRIER_METHOD: &str = "the scenario is over";
+
+/// A request that no client knows, sent after a cancellation.
+pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
+
+fn hello(stage: &mut ScriptedAgent) -> bool {
+    stage.text(BARRIER_METHOD);
+    true
+}
+
+fn tool_call(stage: &mut ScriptedAgent, id: &str) {
+    stage.update(&json!({
+        "sessionUpdate": "tool_call", "toolCallId": id, "title": "Try something",
+        "kind": "read", "status": "pending",
+    }));
+}
+
+fn options() -> Value {
+    // Rejection first, and ids that say nothing: a choice by position or name is wrong.
+    json!([
+        {"optionId": "o-1", "name": "No", "kind": "reject_once"},
+        {"optionId": "o-2", "name": "Yes", "kind": "allow_once"},
+    ])
+}
+
+fn permission(stage: &mut ScriptedAgent) -> bool {
+    tool_call(stage, "call-1");
+    let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
+    stage.ask("session/request_permission", asked);
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "completed",
+    }));
+    hello(stage)
+}
+
+fn files(stage: &mut ScriptedAgent) -> bool {
+    let path = |name: &str| format!("{}/{name}", stage.folder);
+    let (input, output, missing) = (path("input.txt"), path("out.txt"), path("missing.txt"));
+    stage.ask("fs/read_text_file", json!({"path": input}));
+    stage.ask(
+        "fs/read_text_file",
+        json!({"path": input, "line": 2, "limit": 1}),
+    );
+    stage.ask("fs/read_text_file", json!({"path": missing}));
+    stage.ask("fs/read_text_file", json!({"path": "input.txt"}));
+    let content = "Grüße\nwithout a last newline";
+    stage.ask(
+        "fs/write_text_file",
+        json!({"path": output, "content": content}),
+    );
+    stage.ask("fs/read_text_file", json!({"path": output}));
+    stage.ask("fs/write_text_file", json!({"path": output, "content": ""}));
+    hello(stage)
+}
+
+fn terminals(stage: &mut ScriptedAgent) -> bool {
+    if !stage.declares("/terminal") {
+        return hello(stage);
+    }
+    let shell = |script: &str| json!({"command": "sh", "args": ["-c", script]});
+    let id = create(stage, shell("printf hello; exit 3"));
+    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/release", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    let mut long = shell("printf 'aaaaääää'");
+    if let Some(long) = long.as_object_mut() {
+        long.insert("outputByteLimit".to_owned(), json!(5));
+    }
+    let id = create(stage, long);
+    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/release", json!({"terminalId": id}));
+    let id = create(stage, shell("printf started; exec sleep 60"));
+    stage.ask("terminal/kill", json!({"terminalId": id}));
+    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/release", json!({"terminalId": id}));
+    hello(stage)
+}
+
+fn without_terminals(stage: &mut ScriptedAgent) -> bool {
+    // One that declares them would run it.
+    if !stage.declares("/terminal") {
+        stage.ask("terminal/create", json!({"command": "true"}));
+    }
+    hello(stage)
+}
+
+fn create(stage: &mut ScriptedAgent, params: Value) -> Value {
+    let created = stage.ask("terminal/create", params);
+    created.get("terminalId").cloned().unwrap_or_default()
+}
+
+fn strangeness(stage: &mut ScriptedAgent) -> bool {
+    stage.notify("_acp-conformance/note", &json!({"probe": true}));
+    stage.ask("_acp-conformance/unknown", json!({"probe": true}));
+    stage.ask("no/such/method", json!({}));
+    stage.update(&json!({"sessionUpdate": "from_the_future", "depth": 3}));
+    stage.notify(
+        "session/update",
+        &json!({"sessionId": "another", "update": {
+            "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"},
+        }}),
+    );
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "never-announced",
+        "status": "completed",
+    }));
+    stage.update(&json!({
+        "sessionUpdate": "agent_message_chunk", "fromTheFuture": 1, "_meta": {"x": {"y": 1}},
+        "content": {"type": "hologram", "depth": 3},
+    }));
+    stage.update(&json!({
+        "sessionUpdate": "config_option_update", "configOptions": [{
+            "id": "x", "name": "X", "type": "dial", "category": "unheard-of", "currentValue": 3,
+        }],
+    }));
+    hello(stage)
+}
+
+fn noise(stage: &mut ScriptedAgent) -> bool {
+    stage.raw("agent 1.0: this line is no message");
+    stage.raw("");
+    stage.send(&json!({"jsonrpc": "2.0", "id": "nobody", "result": {}}));
+    stage.text(&"x".repeat(1 << 20));
+    hello(stage)
+}
+
+fn questions(stage: &mut ScriptedAgent) -> bool {
+    stage.ask_by_form();
+    hello(stage)
+}
+
+fn cancellation(stage: &mut ScriptedAgent) -> bool {
+    tool_call(stage, "call-1");
+    stage.text("waiting to be cancelled");
+    if stage.interrupted() {
+        // Asked after the cancellation: the turn still is the cancelled one.
+        let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
+        stage.ask("session/request_permission", asked);
+        stage.update(&json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
+        }));
+        // Whoever has stopped listening does not refuse it either.
+        stage.ask(STILL_THERE, json!({}));
+    }
+    true
+}
+
+fn death(stage: &mut ScriptedAgent) -> bool {
+    stage.text("farewell");
+    false
+}

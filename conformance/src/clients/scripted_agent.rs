@@ -1,0 +1,247 @@
+//! The agent's side of a scenario: sends, asks, waits, and writes everything down.
+//!
+//! The record is a file of one JSON object a line, written before anything else is
+//! done with a message: `{"from", "at" in milliseconds, "value" or "raw"}`, and
+//! `{"mark"}` where the suite is to do something to the client.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::transcript::LINE_LIMIT;
+use crate::wire::Party;
+
+/// How long the client may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many lines of the client wait to be looked at.
+const QUEUE: usize = 1024;
+
+/// The stage of one scenario.
+pub struct ScriptedAgent {
+    lines: Receiver<Vec<u8>>,
+    output: Box<dyn Write + Send>,
+    record: File,
+    tell: Box<dyn FnMut(&str) + Send>,
+    started: Instant,
+    next_id: u64,
+    /// Whether the client has cancelled the turn.
+    pub cancelled: bool,
+    /// The params of the client's `initialize`.
+    pub client: Value,
+    /// The session's working directory, as the client gave it.
+    pub folder: String,
+    /// Requests of the client that came while an answer was awaited.
+    pub waiting: Vec<Value>,
+}
+
+impl ScriptedAgent {
+    /// A stage on a pair of streams, with its record.
+    pub(super) fn new(
+        record: File,
+        tell: impl FnMut(&str) + Send + 'static,
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) -> Self {
+        let (sender, lines) = sync_channel(QUEUE);
+        thread::spawn(move || {
+            let mut input = BufReader::new(input);
+            loop {
+                let mut line = Vec::new();
+                let limit = LINE_LIMIT as u64;
+                match input.by_ref().take(limit).read_until(b'\n', &mut line) {
+                    Ok(1..) if sender.send(line).is_ok() => {}
+                    _ => return,
+                }
+            }
+        });
+        Self {
+            lines,
+            output: Box::new(output),
+            record,
+            tell: Box::new(tell),
+            started: Instant::now(),
+            next_id: 0,
+            cancelled: false,
+            client: Value::Null,
+            folder: String::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// The client's next message before `deadline`; `Err` when it has closed.
+    pub(super) fn next(&mut self, deadline: Instant) -> Result<Option<Value>, ()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let line = match self.lines.recv_timeout(left) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => return Err(()),
+        };
+        match serde_json::from_slice::<Value>(&line) {
+            Ok(value) => {
+                self.write_down(Party::Client, "value", &value);
+                if value.get("method") == Some(&json!("session/cancel")) {
+                    self.cancelled = true;
+                }
+                Ok(Some(value))
+            }
+            Err(_) => {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                self.write_down(Party::Client, "raw", &json!(text));
+                Ok(Some(Value::Null))
+            }
+        }
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, value: &Value) {
+        self.write_down(Party::Agent, "value", value);
+        self.write(&format!("{value}\n"));
+    }
+
+    /// Sends a line that need not be a message.
+    pub fn raw(&mut self, line: &str) {
+        self.write_down(Party::Agent, "raw", &json!(line));
+        self.write(&format!("{line}\n"));
+    }
+
+    /// Answers a request of the client.
+    pub fn answer(&mut self, request: &Value, result: &Value) {
+        let id = request.get("id").cloned().unwrap_or_default();
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
+    /// Refuses a request of the client.
+    pub fn refuse(&mut self, request: &Value, code: i64, message: &str) {
+        let id = request.get("id").cloned().unwrap_or_default();
+        let error = json!({"code": code, "message": message});
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+    }
+
+    /// Sends a notification.
+    pub fn notify(&mut self, method: &str, params: &Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Sends an update of the session.
+    pub fn update(&mut self, update: &Value) {
+        self.notify(
+            "session/update",
+            &json!({"sessionId": SESSION, "update": update}),
+        );
+    }
+
+    /// Says something to the user.
+    pub fn text(&mut self, text: &str) {
+        let content = json!({"type": "text", "text": text});
+        self.update(&json!({"sessionUpdate": "agent_message_chunk", "content": content}));
+    }
+
+    /// Asks the client something, in the session, and waits for the answer: its
+    /// result, or `null` for an error or none at all.
+    pub fn ask(&mut self, method: &str, mut params: Value) -> Value {
+        if let Some(params) = params.as_object_mut() {
+            params.insert("sessionId".to_owned(), json!(SESSION));
+        }
+        self.next_id += 1;
+        let id = json!(format!("agent-{}", self.next_id));
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let answers = |value: &Value| value.get("method").is_none() && value.get("id") == Some(&id);
+        let answer = self.wait(PATIENCE, answers);
+        let answer = answer.and_then(|answer| answer.get("result").cloned());
+        answer.unwrap_or_default()
+    }
+
+    /// Waits for a message; others are kept for later.
+    pub fn wait(&mut self, limit: Duration, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+        let deadline = Instant::now() + limit;
+        while let Ok(Some(value)) = self.next(deadline) {
+            if wanted(&value) {
+                return Some(value);
+            }
+            if value.get("id").is_some() && value.get("method").is_some() {
+                self.waiting.push(value);
+            }
+        }
+        None
+    }
+
+    /// Has the suite interrupt the client, and waits for its `session/cancel`. Whether it came.
+    pub fn interrupted(&mut self) -> bool {
+        self.mark("interrupt");
+        let cancel = json!("session/cancel");
+        let is_cancel = |value: &Value| value.get("method") == Some(&cancel);
+        self.wait(2 * PATIENCE, is_cancel).is_some()
+    }
+
+    /// Why the turn has ended.
+    #[must_use]
+    pub fn stop_reason(&self) -> &'static str {
+        match self.cancelled {
+            true => "cancelled",
+            false => "end_turn",
+        }
+    }
+
+    /// Asks the user to fill in a form, and completes what was never asked.
+    pub fn ask_by_form(&mut self) {
+        let form = json!({
+            "mode": "form", "message": "Who are you?",
+            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+        });
+        self.ask("elicitation/create", form);
+        let completed = json!({"elicitationId": "never-asked"});
+        self.notify("elicitation/complete", &completed);
+    }
+
+    /// What the client declares at this place: neither absent, `null` nor `false`.
+    #[must_use]
+    pub fn declares(&self, pointer: &str) -> bool {
+        let capabilities = self.client.get("clientCapabilities");
+        let value = capabilities.and_then(|all| all.pointer(pointer));
+        value.is_some_and(|value| !value.is_null() && value != &Value::Bool(false))
+    }
+
+    /// Asks the suite to do something to the client.
+    pub fn mark(&mut self, mark: &str) {
+        // Without its record the scenario is worth nothing; the suite sees that.
+        let _ = writeln!(self.record, "{}", json!({"mark": mark}));
+        if mark != CLOSED {
+            (self.tell)(mark);
+        }
+    }
+
+    fn write(&mut self, line: &str) {
+        let written = self.output.write_all(line.as_bytes());
+        // A client that is gone shows in its silence.
+        let _ = written.and_then(|()| self.output.flush());
+    }
+
+    fn write_down(&mut self, from: Party, member: &str, value: &Value) {
+        let at = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // As above.
+        let _ = writeln!(
+            self.record,
+            "{}",
+            json!({"from": from, "at": at, member: value})
+        );
+    }
+}
+
+impl fmt::Debug for ScriptedAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ScriptedAgent");
+        debug.field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+/// The mark that says that the client has closed the agent's input; nothing is to be done.
+pub(super) const CLOSED: &str = "closed";
+
+/// The only session that a scenario knows.
+pub(super) const SESSION: &str = "scenario-session";

@@ -1,0 +1,54 @@
+//! The agent of version 2 that acts a scenario.
+
+use serde_json::{Value, json};
+
+use super::pages;
+use crate::clients::Scenario;
+use crate::clients::scripted_agent::{SESSION, ScriptedAgent};
+
+/// Serves one message. Whether the agent lives on.
+pub(in crate::clients) fn serve(
+    stage: &mut ScriptedAgent,
+    scenario: &Scenario,
+    message: &Value,
+) -> bool {
+    let method = message.get("method").and_then(Value::as_str);
+    let params = message.get("params").cloned().unwrap_or_default();
+    match method {
+        Some("initialize") => {
+            stage.client = params;
+            let info = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
+            let answer = json!({"protocolVersion": scenario.version, "info": info,
+                "capabilities": {"session": {}}});
+            stage.answer(message, &answer);
+        }
+        Some("session/new") => {
+            let cwd = params.get("cwd").and_then(Value::as_str);
+            stage.folder = cwd.unwrap_or_default().to_owned();
+            stage.answer(message, &json!({"sessionId": SESSION}));
+        }
+        Some("session/list") => pages::list(stage, scenario.pages, message),
+        Some("session/resume" | "session/close") => stage.answer(message, &json!({})),
+        Some("session/prompt") => {
+            stage.cancelled = false;
+            stage.answer(message, &json!({"messageId": "user-1"}));
+            let said = params.get("prompt").cloned().unwrap_or_default();
+            stage.update(
+                &json!({"sessionUpdate": "user_message", "messageId": "user-1",
+                "content": said}),
+            );
+            stage.update(&json!({"sessionUpdate": "state_update", "state": "running"}));
+            if !(scenario.turn)(stage) {
+                return false;
+            }
+            let stop = stage.stop_reason();
+            stage.update(&json!({"sessionUpdate": "state_update", "state": "idle",
+                "stopReason": stop}));
+        }
+        Some(other) if message.get("id").is_some() => {
+            stage.refuse(message, -32601, &format!("the agent has no method {other}"));
+        }
+        _ => {}
+    }
+    true
+}

@@ -1,0 +1,23 @@
+//! Clients of version 2: what they must obey, the scenarios that show it, how an agent of version 2
+//! acts them, and a client to compare with.
+
+mod act;
+mod batches;
+mod pages;
+mod reference;
+mod rows;
+mod scenarios;
+
+pub(super) use self::act::serve;
+pub(crate) use self::reference::run as reference;
+pub(super) use self::scenarios::SCENES;
+use super::requests;
+use super::table::ClientCheck;
+
+/// The checks of all files.
+pub(super) const CHECKS: [&[ClientCheck]; 4] = [
+    rows::CHECKS,
+    requests::CHECKS,
+    batches::CHECKS,
+    pages::CHECKS,
+];

@@ -1,0 +1,122 @@
+//! The scenarios that the suite plays to clients of version 2.
+
+use serde_json::json;
+
+use super::batches;
+use crate::clients::Scenario;
+use crate::clients::scenarios::{BARRIER_METHOD, STILL_THERE};
+use crate::clients::scripted_agent::ScriptedAgent;
+use crate::wire::Version;
+
+/// All scenarios.
+pub(in crate::clients) const SCENES: &[Scenario] = &[
+    scenario("v2-hello", 2, hello),
+    scenario("v2-version", 65_535, hello),
+    scenario("v2-permission", 2, permission),
+    scenario("v2-strangeness", 2, strangeness),
+    scenario("v2-questions", 2, questions),
+    scenario("v2-cancellation", 2, cancellation),
+    scenario("v2-batches", 2, batches::turn),
+    Scenario {
+        pages: true,
+        ..scenario("v2-pages", 2, hello)
+    },
+    scenario("v2-death", 2, death),
+];
+
+const fn scenario(
+    name: &'static str,
+    version: u32,
+    turn: fn(&mut ScriptedAgent) -> bool,
+) -> Scenario {
+    Scenario {
+        name,
+        version,
+        without_terminals: false,
+        pages: false,
+        protocol: Version::V2,
+        turn,
+    }
+}
+
+fn say(stage: &mut ScriptedAgent, text: &str) {
+    let content = json!({"type": "text", "text": text});
+    stage.update(
+        &json!({"sessionUpdate": "agent_message_chunk", "messageId": "agent-1",
+        "content": content}),
+    );
+}
+
+pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
+    say(stage, BARRIER_METHOD);
+    true
+}
+
+/// Asks for permission to run a tool. Rejection stands first, and the ids say nothing: a choice
+/// by position or name is wrong.
+fn ask(stage: &mut ScriptedAgent) {
+    stage.update(
+        &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
+        "title": "Try something", "kind": "read", "status": "pending"}),
+    );
+    stage.update(&json!({"sessionUpdate": "state_update", "state": "requires_action"}));
+    let options = json!([
+        {"optionId": "o-1", "name": "No", "kind": "reject_once"},
+        {"optionId": "o-2", "name": "Yes", "kind": "allow_once"},
+    ]);
+    let subject = json!({"type": "tool_call", "toolCall": {"toolCallId": "call-1"}});
+    let asked = json!({"title": "Try something?", "subject": subject, "options": options});
+    stage.ask("session/request_permission", asked);
+}
+
+fn permission(stage: &mut ScriptedAgent) -> bool {
+    ask(stage);
+    stage.update(&json!({"sessionUpdate": "state_update", "state": "running"}));
+    stage.update(
+        &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
+        "status": "completed"}),
+    );
+    hello(stage)
+}
+
+fn strangeness(stage: &mut ScriptedAgent) -> bool {
+    stage.notify("_acp-conformance/note", &json!({"probe": true}));
+    stage.ask("_acp-conformance/unknown", json!({"probe": true}));
+    stage.ask("no/such/method", json!({}));
+    stage.update(&json!({"sessionUpdate": "from_the_future", "depth": 3}));
+    stage.update(&json!({"sessionUpdate": "_mine", "depth": 3}));
+    stage.update(&json!({"sessionUpdate": "state_update", "state": "_dreaming"}));
+    stage.update(
+        &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-9",
+        "title": "Gaze", "kind": "_gaze", "status": "_dreamt",
+        "content": [{"type": "_hologram", "depth": 3}]}),
+    );
+    stage.update(&json!({"sessionUpdate": "plan_update",
+        "plan": {"type": "_map", "planId": "plan-1"}}));
+    stage.update(
+        &json!({"sessionUpdate": "agent_message", "messageId": "agent-2",
+        "content": null, "_meta": {"x": {"y": 1}}}),
+    );
+    hello(stage)
+}
+
+fn questions(stage: &mut ScriptedAgent) -> bool {
+    stage.ask_by_form();
+    hello(stage)
+}
+
+fn cancellation(stage: &mut ScriptedAgent) -> bool {
+    say(stage, "waiting to be cancelled");
+    if stage.interrupted() {
+        // Asked after the cancellation: the work still is the cancelled one.
+        ask(stage);
+        // Whoever has stopped listening does not refuse it either.
+        stage.ask(STILL_THERE, json!({}));
+    }
+    true
+}
+
+fn death(stage: &mut ScriptedAgent) -> bool {
+    say(stage, "farewell");
+    false
+}

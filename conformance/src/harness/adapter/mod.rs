@@ -1,0 +1,120 @@
+//! What differs between the protocol versions in the steps that checks consist of.
+//!
+//! A check is written once. An [`Adapter`] turns its steps into the messages of a version: the
+//! handshake, what an agent declares, and the end of a turn.
+
+mod v1;
+mod v2;
+
+use serde_json::{Value, json};
+
+use super::Recording;
+use crate::wire::Version;
+
+/// The capabilities that the client declares.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Caps {
+    /// Everything.
+    Full,
+    /// Nothing: no capabilities at all.
+    None,
+    /// These.
+    These(Value),
+}
+
+impl Caps {
+    /// Returns the params of `initialize` that declare this.
+    #[must_use]
+    pub fn initialize(&self, version: Version) -> Value {
+        let adapter = of(version);
+        let mut params = json!({"protocolVersion": version.number()});
+        let (info, capabilities) = adapter.client_members();
+        params[info] = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
+        match self {
+            Self::Full => params[capabilities] = adapter.all_capabilities(),
+            Self::None => {}
+            Self::These(value) => params[capabilities] = value.clone(),
+        }
+        params
+    }
+}
+
+/// What an agent may declare that checks depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// `session/list`.
+    List,
+    /// A session is opened again, with its history.
+    Load,
+    /// A session is opened again, without its history.
+    Resume,
+    /// `session/close`.
+    Close,
+    /// `session/delete`.
+    Delete,
+    /// `additionalDirectories` of a session.
+    AdditionalDirectories,
+    /// Images in prompts.
+    Image,
+    /// Audio in prompts.
+    Audio,
+    /// Embedded resources in prompts.
+    EmbeddedContext,
+    /// MCP servers over stdio.
+    McpStdio,
+    /// MCP servers over HTTP.
+    McpHttp,
+    /// `logout`.
+    Logout,
+}
+
+/// Where an agent declares a capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere: every agent of the version has it.
+    Baseline,
+    /// At this place of its capabilities, as an object or `true`.
+    At(&'static str),
+}
+
+/// A protocol version, as far as the steps of checks differ in it.
+pub(super) trait Adapter: Sync {
+    /// Returns the members of the params of `initialize` with the client's name and capabilities.
+    fn client_members(&self) -> (&'static str, &'static str);
+
+    /// Returns the members of the result of `initialize` with the agent's name and capabilities.
+    fn agent_members(&self) -> (&'static str, &'static str);
+
+    /// Returns the capabilities of a client that can do everything.
+    fn all_capabilities(&self) -> Value;
+
+    /// Returns where an agent declares a capability.
+    fn place(&self, capability: Capability) -> Place;
+
+    /// Returns the methods that log in and out.
+    fn login_methods(&self) -> (&'static str, &'static str);
+
+    /// Returns the method that opens a session again with its history, and what its params have
+    /// besides those of every setup.
+    fn load(&self) -> (&'static str, Option<(&'static str, Value)>);
+
+    /// Returns the outcome of the turn that the prompt at `request` began, if the message at
+    /// `index` ends it: an object with the stop reason, or the error.
+    fn turn_end(
+        &self,
+        recording: &Recording,
+        request: usize,
+        index: usize,
+    ) -> Option<Result<Value, Value>>;
+
+    /// Returns whether an answer to `session/prompt` means that the turn has begun only.
+    fn answers_early(&self) -> bool;
+}
+
+/// Returns the adapter of a version.
+pub(super) fn of(version: Version) -> &'static dyn Adapter {
+    match version {
+        Version::V1 => &v1::V1,
+        Version::V2 => &v2::V2,
+    }
+}

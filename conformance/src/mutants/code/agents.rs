@@ -1,0 +1,170 @@
+//! Agents that get sessions, turns or their cancellation wrong.
+
+use serde_json::{Value, json};
+
+use crate::target::{Filter, Passing, Tap};
+
+pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
+    ("one_session_id", one_session_id),
+    (
+        "tells_news_of_its_first_session",
+        tells_news_of_its_first_session,
+    ),
+    (
+        "forgets_the_user_between_processes",
+        forgets_the_user_between_processes,
+    ),
+    ("shares_mcp_servers", shares_mcp_servers),
+    ("one_huge_page", one_huge_page),
+    ("one_prompt_a_session", one_prompt_a_session),
+    ("cancellation_lasts", cancellation_lasts),
+    ("misses_early_cancellation", misses_early_cancellation),
+    ("cancels_everything", cancels_everything),
+    ("cancelled_request_fails", cancelled_request_fails),
+];
+
+fn one_session_id(tap: &mut Tap<'_>, it: Passing) {
+    if it.succeeds("session/new") && tap.kept("first").is_null() {
+        *tap.kept("first") = it.value["result"]["sessionId"].clone();
+    }
+    if it.asks("session/prompt") && tap.turns(it.at("/sessionId")) > 1 {
+        // It waits for the turn of a session that the client takes for another one.
+        tap.leave_open(&it.value["id"]);
+    }
+    let (hit, first) = (it.succeeds("session/new"), tap.kept("first").clone());
+    tap.edit(it, hit, |value| value["result"]["sessionId"] = first);
+}
+
+fn tells_news_of_its_first_session(tap: &mut Tap<'_>, it: Passing) {
+    let created = it.value.pointer("/result/sessionId");
+    if let Some(id) = created.filter(|_| it.succeeds("session/new"))
+        && tap.kept("first").is_null()
+    {
+        *tap.kept("first") = id.clone();
+    }
+    if it.updates("agent_message_chunk")
+        && let Some(first) = tap.kept("first").as_str().map(str::to_owned)
+    {
+        tap.update(&first, &json!({"sessionUpdate": "session_info_update"}));
+    }
+    tap.forward(&it);
+}
+
+/// Sessions of another connection have no messages of the user.
+fn forgets_the_user_between_processes(tap: &mut Tap<'_>, it: Passing) {
+    let created = it
+        .value
+        .pointer("/result/sessionId")
+        .and_then(Value::as_str);
+    if let Some(id) = created.filter(|_| it.succeeds("session/new")) {
+        *tap.kept(&format!("created {id}")) = json!(true);
+    }
+    let is_user = it.updates("user_message_chunk") || it.updates("user_message");
+    let is_lost = is_user
+        && tap
+            .kept(&format!("created {}", it.at("/sessionId")))
+            .is_null();
+    tap.lose(&it, is_lost);
+}
+
+/// A session without MCP servers gets those of the session before.
+fn shares_mcp_servers(tap: &mut Tap<'_>, it: Passing) {
+    let servers = it
+        .params
+        .get("mcpServers")
+        .filter(|_| it.asks("session/new"));
+    let has_some = servers
+        .and_then(Value::as_array)
+        .is_some_and(|all| !all.is_empty());
+    if let Some(servers) = servers.filter(|_| has_some) {
+        *tap.kept("servers") = servers.clone();
+    }
+    let earlier = tap.kept("servers").clone();
+    let hit = it.asks("session/new") && !has_some && !earlier.is_null();
+    tap.edit(it, hit, |value| value["params"]["mcpServers"] = earlier);
+}
+
+fn one_huge_page(tap: &mut Tap<'_>, it: Passing) {
+    let hit = it.succeeds("session/list") && it.params == json!({});
+    tap.edit(it, hit, |value| {
+        let sessions = value.pointer_mut("/result/sessions");
+        if let Some(sessions) = sessions.and_then(Value::as_array_mut) {
+            let entry = |number| json!({"sessionId": format!("x{number}"), "cwd": "/elsewhere"});
+            sessions.extend((0..1001).map(entry));
+        }
+    });
+}
+
+fn one_prompt_a_session(tap: &mut Tap<'_>, it: Passing) {
+    let mut again = false;
+    if it.asks("session/prompt") {
+        again = is_hello(&it) && *tap.kept("greeted") == it.params["sessionId"];
+        *tap.kept("greeted") = json!(null);
+        if is_hello(&it) {
+            *tap.kept("greeted") = it.params["sessionId"].clone();
+        }
+    } else if it.asks("session/load") || it.asks("session/resume") {
+        *tap.kept("greeted") = json!(null);
+    }
+    tap.refuse(&it, again, -32603);
+}
+
+fn cancellation_lasts(tap: &mut Tap<'_>, it: Passing) {
+    if it.value.pointer("/result/stopReason") == Some(&json!("cancelled")) {
+        *tap.kept("cancelled") = it.params["sessionId"].clone();
+    }
+    let cancelled = tap.kept("cancelled").clone();
+    let hit = it.succeeds("session/prompt")
+        && is_hello(&it)
+        && it.params["sessionId"] == cancelled
+        && *tap.kept("again") == cancelled;
+    if it.asks("session/prompt") {
+        *tap.kept("again") = it.params["sessionId"].clone();
+    }
+    tap.edit(it, hit, |value| {
+        value["result"]["stopReason"] = json!("cancelled")
+    });
+}
+
+/// Of a prompt and its cancellation in one write, only the prompt gets through.
+fn misses_early_cancellation(tap: &mut Tap<'_>, it: Passing) {
+    let raw = it.raw.clone().unwrap_or_default();
+    let text = String::from_utf8_lossy(&raw);
+    if text.contains("session/cancel") && text.contains("session/prompt") {
+        let prompt = text.lines().next().unwrap_or_default();
+        let prompt = serde_json::from_str::<Value>(prompt).unwrap_or_default();
+        tap.to_agent(&prompt);
+        tap.leave_open(&prompt["id"]);
+    } else {
+        tap.forward(&it);
+    }
+}
+
+fn cancels_everything(tap: &mut Tap<'_>, it: Passing) {
+    if it.asks("session/prompt") && it.prompt() == "slow" {
+        if tap.turns("") == 1 {
+            *tap.kept("first") = it.params["sessionId"].clone();
+        }
+    } else if it.asks("session/cancel") && tap.turns("") > 1 {
+        let params = json!({"sessionId": tap.kept("first").clone()});
+        tap.to_agent(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}));
+    }
+    tap.forward(&it);
+}
+
+fn cancelled_request_fails(tap: &mut Tap<'_>, it: Passing) {
+    if it.asks("$/cancel_request") {
+        *tap.kept("cancelled") = it.params["requestId"].clone();
+    }
+    let cancelled = tap.kept("cancelled").clone();
+    let hit = it.answers("session/prompt") && it.value["id"] == cancelled;
+    tap.edit(it, hit, |value| {
+        let id = value["id"].take();
+        let error = json!({"code": -32603, "message": "aborted"});
+        *value = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    });
+}
+
+fn is_hello(it: &Passing) -> bool {
+    it.prompt().starts_with("Hello")
+}

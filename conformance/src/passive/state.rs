@@ -1,0 +1,603 @@
+//! A connection as rules know it: who declared what, which requests are open, and the
+//! sessions with their turns, tool calls and settings.
+//!
+//! Everything is bounded. What does not fit makes the state partial, and so does a
+//! connection whose beginning was not seen or of which messages were lost; a rule that
+//! something was never said must ask [`State::is_whole`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::{Said, at};
+use crate::wire::extensions::{self, Extension};
+use crate::wire::{Kind, Party, Version};
+
+/// How many things of a kind are remembered; more make the state partial.
+const CAPACITY: usize = 65_536;
+
+/// Members of params that are large and that no rule needs later.
+const LARGE: [&str; 4] = ["prompt", "content", "mcpServers", "_meta"];
+
+/// The state of a connection.
+#[derive(Debug, Default)]
+pub struct State {
+    partial: bool,
+    version: Version,
+    /// The client's params of `initialize`, the first time.
+    pub client: Option<Value>,
+    /// The agent's answer to it.
+    pub agent: Option<Value>,
+    /// Sessions that either side has named as theirs, by id.
+    pub sessions: HashMap<String, Session>,
+    /// Terminals that the agent was given, by id.
+    pub terminals: BTreeMap<String, Terminal>,
+    /// Interactions by URL, by id.
+    pub elicitations: HashMap<String, Elicitation>,
+    /// Whether a turn came to a result.
+    pub had_turn: bool,
+    /// Terminals that the agent runs itself, by id, with the extension that shows them.
+    displayed: HashMap<String, &'static Extension>,
+    open: HashMap<(Party, String), Asked>,
+    /// How many tool calls, modes and options the sessions hold.
+    parts: usize,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Where it stands.
+    pub place: u64,
+    /// The method.
+    pub method: String,
+    /// The session that it names.
+    pub session: Option<String>,
+    /// Its params without what is large.
+    pub params: Value,
+    /// Whether its turn was cancelled since.
+    pub cancelled: bool,
+}
+
+/// A session.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// Whether it was set up again, so that part of it happened elsewhere.
+    pub continued: bool,
+    /// How many requests that set it up again are open: what comes is a replay.
+    pub replays: usize,
+    /// How many of them are `session/resume`.
+    resumes: usize,
+    /// What was seen of the conversation, live and in the last replay.
+    history: History,
+    /// How many prompts are open; in version 2, how many came since the agent was idle.
+    pub turns: usize,
+    /// Whether its state was reported.
+    pub told: bool,
+    /// Modes that it was said to have.
+    pub modes: HashSet<String>,
+    /// The ids of its options, as its first state told them.
+    pub options: Option<BTreeSet<String>>,
+    /// Tool calls, by id.
+    pub tools: HashMap<String, Tool>,
+}
+
+/// What of a conversation was seen, as bits of [`CONVERSATION`].
+#[derive(Debug, Default)]
+struct History {
+    /// In turns that came to their end.
+    kept: u8,
+    /// Since the last turn ended.
+    live: u8,
+    /// In the last replay.
+    replayed: u8,
+    replayed_tools: HashSet<String>,
+}
+
+/// The kinds of update that a replay must have if the conversation had them.
+const CONVERSATION: [&str; 3] = ["user_message_chunk", "agent_message_chunk", "tool_call"];
+
+/// The bit of a kind; none for other kinds.
+fn bit(kind: &str) -> u8 {
+    let place = CONVERSATION.iter().position(|known| *known == kind);
+    place.map_or(0, |place| 1 << place)
+}
+
+/// A tool call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tool {
+    /// Where it was announced last; `None` if it never was.
+    pub announced: Option<u64>,
+    /// Whether it was ever in progress.
+    pub ran: bool,
+    /// Whether it has completed or failed since it was announced.
+    pub ended: bool,
+    /// Whether its turn came to its end.
+    kept: bool,
+}
+
+/// A terminal.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    /// Where its id was reported.
+    pub place: u64,
+    /// The session that it belongs to.
+    pub session: Option<String>,
+    /// Whether the turn in which it was created has ended by itself.
+    pub turn_is_over: bool,
+    /// Where its command was killed, and whether the turn of that is over.
+    pub killed: Option<(u64, bool)>,
+    /// Whether it was released.
+    pub released: bool,
+}
+
+/// An interaction by URL.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Elicitation {
+    /// Whether it goes on: it was not refused, nor both accepted and completed.
+    pub outstanding: bool,
+    accepted: bool,
+    completed: bool,
+}
+
+impl State {
+    /// A connection of which everything is seen from its beginning.
+    #[must_use]
+    pub fn whole() -> Self {
+        Self::default()
+    }
+
+    /// The version of the protocol that is spoken from now on; version 1 unless it is said.
+    pub(crate) fn speak(&mut self, version: Version) {
+        self.version = version;
+    }
+
+    /// A connection that had begun before.
+    #[must_use]
+    pub fn partial() -> Self {
+        Self {
+            partial: true,
+            ..Self::default()
+        }
+    }
+
+    /// Messages were lost: what was not seen may still have been said.
+    pub fn lose(&mut self) {
+        *self = Self {
+            client: self.client.take(),
+            agent: self.agent.take(),
+            version: self.version,
+            ..Self::partial()
+        };
+    }
+
+    /// Whether everything was seen and is remembered.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        !self.partial
+    }
+
+    /// Whether the client declares a capability; `None` while that is not known.
+    #[must_use]
+    pub fn client_declares(&self, pointer: &str) -> Option<bool> {
+        let member = match self.version {
+            Version::V1 => "clientCapabilities",
+            Version::V2 => "capabilities",
+        };
+        declares(self.client.as_ref()?, member, pointer)
+    }
+
+    /// Whether the agent declares a capability; `None` while that is not known.
+    #[must_use]
+    pub fn agent_declares(&self, pointer: &str) -> Option<bool> {
+        let member = match self.version {
+            Version::V1 => "agentCapabilities",
+            Version::V2 => "capabilities",
+        };
+        declares(self.agent.as_ref()?, member, pointer)
+    }
+
+    /// The open request of a side that has the id of this message.
+    #[must_use]
+    pub fn open(&self, of: Party, message: &Value) -> Option<&Asked> {
+        self.open.get(&(of, message.get("id")?.to_string()))
+    }
+
+    /// The extension by which the agent has shown a terminal of its own with this id.
+    pub(crate) fn displays(&self, id: &str) -> Option<&'static Extension> {
+        self.displayed.get(id).copied()
+    }
+
+    /// The open requests of a side.
+    pub fn all_open(&self, of: Party) -> impl Iterator<Item = &Asked> {
+        let open = self.open.iter().filter(move |((from, _), _)| *from == of);
+        open.map(|(_, asked)| asked)
+    }
+
+    /// Takes a message in.
+    pub fn take(&mut self, said: Said<'_>) {
+        match said.kind {
+            Kind::Request | Kind::Notification => self.call(said),
+            Kind::Result | Kind::Error => self.answer(said),
+            Kind::Malformed => {}
+        }
+        let full = [
+            self.open.len(),
+            self.sessions.len(),
+            self.terminals.len(),
+            self.elicitations.len(),
+            self.displayed.len(),
+            self.parts,
+        ];
+        if full.iter().any(|length| *length > CAPACITY) {
+            self.lose();
+        }
+    }
+
+    fn call(&mut self, said: Said<'_>) {
+        let method = said.value.get("method").and_then(Value::as_str);
+        let method = method.unwrap_or_default();
+        let params = said.value.get("params").unwrap_or(&Value::Null);
+        let text = |name: &str| params.get(name).and_then(Value::as_str);
+        let session = text("sessionId");
+        if said.from == Party::Client {
+            self.called_by_client(method, params, session);
+        } else {
+            match method {
+                "session/update" => self.update(said, session, params.get("update")),
+                "terminal/kill" | "terminal/release" => {
+                    let terminal = text("terminalId").and_then(|id| self.terminals.get_mut(id));
+                    if let Some(terminal) = terminal {
+                        match method {
+                            "terminal/kill" => terminal.killed = Some((said.place, false)),
+                            _ => terminal.released = true,
+                        }
+                    }
+                }
+                "elicitation/create" if text("mode") == Some("url") => {
+                    if let Some(id) = text("elicitationId") {
+                        let asked = Elicitation {
+                            outstanding: true,
+                            ..Elicitation::default()
+                        };
+                        self.elicitations.insert(id.to_owned(), asked);
+                    }
+                }
+                "elicitation/complete" => {
+                    let known = text("elicitationId").and_then(|id| self.elicitations.get_mut(id));
+                    if let Some(known) = known {
+                        known.completed = true;
+                        known.outstanding &= !known.accepted;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let (Kind::Request, Some(id)) = (said.kind, said.value.get("id")) {
+            let asked = Asked {
+                place: said.place,
+                method: method.to_owned(),
+                session: session.map(str::to_owned),
+                params: small(params),
+                cancelled: false,
+            };
+            self.open.insert((said.from, id.to_string()), asked);
+        }
+    }
+
+    fn called_by_client(&mut self, method: &str, params: &Value, session: Option<&str>) {
+        if method == "initialize" && self.client.is_none() {
+            self.client = Some(params.clone());
+        }
+        let Some(name) = session else { return };
+        let session = self.sessions.entry(name.to_owned()).or_default();
+        match method {
+            "session/load" | "session/resume" => {
+                session.continued = true;
+                session.replays += 1;
+                session.resumes += usize::from(method == "session/resume");
+                session.history.replayed = 0;
+                self.parts -= session.history.replayed_tools.len();
+                session.history.replayed_tools.clear();
+            }
+            "session/prompt" => session.turns += 1,
+            "session/cancel" if session.turns > 0 => {
+                let open = self.open.iter_mut();
+                for (_, asked) in open.filter(|((from, _), asked)| {
+                    *from == Party::Agent && asked.session.as_deref() == Some(name)
+                }) {
+                    asked.cancelled = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn update(&mut self, said: Said<'_>, session: Option<&str>, body: Option<&Value>) {
+        let (Some(name), Some(body)) = (session, body) else {
+            return;
+        };
+        let kind = body.get("sessionUpdate").and_then(Value::as_str);
+        if self.version == Version::V1 {
+            self.hear(name, kind.unwrap_or_default(), body);
+        }
+        let created = match (self.version, kind) {
+            (Version::V1, Some("tool_call")) => true,
+            (Version::V1, Some("tool_call_update")) => false,
+            (Version::V2, Some("state_update")) => return self.reported(name, body),
+            // The first one of an id announces the call.
+            (Version::V2, Some("tool_call_update")) => {
+                let id = body.get("toolCallId").and_then(Value::as_str);
+                let known = self.sessions.get(name).zip(id);
+                !known.is_some_and(|(session, id)| session.tools.contains_key(id))
+            }
+            _ => return,
+        };
+        let Some(id) = body.get("toolCallId").and_then(Value::as_str) else {
+            return;
+        };
+        for (id, extension) in extensions::terminals(body) {
+            self.displayed.insert(id.to_owned(), extension);
+        }
+        let session = self.sessions.entry(name.to_owned()).or_default();
+        if session.replays > 0 {
+            return;
+        }
+        let known = session.tools.len();
+        let tool = session.tools.entry(id.to_owned()).or_default();
+        if created {
+            tool.announced = Some(said.place);
+            tool.ended = false;
+        }
+        match body.get("status").and_then(Value::as_str) {
+            Some("in_progress") => tool.ran = true,
+            Some("completed" | "failed") => tool.ended = true,
+            _ => {}
+        }
+        self.parts += session.tools.len() - known;
+    }
+
+    /// Remembers that the conversation has something of this kind.
+    fn hear(&mut self, session: &str, kind: &str, body: &Value) {
+        let Some(session) = self.sessions.get_mut(session).filter(|_| bit(kind) != 0) else {
+            return;
+        };
+        let history = &mut session.history;
+        if session.replays == 0 {
+            history.live |= bit(kind);
+            return;
+        }
+        history.replayed |= bit(kind);
+        let id = body.get("toolCallId").and_then(Value::as_str);
+        if let Some(id) = id.filter(|_| kind == "tool_call") {
+            self.parts += usize::from(history.replayed_tools.insert(id.to_owned()));
+        }
+    }
+
+    /// The agent of version 2 reports what it does.
+    fn reported(&mut self, session: &str, body: &Value) {
+        if body.get("state").and_then(Value::as_str) != Some("idle") {
+            return;
+        }
+        if let Some(session) = self.sessions.get_mut(session) {
+            self.had_turn |= session.turns > 0;
+            session.turns = 0;
+        }
+    }
+
+    fn answer(&mut self, said: Said<'_>) {
+        let of = said.from.peer();
+        let Some(id) = said.value.get("id") else {
+            return;
+        };
+        let Some(asked) = self.open.remove(&(of, id.to_string())) else {
+            // Sessions may be created by methods that are not the protocol's.
+            return self.created(said);
+        };
+        let result = said.value.get("result");
+        let text = |name: &str| result.and_then(|result| result.get(name)?.as_str());
+        match (of, asked.method.as_str()) {
+            (Party::Client, "initialize") => {
+                if self.agent.is_none() {
+                    self.agent = result.cloned();
+                }
+            }
+            (Party::Client, "session/prompt") => {
+                // In version 2 it was only accepted, and a state update is the end.
+                if self.version == Version::V1 || result.is_none() {
+                    self.had_turn |= result.is_some();
+                    self.turn_ended(&asked, text("stopReason"));
+                }
+            }
+            (Party::Client, "session/load" | "session/resume") => {
+                let name = asked.session.as_deref().unwrap_or_default();
+                if let Some(session) = self.sessions.get_mut(name) {
+                    session.replays = session.replays.saturating_sub(1);
+                    let resumed = usize::from(asked.method == "session/resume");
+                    session.resumes = session.resumes.saturating_sub(resumed);
+                    self.parts += session.learn(result);
+                }
+            }
+            (Party::Client, _) => self.created(said),
+            (Party::Agent, "terminal/create") => {
+                if let Some(id) = text("terminalId") {
+                    let terminal = Terminal {
+                        place: said.place,
+                        session: asked.session,
+                        turn_is_over: false,
+                        killed: None,
+                        released: false,
+                    };
+                    self.terminals.insert(id.to_owned(), terminal);
+                }
+            }
+            (Party::Agent, "elicitation/create") => {
+                let id = asked.params.get("elicitationId").and_then(Value::as_str);
+                if let Some(known) = id.and_then(|id| self.elicitations.get_mut(id)) {
+                    known.accepted = text("action") == Some("accept");
+                    known.outstanding = known.accepted && !known.completed;
+                }
+            }
+            (Party::Agent, _) => {}
+        }
+    }
+
+    /// The agent may have named a session that is new.
+    fn created(&mut self, said: Said<'_>) {
+        let result = said
+            .value
+            .get("result")
+            .filter(|_| said.from == Party::Agent);
+        if let Some(id) = result.and_then(|result| result.get("sessionId")?.as_str()) {
+            let session = self.sessions.entry(id.to_owned()).or_default();
+            self.parts += session.learn(result);
+        }
+    }
+
+    fn turn_ended(&mut self, asked: &Asked, stop: Option<&str>) {
+        let name = asked.session.as_deref().unwrap_or_default();
+        if let Some(session) = self.sessions.get_mut(name) {
+            session.turns = session.turns.saturating_sub(1);
+            session.turn_ended(asked.place, stop == Some("end_turn"));
+        }
+        if stop != Some("end_turn") {
+            return;
+        }
+        for terminal in self.terminals.values_mut() {
+            if terminal.session == asked.session && terminal.place > asked.place {
+                terminal.turn_is_over = true;
+            }
+            if let Some((place, over)) = &mut terminal.killed
+                && terminal.session == asked.session
+                && *place > asked.place
+            {
+                *over = true;
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Whether nothing but a resumption goes on in it.
+    pub(crate) fn is_resuming(&self) -> bool {
+        self.resumes > 0 && self.resumes == self.replays && self.turns == 0
+    }
+
+    /// Whether a turn came to its end that was seen.
+    pub(crate) fn had_turns(&self) -> bool {
+        self.history.kept != 0
+    }
+
+    /// Whether this kind of update says something new of the conversation.
+    pub(super) fn is_news(&self, kind: &str) -> bool {
+        let known = match self.replays {
+            0 => self.history.live,
+            _ => self.history.replayed,
+        };
+        bit(kind) & !known != 0
+    }
+
+    /// A kind of update that was seen live and is not in the replay.
+    pub(crate) fn lost_in_replay(&self) -> Option<&'static str> {
+        let lost = self.history.kept & !self.history.replayed;
+        CONVERSATION.into_iter().find(|kind| bit(kind) & lost != 0)
+    }
+
+    /// The tool calls that were seen live and are not in the replay, and how many there were. None
+    /// if the replay has as many: their ids may have changed.
+    pub(crate) fn tools_lost_in_replay(&self) -> (Vec<&str>, usize) {
+        let replayed = &self.history.replayed_tools;
+        let kept = self.tools.iter().filter(|(_, tool)| tool.kept);
+        let all = kept.clone().count();
+        let mut lost: Vec<_> = kept
+            .map(|(id, _)| id.as_str())
+            .filter(|id| all > replayed.len() && !replayed.contains(*id))
+            .collect();
+        lost.sort_unstable();
+        (lost, all)
+    }
+
+    /// A turn that began at this place has ended, by itself if it is `whole`.
+    fn turn_ended(&mut self, began: u64, whole: bool) {
+        let history = &mut self.history;
+        let live = std::mem::take(&mut history.live);
+        if !whole {
+            return;
+        }
+        history.kept |= live | bit("user_message_chunk");
+        for tool in self.tools.values_mut() {
+            tool.kept |= tool.announced.is_some_and(|place| place > began);
+        }
+    }
+
+    /// Takes in what the agent tells of the session's state; yields how much that is.
+    fn learn(&mut self, state: Option<&Value>) -> usize {
+        let Some(state) = state else { return 0 };
+        let known = self.modes.len();
+        self.told = true;
+        let ids = |pointer: &str| {
+            let all = state.pointer(pointer).and_then(Value::as_array);
+            let ids = all.into_iter().flatten();
+            // Version 1 calls it `id`, version 2 `configId`.
+            let id = |one: &Value| {
+                one.get("id")
+                    .or(one.get("configId"))?
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            ids.filter_map(id)
+        };
+        self.modes.extend(ids("/modes/availableModes"));
+        if self.options.is_none() && state.get("configOptions").is_some() {
+            self.options = Some(ids("/configOptions").collect());
+        }
+        let options = self.options.as_ref().map_or(0, BTreeSet::len);
+        self.modes.len() - known + options
+    }
+}
+
+fn declares(handshake: &Value, member: &str, pointer: &str) -> Option<bool> {
+    let value = handshake.get(member).and_then(|all| at(all, pointer));
+    Some(value.is_some_and(|value| !value.is_null() && value != &Value::Bool(false)))
+}
+
+fn small(params: &Value) -> Value {
+    let Some(members) = params.as_object() else {
+        return Value::Null;
+    };
+    let kept = members
+        .iter()
+        .filter(|(name, _)| !LARGE.contains(&name.as_str()));
+    let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+    Value::Object(kept.collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn update(session: usize, call: usize) -> Value {
+        json!({"method": "session/update", "params": {
+            "sessionId": format!("s{session}"),
+            "update": {"sessionUpdate": "tool_call", "toolCallId": call.to_string()},
+        }})
+    }
+
+    #[test]
+    fn what_does_not_fit_makes_the_state_partial_and_is_forgotten() {
+        let mut state = State::whole();
+        for number in 0..=CAPACITY {
+            assert!(state.is_whole(), "{number}");
+            let value = update(number % 100, number);
+            state.take(Said {
+                place: number as u64,
+                from: Party::Agent,
+                kind: Kind::Notification,
+                value: &value,
+            });
+        }
+        assert!(!state.is_whole());
+        assert!(state.sessions.is_empty());
+    }
+}

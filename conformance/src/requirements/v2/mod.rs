@@ -1,0 +1,14 @@
+//! The checks that exist in v2 only, or inspect messages that v1 does not have.
+//!
+//! All others serve both versions.
+
+pub(super) mod authentication;
+pub(super) mod batches;
+pub(super) mod cancellation;
+pub(super) mod extensibility;
+pub(super) mod initialization;
+pub(super) mod pages;
+pub(super) mod plan;
+pub(super) mod prompt_lifecycle;
+pub(super) mod sessions;
+pub(super) mod tool_calls;

@@ -1,0 +1,180 @@
+//! Tool calls: how they are reported, what they show, and who may allow them.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Consent, Outcome};
+use crate::passive::{RuleResult, View, violation};
+use crate::requirements::passive::{absolute, is_absolute, items, text, watch};
+use crate::requirements::tool_calls::did_not_run;
+use crate::requirements::{Check, NamedCheck};
+use crate::suite::Cx;
+use crate::wire::Party;
+
+use Check::Run;
+
+const NO_CALL: &str = "no tool call; the prompt `tool` may cause one";
+const NO_DIFF: &str = "no diff; the prompt `tool` may cause one";
+const NO_TERMINAL: &str = "no terminal was shown; the prompt `tool` may cause one";
+
+const ASKS: &str = "session/request_permission";
+
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("tool-calls.title", watch(title, NO_CALL)),
+    (
+        "tool-calls.in-progress",
+        watch(in_progress, "no tool call was completed"),
+    ),
+    ("tool-calls.absolute-paths", watch(absolute_paths, NO_DIFF)),
+    ("tool-calls.absolute-cwd", watch(absolute_cwd, NO_TERMINAL)),
+    (
+        "tool-calls.terminal-bytes",
+        watch(terminal_bytes, NO_TERMINAL),
+    ),
+    ("tool-calls.git-patch", watch(git_patch, NO_DIFF)),
+    ("tool-calls.unknown-outcome", Run(unknown_outcome)),
+];
+
+/// The update of a tool call that it is: its id, and whether it was unknown before.
+fn step<'a>(view: &View<'a>) -> Option<(&'a Value, Option<crate::passive::Tool>)> {
+    let update = view.update_of("tool_call_update")?;
+    let session = view.known(update.session);
+    // What is replayed, or went on elsewhere before, did not begin here.
+    if session.is_some_and(|session| session.continued) || !view.state.is_whole() {
+        return None;
+    }
+    let id = text(update.body, "/toolCallId")?;
+    let known = session.and_then(|session| session.tools.get(id)).copied();
+    Some((update.body, known))
+}
+
+fn title(view: &View<'_>) -> RuleResult {
+    match step(view) {
+        Some((body, None)) if text(body, "/title").is_none_or(|title| title.trim().is_empty()) => {
+            violation("the first report of this tool call has no title")
+        }
+        Some((_, None)) => Ok(1),
+        _ => Ok(0),
+    }
+}
+
+fn in_progress(view: &View<'_>) -> RuleResult {
+    match step(view) {
+        Some((body, known)) if text(body, "/status") == Some("completed") => {
+            match known.is_some_and(|tool| tool.ran) {
+                true => Ok(1),
+                false => violation("the tool call was completed without having been in progress"),
+            }
+        }
+        _ => Ok(0),
+    }
+}
+
+/// What an update of a tool call shows.
+fn shown<'a>(view: &View<'a>, kind: &'static str) -> impl Iterator<Item = &'a Value> {
+    let whole = view.update_of("tool_call_update");
+    let chunk = view.update_of("tool_call_content_chunk");
+    let whole = whole
+        .into_iter()
+        .flat_map(|update| items(update.body, "/content"));
+    let chunk = chunk
+        .into_iter()
+        .filter_map(|update| update.body.get("content"));
+    let all = whole.chain(chunk);
+    all.filter(move |content| text(content, "/type") == Some(kind))
+}
+
+fn absolute_paths(view: &View<'_>) -> RuleResult {
+    let changes = shown(view, "diff").flat_map(|diff| items(diff, "/changes"));
+    let changed = changes.flat_map(|change| {
+        ["/path", "/oldPath", "/newPath"]
+            .into_iter()
+            .filter_map(|name| text(change, name))
+    });
+    let update = view.update_of("tool_call_update").into_iter();
+    let places = update.flat_map(|update| items(update.body, "/locations"));
+    let places = places.filter_map(|place| text(place, "/path"));
+    absolute(changed.chain(places))
+}
+
+fn absolute_cwd(view: &View<'_>) -> RuleResult {
+    let terminal = view.update_of("terminal_update");
+    let terminal = terminal.and_then(|update| text(update.body, "/cwd"));
+    let asks = view.calls(Party::Agent, ASKS);
+    let command = text(view.params(), "/subject/cwd").filter(|_| asks);
+    absolute(terminal.into_iter().chain(command))
+}
+
+/// Whether a text is base64 with padding, as RFC 4648 has it.
+fn is_base64(text: &str) -> bool {
+    let plain = text.trim_end_matches('=');
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    text.len().is_multiple_of(4) && text.len() - plain.len() <= 2 && plain.bytes().all(letters)
+}
+
+fn terminal_bytes(view: &View<'_>) -> RuleResult {
+    let whole = view.update_of("terminal_update");
+    let whole = whole.and_then(|update| text(update.body, "/output/data"));
+    let chunk = view.update_of("terminal_output_chunk");
+    let chunk = chunk.and_then(|update| text(update.body, "/data"));
+    let mut seen = 0;
+    for data in whole.into_iter().chain(chunk) {
+        seen += 1;
+        if !is_base64(data) {
+            return violation(format!("{data:?} is not base64"));
+        }
+    }
+    Ok(seen)
+}
+
+fn git_patch(view: &View<'_>) -> RuleResult {
+    let mut seen = 0;
+    for diff in shown(view, "diff") {
+        if text(diff, "/patch/format") != Some("git_patch") {
+            continue;
+        }
+        seen += 1;
+        let patch = text(diff, "/patch/text").unwrap_or_default();
+        if !patch.starts_with("diff --git ") {
+            return violation("the patch does not begin with `diff --git`");
+        }
+        let heads = patch
+            .lines()
+            .filter_map(|line| line.strip_prefix("diff --git "));
+        for head in heads {
+            if !is_absolute(head.trim_start_matches('"')) {
+                return violation(format!("`diff --git {head}` is not about an absolute path"));
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// An outcome that the client's version does not have is no permission.
+fn unknown_outcome(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    conn.script.consent = Consent::Hold;
+    let word = conn.word(&["permission", "tool"])?;
+    let request = conn.begin(&session, word)?;
+    let asked = conn.asked(request, ASKS)?;
+    let id = conn.id_of(asked);
+    let result = json!({"outcome": {"outcome": "_later"}});
+    conn.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    let turn = conn.finish(request)?;
+    did_not_run(conn, asked, turn.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_has_whole_groups_and_its_own_letters() {
+        for good in ["", "YQ==", "cGFzc2VkDQo=", "a+/9"] {
+            assert!(is_base64(good), "{good}");
+        }
+        for bad in ["YQ", "YQ=", "a===", "no bytes", "a_-9"] {
+            assert!(!is_base64(bad), "{bad}");
+        }
+    }
+}

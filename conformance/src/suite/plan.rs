@@ -1,0 +1,105 @@
+//! How much is run: what each check needs, how many prompts that makes, and what a short run leaves out.
+//!
+//! Prompts cost time and money, so their number is known before the run. The table `prompts.toml`
+//! has what each check sends to the reference agent; a test keeps it true.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use super::run::Chosen;
+use super::setup::Depth;
+use crate::harness::Profile;
+use crate::requirements::Check;
+use crate::wire::Version;
+
+/// How thorough a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// Few prompts, and no check begins after 40 s.
+    Quick,
+    /// Every check once.
+    #[default]
+    Normal,
+    /// A check that was inconclusive is repeated, at most twice, because a model may act otherwise.
+    Thorough,
+}
+
+/// How many prompts a quick run sends at most, those of the preflight and the exploration included.
+pub(super) const QUICK_PROMPTS: usize = 12;
+
+/// When a quick run begins no further check.
+pub(super) const QUICK_TIME: Duration = Duration::from_secs(40);
+
+/// How long a turn of a quick run may take, unless it was set.
+pub(super) const QUICK_TURN: Duration = Duration::from_secs(15);
+
+/// How often a thorough run repeats a check that was inconclusive.
+pub(super) const REPEATS: usize = 2;
+
+/// Why a quick run does not have a row.
+pub(super) const NO_PROMPTS: &str = "not run: --quick sends few prompts";
+pub(super) const NO_TIME: &str = "not run: --quick begins no check after 40 s";
+
+/// The words that a quick run says on its exploration.
+pub(crate) const QUICK_WORDS: [&str; 3] = ["hello", "slow", "tool"];
+
+/// Prompts by id, for each version.
+type Table = HashMap<String, HashMap<String, usize>>;
+
+static PROMPTS: LazyLock<Table> = LazyLock::new(|| {
+    // Part of the program; a test reads it.
+    basic_toml::from_str(include_str!("../../prompts.toml")).unwrap_or_default()
+});
+
+/// Returns how many prompts a check sends; `None` if it opens no session either.
+pub(super) fn prompts(id: &str, version: Version) -> Option<usize> {
+    let of_version = PROMPTS.get(&format!("v{}", version.as_str()))?;
+    of_version.get(id).copied()
+}
+
+/// Returns how far the preflight goes.
+pub(super) fn depth(chosen: &[Chosen], version: Version) -> Depth {
+    let of_row = |(_, row): &Chosen| match row.check {
+        Check::Excluded(_) => Depth::Handshake,
+        Check::Watch { .. } => Depth::Turn,
+        Check::Run(_) => match prompts(row.id, version) {
+            None => Depth::Handshake,
+            Some(0) => Depth::Session,
+            Some(_) => Depth::Turn,
+        },
+    };
+    chosen.iter().map(of_row).max().unwrap_or_default()
+}
+
+/// Returns how many prompts the explorations send.
+pub(super) fn of_explorations(profile: &Profile, effort: Effort) -> usize {
+    let has = |word: &&&str| profile.prompts.contains_key(**word);
+    let words = |words: &[&str]| words.iter().filter(has).count();
+    match effort {
+        Effort::Quick => words(&QUICK_WORDS),
+        _ => 2 * profile.prompts.len() + words(&["form", "url", "permission", "terminal"]),
+    }
+}
+
+/// Returns the rows of a quick run, by their place in `chosen`: those without a prompt, and as many
+/// others as the budget allows; what decides the verdict comes first.
+pub(super) fn quick(chosen: &[Chosen], version: Version, spent: usize) -> Vec<usize> {
+    let prompts = |(_, row): &Chosen| prompts(row.id, version).unwrap_or_default();
+    let mut order: Vec<(usize, &Chosen)> = chosen.iter().enumerate().collect();
+    order.sort_by_key(|(_, row)| (row.1.tier, prompts(row)));
+    let mut left = QUICK_PROMPTS.saturating_sub(spent);
+    order.retain(|(_, row)| match left.checked_sub(prompts(row)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    });
+    order.into_iter().map(|(index, _)| index).collect()
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

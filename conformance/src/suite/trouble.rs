@@ -1,0 +1,214 @@
+//! Circumstances that are not the agent's fault: a model in trouble, a permission that the suite did not grant.
+//!
+//! The classification is narrow: an error counts as the model's only if it names a status or a
+//! phrase that model services use, and no JSON-RPC code says that the request was at fault.
+
+use serde_json::Value;
+
+use crate::harness::{Entry, Recording};
+use crate::wire::{Kind, Party, shorten};
+
+/// Phrases of model services, in lower case.
+const PHRASES: [&str; 18] = [
+    "rate limit",
+    "rate_limit",
+    "ratelimit",
+    "too many requests",
+    "overloaded",
+    "overload_error",
+    "over capacity",
+    "quota",
+    "credit balance",
+    "billing",
+    "insufficient_funds",
+    "usage limit",
+    "timed out",
+    "timeout",
+    "service unavailable",
+    "bad gateway",
+    "stream disconnected",
+    "connection reset",
+];
+
+/// Statuses of HTTP that model services send when they are in trouble.
+const STATUSES: [&str; 6] = ["429", "500", "502", "503", "504", "529"];
+
+/// Words before a status.
+const BEFORE_STATUS: [&str; 5] = ["http", "status", "code", "error", "statuscode"];
+
+/// Returns whether an error object looks like trouble of the model.
+pub(super) fn of_model(error: &Value) -> bool {
+    let code = error.get("code").and_then(Value::as_i64);
+    // A request at fault, a missing login, a missing session, a cancelled turn.
+    if matches!(
+        code,
+        Some(-32700 | -32602..=-32600 | -32000 | -32002 | -32800)
+    ) {
+        return false;
+    }
+    let said = [error.get("message"), error.get("data")];
+    said.into_iter().flatten().any(|value| {
+        let text = match value {
+            Value::String(text) => text.to_lowercase(),
+            value => value.to_string().to_lowercase(),
+        };
+        PHRASES.iter().any(|phrase| text.contains(phrase)) || names_status(&text)
+    })
+}
+
+/// Whether a text names a status, after a word that says that it is one.
+fn names_status(text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    words.windows(2).any(|pair| match pair {
+        [before, status] => {
+            let before = before.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
+            STATUSES.contains(status) && BEFORE_STATUS.contains(&before)
+        }
+        _ => false,
+    })
+}
+
+/// Returns what an error object says.
+pub(super) fn message(error: &Value) -> String {
+    let message = error.get("message").and_then(Value::as_str);
+    let message = message.filter(|text| !text.is_empty());
+    let text = message.map_or_else(|| error.to_string(), str::to_owned);
+    shorten(&text, 200)
+}
+
+/// Returns the trouble that the model had in the messages from `from` on, if any: a prompt that was
+/// not cancelled and ended in an error of the model, or in a refusal at the message `came`.
+pub(super) fn in_turns(recording: &Recording, from: usize, came: Option<&str>) -> Option<String> {
+    let entries = recording.entries.iter().enumerate().skip(from);
+    entries.into_iter().find_map(|(index, entry)| {
+        if entry.from != Party::Agent {
+            return None;
+        }
+        let prompt = entry.request.filter(|request| {
+            let method = recording.entries.get(*request);
+            let method = method.and_then(|request| request.method.as_deref());
+            method == Some("session/prompt")
+        });
+        if let Some(prompt) = prompt
+            && let Some(error) = entry.value.get("error")
+        {
+            let is_trouble = of_model(error) && !is_cancelled(recording, prompt, index);
+            return is_trouble.then(|| format!("the model failed: {}", message(error)));
+        }
+        let prompt = prompt.or_else(|| last_prompt(recording, index, entry.session()));
+        let is_cut = prompt.is_some_and(|prompt| is_cancelled(recording, prompt, index));
+        let refuses = refusal(entry) && !is_cut && came == Some(entry.excerpt().as_str());
+        refuses.then(|| "the model refused the prompt".to_owned())
+    })
+}
+
+/// The last prompt of a session before a place.
+fn last_prompt(recording: &Recording, before: usize, session: Option<&str>) -> Option<usize> {
+    let prompts = recording.calls(Party::Client, "session/prompt");
+    let of_session = prompts.filter(|(_, prompt)| prompt.session() == session);
+    let earlier = of_session
+        .map(|(index, _)| index)
+        .take_while(|index| *index < before);
+    earlier.last()
+}
+
+/// Whether the message ends a turn with the stop reason `refusal`, in either version.
+fn refusal(entry: &Entry) -> bool {
+    let places = ["/result/stopReason", "/params/update/stopReason"];
+    let mut reasons = places.iter().filter_map(|place| entry.value.pointer(place));
+    reasons.any(|reason| reason == "refusal")
+}
+
+/// Whether the client has cancelled a turn between its prompt and its answer.
+fn is_cancelled(recording: &Recording, prompt: usize, answer: usize) -> bool {
+    let Some(request) = recording.entries.get(prompt) else {
+        return false;
+    };
+    let id = request.value.get("id");
+    let between = recording.entries.iter().take(answer).skip(prompt);
+    let mut cancels =
+        between.filter(|entry| entry.from == Party::Client && entry.kind == Kind::Notification);
+    cancels.any(|entry| match entry.method.as_deref() {
+        Some("session/cancel") => entry.session() == request.session(),
+        Some("$/cancel_request") => entry.params().get("requestId") == id,
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::harness::Recorder;
+    use crate::wire::Schema;
+
+    #[test]
+    fn only_what_model_services_say_is_their_trouble() {
+        let error = |code: i64, message: &str, data: Value| {
+            of_model(&json!({"code": code, "message": message, "data": data}))
+        };
+        assert!(error(-32603, "Rate limit reached for gpt", Value::Null));
+        assert!(error(
+            -32603,
+            "Internal error",
+            json!("HTTP 503 from upstream")
+        ));
+        assert!(error(-32603, "Internal error", json!({"statusCode": 529})));
+        assert!(error(-32603, "x", json!({"details": "insufficient_quota"})));
+        assert!(error(500, "error 500", Value::Null));
+        for (code, message) in [
+            // What the agent does wrong is no trouble of a model.
+            (-32603, "Internal error"),
+            (-32603, "cannot read property 500 of undefined"),
+            (-32603, "line 429: unexpected token"),
+            (-32602, "quota must be a number"),
+            (-32601, "timeout is no method"),
+            (-32800, "the request timed out"),
+            (-32000, "rate limit"),
+        ] {
+            assert!(!error(code, message, Value::Null), "{message}");
+        }
+    }
+
+    /// The trouble in a turn; `cancelled` says whether it was cancelled before its end.
+    fn turn(answer: Value, cancelled: bool, came: bool) -> Option<String> {
+        let mut recorder = Recorder::new(Arc::new(Schema::v1().unwrap()));
+        let mut say = |from, value: Value| recorder.message(from, value, Duration::ZERO);
+        say(
+            Party::Client,
+            json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt",
+                "params": {"sessionId": "s", "prompt": []}}),
+        );
+        if cancelled {
+            say(
+                Party::Client,
+                json!({"jsonrpc": "2.0", "method": "session/cancel",
+                    "params": {"sessionId": "s"}}),
+            );
+        }
+        let index = say(Party::Agent, answer);
+        let excerpt = recorder.recording.entries[index].excerpt();
+        in_turns(&recorder.recording, 0, came.then_some(excerpt.as_str()))
+    }
+
+    #[test]
+    fn an_error_of_a_cancelled_turn_is_the_agents() {
+        let error = json!({"jsonrpc": "2.0", "id": 1,
+            "error": {"code": -32603, "message": "overloaded"}});
+        assert!(turn(error.clone(), false, false).is_some());
+        assert_eq!(turn(error, true, true), None);
+    }
+
+    #[test]
+    fn a_refusal_excuses_the_message_that_it_is() {
+        let refusal = json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "refusal"}});
+        assert!(turn(refusal.clone(), false, true).is_some());
+        assert_eq!(turn(refusal.clone(), false, false), None);
+        assert_eq!(turn(refusal, true, true), None);
+    }
+}

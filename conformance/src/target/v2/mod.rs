@@ -1,0 +1,381 @@
+//! The reference agent of version 2: raw messages in, raw messages out, nothing between.
+//!
+//! It owes nothing to the types that the suite is to judge, and is small: a prompt is a word.
+//! `tool` is answered with a tool call that asks for permission, `plan` with a plan,
+//! `elicit form` and `elicit url` with a question, all else with text. `slow` runs until it is cancelled. It waits for
+//! nothing but its input, so one thread is enough.
+
+mod servers;
+mod settings;
+mod store;
+mod words;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::sync::LazyLock;
+
+use acp_server::McpConnection;
+use serde_json::{Map, Value, json};
+
+use self::settings::{Settings, commands};
+pub(crate) use self::store::Store;
+use self::store::Stored;
+use self::words::Work;
+use crate::wire::{Party, Schema, Verdict, Version};
+
+/// What it takes for valid; `None` if the document as shipped could not be read.
+static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| Schema::of(Version::V2).ok());
+
+/// Serves a client until it closes the input.
+///
+/// # Errors
+/// When reading or writing fails.
+pub(crate) fn serve(
+    store: &Store,
+    input: impl BufRead,
+    mut output: impl Write,
+) -> std::io::Result<()> {
+    let mut agent = Agent {
+        store: store.clone(),
+        ..Agent::default()
+    };
+    for line in input.split(b'\n') {
+        let line = line?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let answer = match serde_json::from_slice(&line) {
+            Ok(Value::Array(batch)) => agent.batch(&batch),
+            Ok(message) => agent.message(&message),
+            Err(error) => Some(refused(&Value::Null, -32700, &error.to_string())),
+        };
+        let messages = agent.replayed.drain(..).chain(answer);
+        for message in messages.chain(agent.told.drain(..)) {
+            writeln!(output, "{message}")?;
+        }
+        output.flush()?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Default)]
+struct Agent {
+    initialized: bool,
+    /// What the client can do.
+    client: Value,
+    /// The sessions of this connection.
+    sessions: BTreeMap<String, Session>,
+    /// The sessions of all connections.
+    store: Store,
+    /// What is to be written before the answer.
+    replayed: Vec<Value>,
+    /// What is to be written after the answer.
+    told: Vec<Value>,
+}
+
+#[derive(Debug)]
+struct Session {
+    work: Work,
+    stored: Stored,
+    /// The MCP servers that it is connected to.
+    _servers: Vec<McpConnection>,
+}
+
+type Answer = Result<Value, (i64, String)>;
+
+impl Agent {
+    fn batch(&mut self, batch: &[Value]) -> Option<Value> {
+        if batch.is_empty() {
+            return Some(refused(&Value::Null, -32600, "the batch is empty"));
+        }
+        let answers: Vec<Value> = batch.iter().filter_map(|one| self.message(one)).collect();
+        (!answers.is_empty()).then_some(answers.into())
+    }
+
+    /// Takes a message. Yields the answer if it is a request, or none at all.
+    fn message(&mut self, message: &Value) -> Option<Value> {
+        let id = message.get("id");
+        if id.is_some_and(|id| !(id.is_string() || id.is_i64() || id.is_u64() || id.is_null())) {
+            return Some(refused(&Value::Null, -32600, "an id is a text or a number"));
+        }
+        let params = message.get("params").unwrap_or(&Value::Null);
+        let Some(method) = message.get("method") else {
+            let answers = message.get("result").is_some() || message.get("error").is_some();
+            if let (Some(id), true) = (id, answers) {
+                self.answered(id, message.get("result"));
+                return None;
+            }
+            return Some(refused(
+                &Value::Null,
+                -32600,
+                "neither a call nor an answer",
+            ));
+        };
+        let Some(method) = method.as_str() else {
+            return Some(refused(&Value::Null, -32600, "a method is a text"));
+        };
+        let Some(id) = id else {
+            if method == "session/cancel" {
+                self.cancel(params);
+            }
+            return None;
+        };
+        Some(match self.request(method, params) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err((code, reason)) => refused(id, code, &reason),
+        })
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Answer {
+        let none = Value::Object(Map::new());
+        let judged = if params.is_null() { &none } else { params };
+        let verdict = SCHEMA
+            .as_ref()
+            .map(|schema| schema.params(Party::Client, method, judged));
+        if let Some(Verdict::Invalid(violations)) = verdict {
+            let first = violations
+                .first()
+                .map(|violation| violation.message.clone());
+            return Err((-32602, first.unwrap_or_default()));
+        }
+        if method == "initialize" {
+            return self.initialize(params);
+        }
+        let known = [
+            "session/new",
+            "session/list",
+            "session/resume",
+            "session/close",
+            "session/delete",
+            "session/prompt",
+            "session/set_config_option",
+            "auth/login",
+            "auth/logout",
+        ];
+        if !known.contains(&method) {
+            return Err((-32601, format!("no method {method}")));
+        }
+        if !self.initialized {
+            return Err((-32600, "`initialize` comes first".to_owned()));
+        }
+        match method {
+            "auth/login" if params["methodId"] != "none" => {
+                Err((-32602, "there is no such way to log in".to_owned()))
+            }
+            "auth/login" | "auth/logout" => Ok(json!({})),
+            "session/new" => {
+                let cwd = params.get("cwd").filter(|cwd| cwd.is_string());
+                let cwd = cwd.ok_or((-32602, "cwd is a text".to_owned()))?.clone();
+                let roots = params
+                    .get("additionalDirectories")
+                    .and_then(Value::as_array);
+                let relative = |root: &Value| !root.as_str().is_some_and(|it| it.starts_with('/'));
+                if roots.is_some_and(|roots| roots.iter().any(relative)) {
+                    return Err((-32602, "additional directories are absolute".to_owned()));
+                }
+                let servers = servers::connect(params);
+                let id = self.number("session");
+                let stored = Stored {
+                    cwd,
+                    history: Vec::new(),
+                    settings: Settings::default(),
+                };
+                let options = stored.settings.told();
+                self.store.put(&id, &stored);
+                let work = Work::None;
+                self.sessions.insert(
+                    id.clone(),
+                    Session {
+                        work,
+                        stored,
+                        _servers: servers,
+                    },
+                );
+                self.update(&id, &commands());
+                Ok(json!({"sessionId": id, "configOptions": options}))
+            }
+            // Every list is one page, so that no cursor is known.
+            "session/list" if params.get("cursor").is_some_and(Value::is_string) => {
+                Err((-32602, "no such cursor".to_owned()))
+            }
+            "session/delete" => {
+                let id = params.get("sessionId").and_then(Value::as_str);
+                self.sessions.remove(id.unwrap_or_default());
+                self.store.remove(id.unwrap_or_default());
+                Ok(json!({}))
+            }
+            "session/list" => {
+                let cwd = params.get("cwd").filter(|cwd| !cwd.is_null());
+                let all = self.store.directories().into_iter();
+                let listed = all.filter(|(_, of)| cwd.is_none_or(|cwd| cwd == of));
+                let info = listed.map(|(id, cwd)| json!({"sessionId": id, "cwd": cwd}));
+                Ok(json!({"sessions": info.collect::<Vec<_>>()}))
+            }
+            _ => {
+                let id = params.get("sessionId").and_then(Value::as_str);
+                let id = id.ok_or((-32602, "sessionId is a text".to_owned()))?;
+                if method == "session/resume" && !self.sessions.contains_key(id) {
+                    let work = Work::None;
+                    let stored = self.store.get(id);
+                    let found = stored.map(|stored| {
+                        (
+                            id.to_owned(),
+                            Session {
+                                work,
+                                stored,
+                                _servers: servers::connect(params),
+                            },
+                        )
+                    });
+                    self.sessions.extend(found);
+                }
+                let Some(session) = self.sessions.get_mut(id) else {
+                    return Err((-32002, format!("no session {id}")));
+                };
+                match method {
+                    "session/resume" => {
+                        let from = params.pointer("/replayFrom/type").and_then(Value::as_str);
+                        let replay = match from {
+                            None => Vec::new(),
+                            Some("start") => session.stored.history.clone(),
+                            Some(_) => return Err((-32602, "replayFrom is not known".to_owned())),
+                        };
+                        let state = match session.work {
+                            Work::None => "idle",
+                            _ => "running",
+                        };
+                        let state = json!({"sessionUpdate": "state_update", "state": state});
+                        let updates = replay.into_iter().chain([state]);
+                        let updates = updates.map(|update| update_of(id, &update));
+                        self.replayed.extend(updates);
+                        Ok(json!({"configOptions": session.stored.settings.told()}))
+                    }
+                    "session/set_config_option" => {
+                        let set = session.stored.settings.set(params);
+                        set.map_err(|reason| (-32602, reason))?;
+                        self.store.put(id, &session.stored);
+                        Ok(json!({"configOptions": session.stored.settings.told()}))
+                    }
+                    "session/close" => {
+                        self.cancel(params);
+                        Ok(json!({}))
+                    }
+                    _ => self.prompt(id, params),
+                }
+            }
+        }
+    }
+
+    fn initialize(&mut self, params: &Value) -> Answer {
+        let version = params.get("protocolVersion").and_then(Value::as_u64);
+        match version {
+            Some(2..=65_535) => {}
+            Some(_) => return Err((-32022, "version 2 is all there is".to_owned())),
+            None => return Err((-32602, "protocolVersion is a number".to_owned())),
+        }
+        self.initialized = true;
+        self.client = params.get("capabilities").cloned().unwrap_or_default();
+        let mut methods = vec![json!({"type": "agent", "methodId": "none", "name": "Log in"})];
+        if self
+            .client
+            .pointer("/auth/terminal")
+            .is_some_and(Value::is_object)
+        {
+            let env = json!([{"name": "LOGIN", "value": "yes"}]);
+            methods.push(json!({"type": "terminal", "methodId": "terminal",
+                "name": "Log in from a terminal", "args": ["login"], "env": env}));
+        }
+        let prompt = json!({"image": {}, "audio": {}, "embeddedContext": {}});
+        Ok(json!({
+            "protocolVersion": 2,
+            "info": {"name": "acp-conformance-agent", "version": env!("CARGO_PKG_VERSION")},
+            "capabilities": {
+                "session": {"prompt": prompt, "mcp": {"stdio": {}, "http": {}}, "delete": {},
+                    "additionalDirectories": {}},
+            },
+            "authMethods": methods,
+        }))
+    }
+
+    fn prompt(&mut self, id: &str, params: &Value) -> Answer {
+        let Some(blocks) = params.get("prompt").filter(|blocks| blocks.is_array()) else {
+            return Err((-32602, "prompt is a list".to_owned()));
+        };
+        let text = blocks.pointer("/0/text").and_then(Value::as_str);
+        let text = text.unwrap_or_default().to_owned();
+        let message = self.number("message");
+        let said =
+            json!({"sessionUpdate": "user_message", "messageId": message, "content": blocks});
+        self.tell(id, said);
+        self.state(id, "running", None);
+        self.word(id, &text);
+        Ok(json!({"messageId": message}))
+    }
+
+    fn cancel(&mut self, params: &Value) {
+        let id = params.get("sessionId").and_then(Value::as_str);
+        let id = id.unwrap_or_default();
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        match std::mem::replace(&mut session.work, Work::None) {
+            Work::None => return,
+            Work::Endless => {}
+            Work::Asking(request, _) => self.told.push(json!({
+                "jsonrpc": "2.0",
+                "method": "$/cancel_request",
+                "params": {"requestId": request},
+            })),
+        }
+        self.state(id, "idle", Some("cancelled"));
+    }
+
+    fn work(&mut self, id: &str, work: Work) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.work = work;
+        }
+    }
+
+    fn say(&mut self, id: &str, text: &str) {
+        let message = self.number("message");
+        let block = json!({"type": "text", "text": text});
+        let chunk = json!({"sessionUpdate": "agent_message_chunk", "messageId": message,
+            "content": block});
+        self.tell(id, chunk);
+    }
+
+    fn state(&mut self, id: &str, state: &str, reason: Option<&str>) {
+        let mut update = json!({"sessionUpdate": "state_update", "state": state});
+        if let Some(reason) = reason {
+            update["stopReason"] = reason.into();
+        }
+        self.update(id, &update);
+    }
+
+    /// An update that belongs to the conversation.
+    fn tell(&mut self, id: &str, update: Value) {
+        self.update(id, &update);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.stored.history.push(update);
+            self.store.put(id, &session.stored);
+        }
+    }
+
+    fn update(&mut self, id: &str, update: &Value) {
+        self.told.push(update_of(id, update));
+    }
+
+    fn number(&mut self, what: &str) -> String {
+        format!("{what}-{}", self.store.number())
+    }
+}
+
+fn update_of(session: &str, update: &Value) -> Value {
+    let params = json!({"sessionId": session, "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+}
+
+fn refused(id: &Value, code: i64, message: &str) -> Value {
+    let error = json!({"code": code, "message": message});
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
+}

@@ -1,0 +1,376 @@
+//! The steps that checks depend on: one cause is reported once, and what depends on it is blocked.
+#![cfg(unix)]
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command::{Ran, acp_conformance};
+
+/// An agent in shell: `SESSION` and `PROMPT` are what it answers to these requests, `LOGIN` what it
+/// does then, all as commands in which `say` answers the request at hand.
+fn agent(session: &str, prompt: &str) -> String {
+    format!(
+        r#"say() {{ printf '{{"jsonrpc":"2.0","id":%s,%s}}\n' "$i" "$1"; }}
+        methods='"authMethods":[{{"id":"key","methodId":"key","name":"API key","type":"agent"}},
+            {{"id":"tui","methodId":"tui","name":"Browser","type":"terminal"}}]'
+        while read -r line; do
+            i=${{line#*'"id":'}}; i=${{i%%,\"*}}; i=${{i%\}}}}
+            case "$line" in
+            *'"method":"initialize"'*'"protocolVersion":2'*)
+                say '"result":{{"protocolVersion":2,"info":{{"name":"a","version":"1"}},"capabilities":{{"session":{{}}}},'"$(echo $methods)"'}}';;
+            *'"method":"initialize"'*) say '"result":{{"protocolVersion":1,"agentCapabilities":{{"sessionCapabilities":{{"close":{{}}}}}},'"$(echo $methods)"'}}';;
+            *'"method":"authenticate"'*'"key"'*|*'"method":"auth/login"'*'"key"'*) login=1; say '"result":{{}}';;
+            *'"method":"session/new"'*) n=$((n+1)); {session};;
+            *'"method":"session/prompt"'*) p=$((p+1)); {prompt};;
+            *'"method":"session/close"'*|*'"method":"session/set_mode"'*) echo "$line" >> "${{LOG:-/dev/null}}"; say '"result":{{}}';;
+            *'"id":'*) say '"error":{{"code":-32601,"message":"no"}}';;
+            esac
+        done"#
+    )
+}
+
+const OPENS: &str = r#"say '"result":{"sessionId":"s'$n-$$'"}'"#;
+const LOCKED: &str = r#"if [ "$login" ]; then say '"result":{"sessionId":"s'$n-$$'"}'
+    else say '"error":{"code":-32000,"message":"Authentication required"}'; fi"#;
+const ENDS: &str = r#"say '"result":{"stopReason":"end_turn"}'"#;
+
+fn suite(options: &[&str], script: &str) -> (Ran, Value) {
+    let limits = ["agent", "--timeout", "5", "--turn-timeout", "5", "--json"];
+    let ran = acp_conformance(
+        limits
+            .iter()
+            .chain(options)
+            .chain(&["--", "sh", "-c", script]),
+    );
+    let report = serde_json::from_str(&ran.stdout);
+    let report = report.unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr));
+    (ran, report)
+}
+
+/// The requirements with this verdict; of failures those that decide, for the agent is a poor one.
+fn ids(report: &Value, verdict: &str) -> Vec<String> {
+    let rows = report["requirements"].as_array().unwrap().iter();
+    let rows = rows.filter(|row| row["verdict"] == verdict);
+    let decides = |row: &&Value| row["tier"] == "must" || row["tier"] == "capability";
+    let rows = rows.filter(|row| verdict != "fail" || decides(row));
+    rows.map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_missing_login_is_one_cause_and_no_failure() {
+    let script = agent(LOCKED, ENDS);
+    for version in ["1", "2"] {
+        let only = [
+            "--protocol",
+            version,
+            "--only",
+            "session-setup",
+            "--only",
+            "cancellation",
+        ];
+        let (ran, report) = suite(&only, &script);
+        assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+        assert_eq!(report["verdict"], "incomplete");
+        assert_eq!(ids(&report, "fail"), [""; 0], "{}", ran.stdout);
+        let passed = ids(&report, "pass");
+        let needs_session = |id: &String| id.starts_with("session-setup.");
+        assert!(!passed.iter().any(needs_session), "{passed:?}");
+        let cause = &report["root_cause"];
+        assert_eq!(cause["step"], "login");
+        let remedy = cause["remedy"].as_str().unwrap();
+        for what in [
+            "--auth-method ID",
+            "`key` (API key)",
+            "In a terminal, before the run: `tui`",
+        ] {
+            assert!(remedy.contains(what), "{what}: {remedy}");
+        }
+        assert!(cause["came"].as_str().unwrap().contains("-32000"));
+        assert_eq!(report["prompts"], 0);
+        let shown = acp_conformance(
+            ["agent"]
+                .iter()
+                .chain(&only)
+                .chain(&["--", "sh", "-c", &script]),
+        );
+        assert_eq!(
+            shown.stdout.matches("--auth-method").count(),
+            1,
+            "{}",
+            shown.stdout
+        );
+        assert!(
+            shown
+                .stdout
+                .contains(", login: the agent refuses session/new"),
+            "{}",
+            shown.stdout
+        );
+    }
+}
+
+#[test]
+fn a_chosen_method_logs_in_where_sessions_need_it() {
+    let script = agent(LOCKED, ENDS);
+    for (version, id) in [
+        ("1", "session-setup.unique-id"),
+        ("2", "session-setup.unique-id"),
+    ] {
+        let options = ["--protocol", version, "--only", id, "--auth-method"];
+        let (ran, report) = suite(&[&options[..], &["key"]].concat(), &script);
+        assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ids(&report, "pass"), [id]);
+        let (ran, report) = suite(&[&options[..], &["other"]].concat(), &script);
+        assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(report["root_cause"]["reason"], "the login failed");
+    }
+}
+
+#[test]
+fn without_a_session_all_that_needs_one_is_blocked() {
+    let refused = r#"say '"error":{"code":-32603,"message":"no network"}'"#;
+    let only = ["--only", "initialization", "--only", "session-setup"];
+    let (ran, report) = suite(&only, &agent(refused, ENDS));
+    assert_eq!(ids(&report, "fail"), [""; 0], "{}", ran.stdout);
+    assert!(ids(&report, "pass").contains(&"initialization.answer".to_owned()));
+    assert!(ids(&report, "blocked").contains(&"session-setup.unique-id".to_owned()));
+    let reason = report["root_cause"]["reason"].as_str().unwrap();
+    assert_eq!(reason, "session/new was refused: no network");
+    // The request was sound: whoever calls its params invalid breaks the protocol, and only once.
+    let refused = r#"say '"error":{"code":-32602,"message":"no"}'"#;
+    let (ran, report) = suite(&only, &agent(refused, ENDS));
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert_eq!(ids(&report, "fail"), ["session-setup.session-id"]);
+}
+
+#[test]
+fn a_model_in_trouble_blocks_what_needs_a_turn() {
+    let overloaded = r#"say '"error":{"code":-32603,"message":"HTTP 529: overloaded"}'"#;
+    let folder = TempDir::new().unwrap();
+    let junit = folder.path().join("report.xml");
+    let junit_option = junit.to_str().unwrap();
+    let only = [
+        "--only",
+        "session-setup",
+        "--only",
+        "prompt-turn",
+        "--only",
+        "cancellation",
+        "--junit",
+        junit_option,
+    ];
+    let (ran, report) = suite(&only, &agent(OPENS, overloaded));
+    assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+    assert_eq!(ids(&report, "fail"), [""; 0], "{}", ran.stdout);
+    assert!(ids(&report, "pass").contains(&"session-setup.unique-id".to_owned()));
+    let blocked = ids(&report, "blocked");
+    for id in ["prompt-turn.stop-reason", "cancellation.stop-reason"] {
+        assert!(blocked.contains(&id.to_owned()), "{id}: {blocked:?}");
+    }
+    let remedy = report["root_cause"]["remedy"].as_str().unwrap();
+    assert!(remedy.contains("try again later"), "{remedy}");
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.contains("errors=\"1\"") && xml.contains("<error message=\"incomplete: "),
+        "{xml}"
+    );
+}
+
+/// The first prompt is answered, the next one meets a model in trouble.
+#[test]
+fn a_model_that_fails_later_leaves_rows_inconclusive() {
+    let folder = TempDir::new().unwrap();
+    let later = |folder: &Path, error: &str| {
+        let mark = folder.join("mark");
+        let mark = mark.display();
+        format!("if mkdir {mark} 2>/dev/null; then {ENDS}; else say '\"error\":{error}'; fi")
+    };
+    let only = ["--only", "prompt-turn.goes-on"];
+    let error = r#"{"code":-32603,"message":"Internal error","data":{"status":429}}"#;
+    let script = agent(OPENS, &later(folder.path(), error));
+    let (ran, report) = suite(&only, &script);
+    let row = &report["requirements"][0];
+    assert_eq!(row["verdict"], "inconclusive", "{}", ran.stdout);
+    assert_eq!(row["reason"], "the model failed: Internal error");
+    // Repeated only by a thorough run: the preflight, and three times the first prompt.
+    assert_eq!(report["prompts"], 2);
+    let options = [&only[..], &["--thorough"]].concat();
+    std::fs::remove_dir(folder.path().join("mark")).unwrap();
+    let (_, report) = suite(&options, &script);
+    assert_eq!(report["prompts"], 4);
+    // Any other error is the agent's.
+    std::fs::remove_dir(folder.path().join("mark")).unwrap();
+    let error = r#"{"code":-32603,"message":"Internal error"}"#;
+    let (ran, report) = suite(&only, &agent(OPENS, &later(folder.path(), error)));
+    assert_eq!(
+        report["requirements"][0]["verdict"], "fail",
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn an_agent_that_dies_in_its_first_turn_fails_once() {
+    let only = [
+        "--only",
+        "jsonrpc.answers-once",
+        "--only",
+        "prompt-turn",
+        "--only",
+        "cancellation",
+    ];
+    let (ran, report) = suite(&only, &agent(OPENS, "exit 7"));
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert_eq!(
+        ids(&report, "fail"),
+        ["jsonrpc.answers-once"],
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(report["root_cause"]["step"], "prompt");
+}
+
+#[test]
+fn a_refused_handshake_is_one_failure() {
+    let script = r#"while read -r line; do
+        i=${line#*'"id":'}; i=${i%%,\"*}; i=${i%\}}
+        echo '{"jsonrpc":"2.0","id":'$i',"error":{"code":-32603,"message":"no"}}'
+    done"#;
+    for version in ["1", "2"] {
+        let (ran, report) = suite(&["--protocol", version], script);
+        assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+        assert_eq!(ids(&report, "fail"), ["initialization.answer"]);
+        assert_eq!(ids(&report, "pass"), [""; 0]);
+        assert_eq!(report["root_cause"]["step"], "initialize");
+    }
+}
+
+#[test]
+fn the_number_of_prompts_is_known_before_the_run() {
+    let ran = acp_conformance(["agent", "--only", "cancellation.stop-reason", "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let said = ran.stderr.lines().find(|line| line.contains("prompts"));
+    let sent = &report["prompts"];
+    assert_eq!(
+        said,
+        Some(format!("acp-conformance: up to {sent} prompts").as_str())
+    );
+    assert_eq!(sent, 2, "the preflight's and the check's");
+    assert_eq!(report["requirements"][0]["prompts"], 1);
+}
+
+#[test]
+fn a_known_finding_is_accepted_and_a_stale_one_reported() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("known.toml");
+    let known = "[[known]]\nid = \"session-setup.session-id\"\nreason = \"no key here\"\n\
+                 [[known]]\nid = \"initialization.answer\"\nreason = \"was broken\"\n";
+    std::fs::write(&path, known).unwrap();
+    let refused = r#"say '"error":{"code":-32602,"message":"no"}'"#;
+    let options = [
+        "--only",
+        "session-setup.session-id",
+        "--only",
+        "initialization.answer",
+        "--known",
+        path.to_str().unwrap(),
+    ];
+    let (ran, report) = suite(&options, &agent(refused, ENDS));
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert_eq!(report["requirements"][1]["accepted"], "no key here");
+    assert_eq!(report["stale"][0]["id"], "initialization.answer");
+    let client = ["client", "--known", "/no/such/file"];
+    assert_eq!(acp_conformance(client).code, Some(2));
+}
+
+/// Only one may run at a time, as agents with a lock do.
+#[test]
+fn a_start_that_fails_after_another_is_no_finding() {
+    let folder = TempDir::new().unwrap();
+    let lock = folder.path().join("started");
+    let script = format!(
+        "mkdir {} || {{ echo 'another one is running' >&2; exit 3; }}\n{}",
+        lock.display(),
+        agent(OPENS, ENDS)
+    );
+    for (version, id) in [
+        ("1", "session-setup.unique-id"),
+        ("2", "session-setup.unique-id"),
+    ] {
+        let (ran, report) = suite(&["--protocol", version, "--only", id], &script);
+        let row = &report["requirements"][0];
+        assert_eq!(row["verdict"], "inconclusive", "{}", ran.stdout);
+        let reason = row["reason"].as_str().unwrap();
+        assert!(reason.contains("another one is running"), "{reason}");
+        assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+        std::fs::remove_dir(&lock).unwrap();
+    }
+}
+
+#[test]
+fn sessions_are_closed_at_the_end_of_a_connection() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    let env = format!("LOG={}", log.display());
+    let script = agent(OPENS, ENDS);
+    for (version, id) in [
+        ("1", "session-setup.unique-id"),
+        ("2", "session-setup.unique-id"),
+    ] {
+        let options = ["--protocol", version, "--only", id, "--env", &env];
+        let (ran, report) = suite(&options, &script);
+        assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+        let log_text = std::fs::read_to_string(&log).unwrap();
+        // The preflight's, and those of the check.
+        assert!(log_text.lines().count() >= 3, "{log_text}");
+        // The report is about the checks.
+        let messages = report["messages"]["client"].as_u64().unwrap();
+        assert!(messages < 12, "{}", ran.stdout);
+        std::fs::remove_file(&log).unwrap();
+    }
+}
+
+#[test]
+fn modes_that_bypass_permissions_are_selected_only_if_allowed() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    let env = format!("LOG={}", log.display());
+    let modes = r#"say '"result":{"sessionId":"s'$n-$$'","modes":{"currentModeId":"ask",
+        "availableModes":[{"id":"ask","name":"Ask"},{"id":"go","name":"Full access"}]}}'"#;
+    let script = agent(&modes.replace('\n', ""), ENDS);
+    let options = ["--only", "modes.set", "--env", &env];
+    for (allow, selects) in [(&[][..], false), (&["--allow-privileged"][..], true)] {
+        let (ran, _) = suite(&[&options[..], allow].concat(), &script);
+        assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+        let log_text = std::fs::read_to_string(&log).unwrap();
+        assert!(log_text.contains(r#""modeId":"ask""#), "{log_text}");
+        assert_eq!(log_text.contains(r#""modeId":"go""#), selects, "{log_text}");
+        std::fs::remove_file(&log).unwrap();
+    }
+}
+
+/// `acp-server` is not here; the reference agent as a command names its words as well.
+#[test]
+fn an_agent_names_its_words_itself() {
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let only = ["agent", "--only", "terminals", "--only", "plan", "--json"];
+    let command = ["--", program, "reference-agent"];
+    let ran = acp_conformance(only.iter().chain(&command));
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(ids(&report, "skip"), [""; 0], "{}", ran.stdout);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // A profile says it all.
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("profile.toml");
+    std::fs::write(&path, "[prompts]\nhello = \"Hello\"\n").unwrap();
+    let profile = ["--profile", path.to_str().unwrap()];
+    let ran = acp_conformance(only.iter().chain(&profile).chain(&command));
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(!ids(&report, "skip").is_empty(), "{}", ran.stdout);
+    let built_in = ["--profile", "reference"];
+    let ran = acp_conformance(only.iter().chain(&built_in).chain(&command));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}

@@ -1,0 +1,72 @@
+//! The checks of version 2 proven: the reference agent passes each, and a broken one fails it.
+
+use std::time::Duration;
+
+use acp_conformance::wire::Version;
+use acp_conformance::{AgentTest, assert_conformant};
+
+use crate::matrix;
+
+/// Checks that serve both versions and that the tests of v1 prove. What differs in v2, the adapter of
+/// the steps, is proven by the others.
+const PROVEN_IN_V1: [&str; 22] = [
+    "authentication.authenticate",
+    "authentication.logout",
+    "authentication.unknown-method",
+    "cancellation.idle",
+    "cancellation.is-no-error",
+    "cancellation.one-session-only",
+    "cancellation.promptly",
+    "cancellation.session-lives-on",
+    "config-options.kept",
+    "config-options.set-boolean",
+    "config-options.set-during-a-turn",
+    "initialization.answer",
+    "jsonrpc.concurrent",
+    "jsonrpc.envelope",
+    "jsonrpc.own-ids",
+    "prompt-turn.reports-output",
+    "prompt-turn.under-load",
+    "session-load.answers-last",
+    "session-setup.independent",
+    "session-setup.known-session",
+    "tool-calls.permission-granted",
+    "transports.ends-with-its-input",
+];
+
+#[test]
+fn mutants_of_v2_fail_what_they_break_and_nothing_else() {
+    matrix::mutants_fail_what_they_break_and_nothing_else(Version::V2);
+}
+
+#[test]
+fn the_reference_agent_of_v2_breaks_nothing_and_skips_nothing() {
+    matrix::the_reference_agent_breaks_nothing_and_skips_nothing(Version::V2);
+}
+
+#[test]
+fn every_check_of_v2_has_a_mutant() {
+    matrix::every_check_has_a_mutant(Version::V2, &PROVEN_IN_V1);
+}
+
+/// An agent, tested in v2 as a library would from a test of its own.
+fn tested(command: &[&str]) -> AgentTest {
+    AgentTest::command(command)
+        .protocol(Version::V2)
+        .turn_timeout(Duration::from_secs(10))
+        .only(["initialization.same-version"])
+}
+
+#[test]
+fn a_test_in_rust_asks_for_the_version_that_is_set() {
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    assert_conformant(tested(&[program, "reference-agent", "--protocol", "2"]));
+    // Answers `initialize`, whose id is 0, in v1 whatever is asked for.
+    let agent = r#"read line
+        echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'
+        cat >/dev/null"#;
+    let failed = std::panic::catch_unwind(|| assert_conformant(tested(&["sh", "-c", agent])));
+    let said = failed.expect_err("an agent of v1 is none of v2");
+    let said = said.downcast_ref::<String>().unwrap();
+    assert!(said.contains("initialization"), "{said}");
+}
