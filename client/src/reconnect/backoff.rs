@@ -42,9 +42,9 @@ impl Backoff {
     /// A connection that ends sooner than `max_wait` counts as a failed attempt.
     pub(crate) fn next(&mut self, least: Duration) -> Option<Duration> {
         let max_wait = self.settings.max_wait;
-        if self
-            .opened
-            .is_some_and(|opened| opened.elapsed() >= max_wait)
+        // Later attempts say nothing of how long that connection lasted.
+        if let Some(opened) = self.opened.take()
+            && opened.elapsed() >= max_wait
         {
             self.reset();
         }
@@ -109,5 +109,25 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(8)).await;
             assert!(backoff.next(Duration::ZERO).unwrap() <= Duration::from_secs(1));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_short_connection_does_not_restart_the_limit_later() {
+        let settings = Reconnect::default()
+            .with_limit(Duration::from_secs(60))
+            .with_waits(Duration::from_secs(1), Duration::from_secs(8));
+        let mut backoff = Backoff::new(settings);
+        let started = Instant::now();
+        let mut attempts = 0;
+        while let Some(wait) = backoff.next(Duration::ZERO) {
+            tokio::time::sleep(wait).await;
+            attempts += 1;
+            // Every third attempt succeeds, and its connection ends at once.
+            if attempts % 3 == 0 {
+                backoff.opened();
+            }
+            assert!(started.elapsed().as_secs() <= 60);
+        }
+        assert_eq!(started.elapsed().as_secs(), 60);
     }
 }
