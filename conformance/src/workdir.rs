@@ -32,7 +32,7 @@ pub(crate) struct Workdir {
 #[derive(Debug)]
 pub(crate) struct Folder {
     /// Removed before the lock goes.
-    _folder: TempDir,
+    folder: TempDir,
     _lock: File,
 }
 
@@ -56,7 +56,7 @@ impl Workdir {
         // Resolved, for agents compare it with what their own system calls it.
         let path = path.canonicalize()?;
         let folder = Folder {
-            _folder: folder,
+            folder,
             _lock: lock,
         };
         Ok(Self { folder, path })
@@ -65,6 +65,11 @@ impl Workdir {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns a path beside it, for what the sessions are not to see.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.folder.path().join(name)
     }
 
     /// The folder, for somebody else to keep.

@@ -144,7 +144,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let workdir = Workdir::new()?;
     let profile = profile(args)?;
     let env = Arc::new(Env {
-        target: target(args)?,
+        target: target(args, &workdir.beside("sessions"))?,
         schema: Arc::new(Schema::of(args.protocol)?),
         folder: workdir.path().to_owned(),
         timeout: Duration::from_secs_f64(args.timeout.unwrap_or(TIMEOUT)),
@@ -208,10 +208,11 @@ fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Resul
     Ok(Verdict::of(report.failures.is_empty()))
 }
 
-fn target(args: &Args) -> Result<Target> {
+/// `sessions` is the folder in which the reference agent keeps its sessions.
+fn target(args: &Args, sessions: &Path) -> Result<Target> {
     let target = match (args.remote.target()?, args.command.as_slice()) {
         (Some(remote), _) => remote,
-        (None, []) => Target::reference(args.protocol)?,
+        (None, []) => Target::reference(args.protocol, sessions)?,
         (None, command) => {
             let mut target = Target::command(command.to_vec());
             if let Some(folder) = &args.cwd {

@@ -1,8 +1,11 @@
 //! `acp-conformance reference-agent`: the agent that `agent` tests by default.
 
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use acp_server::Reference;
+use acp_server::store::SqliteStore;
 
 use super::Verdict;
 use crate::target::v2;
@@ -15,6 +18,9 @@ pub(super) struct Args {
     /// The version of the protocol to speak
     #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
     protocol: Version,
+    /// Keep the sessions in this folder, for all processes that name it; otherwise in memory
+    #[arg(long, value_name = "DIR")]
+    sessions: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
@@ -22,16 +28,35 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         command: "the reference agent".into(),
         source,
     };
-    if args.protocol == Version::V2 {
-        v2::serve(&v2::Store::default(), io::stdin().lock(), io::stdout()).map_err(failed)?;
-        return Ok(Verdict::Conformant);
-    }
+    let served = match args.protocol {
+        Version::V1 => serve_v1(args),
+        Version::V2 => serve_v2(args),
+    };
+    served.map_err(failed)?;
+    Ok(Verdict::Conformant)
+}
+
+fn serve_v1(args: &Args) -> io::Result<()> {
+    let server = Reference::server();
+    let server = match &args.sessions {
+        None => server,
+        Some(folder) => {
+            let store = SqliteStore::open(folder.join("sessions.db"));
+            server.store(Arc::new(store.map_err(io::Error::other)?))
+        }
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
-        .build()
-        .map_err(failed)?;
-    let served = runtime.block_on(Reference::server().build().serve_stdio());
-    served.map_err(|error| failed(io::Error::other(error.to_string())))?;
-    Ok(Verdict::Conformant)
+        .build()?;
+    let served = runtime.block_on(server.build().serve_stdio());
+    served.map_err(|error| io::Error::other(error.to_string()))
+}
+
+fn serve_v2(args: &Args) -> io::Result<()> {
+    let store = match &args.sessions {
+        None => v2::Store::default(),
+        Some(folder) => v2::Store::in_folder(folder)?,
+    };
+    v2::serve(&store, io::stdin().lock(), io::stdout())
 }

@@ -1,5 +1,5 @@
 //! A filter between the suite and an agent: it sees every message in both
-//! directions and decides what becomes of it.
+//! directions and decides whether it is forwarded, changed or dropped.
 //!
 //! This is how the checks are proven: an agent that obeys a rule, behind a filter
 //! that breaks it, is an agent that breaks the rule. The filter works on lines, so
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::wire::Party;
 
-/// Decides what becomes of a message: forwards it, changes it, drops it or adds
+/// Decides about a message: forwards it, changes it, drops it or adds
 /// others, by calling the tap.
 pub type Filter = fn(&mut Tap<'_>, Passing);
 
 /// A filter with data of its own.
 pub trait Rewriter: Sync {
-    /// Decides what becomes of a message, as a [`Filter`] does. Returns false if it is forwarded as
+    /// Decides about a message, as a [`Filter`] does. Returns false if it is forwarded as
     /// it is; then the tap was not used to write anything.
     fn pass(&self, tap: &mut Tap<'_>, passing: &Passing) -> bool;
 }

@@ -30,7 +30,7 @@ pub enum Event {
     /// The request of the client with this id will not be answered. Only an agent behind a
     /// filter that says so tells this.
     Unanswered(Value),
-    /// Somebody besides the agent has told so, by a marker of the link.
+    /// A marker of the link was set, which is not the agent's doing.
     Mark,
     /// The output has ended.
     End,

@@ -16,7 +16,7 @@ pub(crate) mod v2;
 pub(crate) mod within;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::filter::{Filter, Passing, Rewrite, Rewriter, Tap, Until};
@@ -116,20 +116,21 @@ impl Target {
         }
     }
 
-    /// The reference agent as a child of this program.
+    /// The reference agent as a child of this program, which keeps its sessions in the folder
+    /// `sessions`.
     ///
     /// # Errors
     /// When the program cannot tell where it is.
-    pub fn reference(version: Version) -> Result<Self> {
+    pub fn reference(version: Version, sessions: &Path) -> Result<Self> {
         let program = std::env::current_exe().map_err(|source| Error::Start {
             command: "acp-conformance reference-agent".into(),
             source,
         })?;
         let words = ["reference-agent", "--protocol", version.as_str()];
-        let words = words.map(OsString::from).into_iter();
-        Ok(Self::command(
-            std::iter::once(program.into()).chain(words).collect(),
-        ))
+        let mut command = vec![program.into()];
+        command.extend(words.map(OsString::from));
+        command.extend(["--sessions".into(), sessions.into()]);
+        Ok(Self::command(command))
     }
 
     /// The reference agent of version 2 within this process, without a child. Its connections share

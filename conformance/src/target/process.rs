@@ -234,7 +234,7 @@ impl Ended {
         if let Some(leader) = group_of(child) {
             crate::orphan_reaper::watch(leader);
             thread::spawn(move || {
-                crate::proxy::agent::wait_for(leader);
+                crate::process_group::wait_for(leader);
                 // Nobody may ask any more.
                 let _ = tell.send(());
             });

@@ -181,7 +181,7 @@ impl Agent {
                     settings: Settings::default(),
                 };
                 let options = stored.settings.told();
-                self.store.put(&id, &stored);
+                self.store.put(&id, &stored).map_err(unkept)?;
                 let work = Work::None;
                 self.sessions.insert(
                     id.clone(),
@@ -253,7 +253,7 @@ impl Agent {
                     "session/set_config_option" => {
                         let set = session.stored.settings.set(params);
                         set.map_err(|reason| (-32602, reason))?;
-                        self.store.put(id, &session.stored);
+                        self.store.put(id, &session.stored).map_err(unkept)?;
                         Ok(json!({"configOptions": session.stored.settings.told()}))
                     }
                     "session/close" => {
@@ -357,7 +357,9 @@ impl Agent {
         self.update(id, &update);
         if let Some(session) = self.sessions.get_mut(id) {
             session.stored.history.push(update);
-            self.store.put(id, &session.stored);
+            if let Err(error) = self.store.put(id, &session.stored) {
+                eprintln!("reference agent: cannot keep session {id}: {error}");
+            }
         }
     }
 
@@ -366,13 +368,17 @@ impl Agent {
     }
 
     fn number(&mut self, what: &str) -> String {
-        format!("{what}-{}", self.store.number())
+        self.store.id(what)
     }
 }
 
 fn update_of(session: &str, update: &Value) -> Value {
     let params = json!({"sessionId": session, "update": update});
     json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+}
+
+fn unkept(error: std::io::Error) -> (i64, String) {
+    (-32603, format!("cannot keep the session: {error}"))
 }
 
 fn refused(id: &Value, code: i64, message: &str) -> Value {

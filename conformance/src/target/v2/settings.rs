@@ -1,10 +1,11 @@
-//! What the reference agent of version 2 can be told: the options of a session, and the
+//! What can be set in the reference agent of version 2: the options of a session, and the
 //! commands that it knows.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The options of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Settings {
     mode: String,
     brave: bool,
